@@ -1,0 +1,47 @@
+// The main job from end to end: get exclusive CPUs, run on them, see it remembered, give them back.
+import { existsSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MACHINE_STATE_DIR, NumalignError, openManager } from 'numalign';
+
+const privateParent = () => (existsSync(process.env.XDG_RUNTIME_DIR ?? '') ? process.env.XDG_RUNTIME_DIR : tmpdir());
+
+// /run/numalign belongs to root and the group numalign; anybody else gets a folder that speaks only for him.
+async function open() {
+  try {
+    return await openManager();
+  } catch (error) {
+    if (!(error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER')) throw error;
+    const stateDir = join(privateParent(), `numalign-${process.getuid()}`);
+    console.log(
+      `No access to ${MACHINE_STATE_DIR}: using the private folder ${stateDir}. Other users' grants are not seen.\n`,
+    );
+    return await openManager({ stateDir });
+  }
+}
+
+const kernelsWord = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
+
+const manager = await open();
+
+console.log(`Shared pool:          ${manager.sharedPool}`);
+console.log(`The kernel says:      ${kernelsWord()}\n`);
+
+await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
+  const { moved, unmovable } = grant.pin();
+  console.log(
+    `Granted:              CPU ${grant.cpus} on NUMA node ${grant.numaNodes}, enforcement "${grant.enforcement}"`,
+  );
+  console.log(`Pinned:               ${moved.length} threads, ${unmovable.length} could not be moved`);
+  console.log(`The kernel says:      ${kernelsWord()}`);
+  console.log(`Shared pool:          ${manager.sharedPool}`);
+  const state = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
+  const [{ cpus }] = state.pods.find((pod) => pod.uid === grant.id).containers;
+  console.log(
+    `On disk:              ${manager.stateDir}/state.json, generation ${state.generation}: CPU ${cpus} for "${grant.name}"\n`,
+  );
+});
+
+console.log('Released.');
+console.log(`Shared pool:          ${manager.sharedPool}`);
+console.log(`The kernel says:      ${kernelsWord()}`);

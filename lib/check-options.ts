@@ -1,0 +1,58 @@
+// What every function that takes options asks of them.
+import { inspect } from 'node:util';
+import { NumalignError } from './errors.js';
+
+// Levenshtein's distance, to name what a misspelled option may have meant.
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const changed = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(changed, row[j]! + 1, next[j - 1]! + 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+/** Refuses anything but an object whose keys are all in `valid`. @throws ERR_INVALID_OPTION, naming the nearest valid key. */
+export function checkOptions(options: unknown, valid: readonly string[], what: string): Record<string, unknown> {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new NumalignError('ERR_INVALID_OPTION', `${what}: the options must be an object, not ${display(options)}`, {
+      value: options,
+      valid,
+    });
+  }
+  for (const key of Object.keys(options)) {
+    if (valid.includes(key)) continue;
+    const distance = (name: string) => editDistance(key.toLowerCase(), name.toLowerCase());
+    const nearest = [...valid].sort((a, b) => distance(a) - distance(b))[0];
+    throw new NumalignError(
+      'ERR_INVALID_OPTION',
+      `${what} has no option "${key}"; did you mean "${nearest}"? Valid are: ${valid.join(', ')}`,
+      { value: key, nearest, valid },
+    );
+  }
+  return options as Record<string, unknown>;
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function invalidOption(name: string, value: unknown, valid: string): never {
+  throw new NumalignError('ERR_INVALID_OPTION', `${name} must be ${valid}, not ${display(value)}`, {
+    option: name,
+    value,
+    valid,
+  });
+}
+
+/** A value as messages show it, short, whatever it is. */
+function display(value: unknown): string {
+  const text = inspect(value, {
+    depth: 1,
+    breakLength: Number.POSITIVE_INFINITY,
+    maxArrayLength: 5,
+    maxStringLength: 80,
+  });
+  return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}

@@ -1,0 +1,31 @@
+// Values on the command line -> what the API takes. What is wrong is a usage error.
+import { InvalidArgumentError, Option } from 'commander';
+import { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+
+/** A Linux list such as `0-3,8`; `none` is the empty one. */
+export function cpuList(value: string): CpuSet {
+  try {
+    return CpuSet.parse(value === 'none' ? '' : value);
+  } catch (error) {
+    if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
+    throw error;
+  }
+}
+
+/** As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that failed.) */
+export function cpuListOrAll(value: string): CpuSet | 'all' {
+  return value === 'all' ? value : cpuList(value);
+}
+
+export function cpuCount(value: string): number {
+  const count = Number(value);
+  if (!/^\d+$/.test(value) || count < 1 || count > CpuSet.MAX_ID) {
+    throw new InvalidArgumentError('It must be a whole number of CPUs, at least 1.');
+  }
+  return count;
+}
+
+export function outputOption(): Option {
+  return new Option('--output <format>', 'how to print it').choices(['text', 'json']).default('text');
+}

@@ -1,0 +1,43 @@
+// The program: its commands and what they have in common.
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { addConfigure } from './configure.js';
+import { addRelease } from './release.js';
+import { addRun } from './run.js';
+import { addStatus } from './status.js';
+import { addTopology } from './topology.js';
+
+function version(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}
+
+export function createProgram(): Command {
+  const program = new Command('numalign')
+    .description('Exclusive CPUs on the right NUMA node, for one command or for looking at.')
+    .version(version())
+    .enablePositionalOptions()
+    .showHelpAfterError('(--help after the command shows its options)')
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'numalign: ')) })
+    .exitOverride();
+  // Commands take the settings above over when they are made.
+  addTopology(program);
+  addRun(program);
+  addStatus(program);
+  addRelease(program);
+  addConfigure(program);
+  return program.addHelpText(
+    'after',
+    `
+Examples:
+  $ numalign topology
+  $ numalign run --cpus 2 -- ./server --port 8080
+  $ numalign status
+
+NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,
+  );
+}
+
+export async function runProgram(argv: readonly string[]): Promise<void> {
+  await createProgram().parseAsync(argv);
+}

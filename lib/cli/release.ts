@@ -1,0 +1,45 @@
+// numalign release: ends a grant that nobody runs on any more, or a persistent one.
+import type { Command } from 'commander';
+import { NumalignError } from '../errors.js';
+import { openManager } from '../manager.js';
+import { discover } from '../topology.js';
+import { findGrant } from './find-grant.js';
+import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
+import { readState } from './state-view.js';
+import { printable } from './text.js';
+
+export function addRelease(program: Command): void {
+  program
+    .command('release')
+    .description('Give the CPUs of a grant back. One whose process still runs ends with that process instead.')
+    .argument('<id>', 'the id, its first characters (at least 4), or the name')
+    .addOption(stateDirOption())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ numalign release 3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34
+  $ numalign release 3f2a
+  $ numalign release gateway`,
+    )
+    .action(releaseGrant);
+}
+
+async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { stateDir?: string }): Promise<void> {
+  // Looked up before the state is opened: opening it takes the grants of dead owners back, and the folder is not made for this.
+  const topology = await discover();
+  const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  const manager = await openManager({ stateDir, topology });
+  try {
+    await manager.release(grant.id);
+  } catch (error) {
+    const isTakenBack = !grant.alive && error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+    if (!isTakenBack) throw error;
+  } finally {
+    manager.close();
+  }
+  const name = grant.name === grant.id ? '' : ` (${printable(grant.name)})`;
+  process.stdout.write(
+    `released grant ${grant.id}${name}: CPUs ${grant.cpus}${grant.alive ? '' : '; its owner was dead'}\n`,
+  );
+}

@@ -1,0 +1,34 @@
+// Errors as a person reads them: one or a few lines, no stack. Does not load the addon, which may be what is missing.
+import { CommanderError } from 'commander';
+import { NumalignError } from '../errors.js';
+import { printable } from './text.js';
+
+const FAILURE = 1;
+const USAGE = 2;
+
+/** The lines for an error. */
+export function errorText(error: unknown, debug = false): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof NumalignError ? ` [${error.code}]` : '';
+  const lines = [`numalign: ${message.split('\n').map(printable).join('\n')}${code}`];
+  if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
+    lines.push(
+      'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
+    );
+  }
+  if (debug && error instanceof Error) {
+    lines.push(error.stack ?? '');
+    if (error.cause !== undefined) lines.push(`cause: ${String(error.cause)}`);
+  } else if (!(error instanceof NumalignError)) {
+    lines.push('numalign: this is not an error that numalign knows; NUMALIGN_DEBUG=1 shows where it happened');
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for --help and --version. */
+export function reportError(error: unknown): number {
+  // Commander has printed its message, or the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  process.stderr.write(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
+  return FAILURE;
+}

@@ -1,0 +1,191 @@
+// numalign run: a command on CPUs of its own.
+import type { ChildProcess } from 'node:child_process';
+import { type Command, Option } from 'commander';
+import { affinity, pin } from '../affinity.js';
+import type { CpuManagerPolicyOptions } from '../config.js';
+import type { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import type { Grant } from '../grant.js';
+import { type Manager, openManager } from '../manager.js';
+import { cpuCount, cpuList } from './arguments.js';
+import { errorText } from './report-error.js';
+import { dieOf, exitCodeOf, relaySignals } from './signals.js';
+import { stateDirOption } from './state-dir.js';
+import { printable } from './text.js';
+
+const NOT_EXECUTABLE = 126;
+const NOT_FOUND = 127;
+
+interface RunFlags {
+  cpus?: number;
+  name?: string;
+  reserved?: CpuSet;
+  spread?: boolean;
+  distribute?: boolean;
+  alignL3?: boolean;
+  stateDir?: string;
+  quiet?: boolean;
+}
+
+export function addRun(program: Command): void {
+  const command: Command = program.command('run');
+  command
+    .description('Run a command on exclusive CPUs, there from its first instruction, until it ends.')
+    .argument('<command>', 'the program')
+    .argument('[args...]', 'its arguments')
+    .usage('--cpus <n> [options] -- <command> [args...]')
+    .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
+    .option('--name <name>', 'what to call the grant (default: its id)')
+    .addOption(
+      new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
+        cpuList,
+      ),
+    )
+    .addOption(
+      new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
+        'distribute',
+        'alignL3',
+      ]),
+    )
+    .addOption(
+      new Option('--distribute', 'balance over the fewest NUMA nodes that fit').conflicts(['spread', 'alignL3']),
+    )
+    .addOption(
+      new Option('--align-l3', 'whole L3 groups where it is that many CPUs, else the fewest').conflicts([
+        'spread',
+        'distribute',
+      ]),
+    )
+    .addOption(stateDirOption())
+    .option('--quiet', 'print nothing but errors')
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      `
+The command finds NUMALIGN_GRANT (the id) and NUMALIGN_CPUS (the list) in its environment. Signals are sent on to it. Should
+numalign itself be killed, the command keeps its CPUs until it has ended.
+
+Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
+for it; 2 for a wrong command line.
+
+Examples:
+  $ numalign run --cpus 2 -- ./server --port 8080
+  $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
+  $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
+    )
+    .action((program: string, args: string[], flags: RunFlags) => {
+      // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling suggested.
+      if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
+      return run(program, args, { ...flags, cpus: flags.cpus });
+    });
+}
+
+async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
+  const { cpus, name, reserved, stateDir, quiet = false } = flags;
+  const tell = (text: string) => {
+    if (!quiet) process.stderr.write(`numalign: ${text}\n`);
+  };
+  const manager = await openManager({
+    ...(stateDir !== undefined && { stateDir }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+    cpuManagerPolicyOptions: placementOf(flags),
+  });
+  const grant = await manager.acquire({ cpu: cpus, ...(name !== undefined && { name }) });
+  let ended: Ending;
+  try {
+    leaveExclusiveCpus(manager);
+    ended = await runOn(grant, command, args, () => tell(grantLine(grant)));
+  } catch (error) {
+    await grant.release();
+    throw error;
+  }
+  if ('failure' in ended) {
+    await grant.release();
+    process.stderr.write(`numalign: ${printable(ended.failure)}\n`);
+    process.exitCode = ended.code;
+    return;
+  }
+  await end(grant, () =>
+    tell(`${printable(command)} left processes running; grant ${grant.id} ends with the last of them`),
+  );
+  if (ended.signal === null) {
+    process.exitCode = ended.code;
+    return;
+  }
+  process.exitCode = exitCodeOf(ended.signal);
+  dieOf(ended.signal);
+}
+
+function placementOf({ spread = false, distribute = false, alignL3 = false }: RunFlags): CpuManagerPolicyOptions {
+  return {
+    'distribute-cpus-across-cores': spread,
+    'distribute-cpus-across-numa': distribute,
+    'prefer-align-cpus-by-uncorecache': alignL3,
+  };
+}
+
+function grantLine({ id, cpus, numaNodes, enforcement }: Grant): string {
+  return `CPUs ${cpus} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement}), grant ${id}`;
+}
+
+// This process only waits from now on, but not on the command's CPUs.
+function leaveExclusiveCpus(manager: Manager): void {
+  const pool = manager.sharedPool;
+  const own = affinity().intersection(pool);
+  try {
+    pin(own.isEmpty ? pool : own);
+  } catch (error) {
+    // Its cpuset has no shared CPU: then it waits where it is.
+    if (!(error instanceof NumalignError && error.code === 'ERR_SYSCALL')) throw error;
+  }
+}
+
+type Ending =
+  | { code: number; signal: null }
+  | { code: null; signal: NodeJS.Signals }
+  | { code: number; failure: string };
+
+function runOn(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
+  return new Promise((resolve, reject) => {
+    let child: ChildProcess | undefined;
+    const stopRelaying = relaySignals(() => child);
+    const settle = (ending: Ending) => {
+      stopRelaying();
+      resolve(ending);
+    };
+    try {
+      child = grant.spawn(command, args, {
+        stdio: 'inherit',
+        env: { ...process.env, NUMALIGN_GRANT: grant.id, NUMALIGN_CPUS: grant.cpus.toString() },
+      });
+    } catch (error) {
+      stopRelaying();
+      reject(error);
+      return;
+    }
+    child.once('spawn', onStart);
+    child.once('exit', (code, signal) =>
+      settle(signal === null ? { code: code ?? 0, signal } : { code: null, signal }),
+    );
+    // Emitted also where a signal could not be sent; once the command runs, only its exit ends this.
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      if (child?.pid === undefined) settle(failureOf(command, error));
+    });
+  });
+}
+
+function failureOf(command: string, { code, message }: NodeJS.ErrnoException): Ending {
+  if (code === 'ENOENT')
+    return { code: NOT_FOUND, failure: `${command}: not found (it, or the interpreter that it names)` };
+  if (code === 'EACCES') return { code: NOT_EXECUTABLE, failure: `${command}: not executable (permission denied)` };
+  return { code: NOT_EXECUTABLE, failure: `${command}: cannot be executed: ${message}` };
+}
+
+// The command has ended: what it ended with is worth more than a state folder that fails us now. Dying gives the CPUs back too.
+async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
+  try {
+    if (await grant.handOver()) onHandedOver();
+  } catch (error) {
+    process.stderr.write(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
+  }
+}

@@ -1,0 +1,107 @@
+// The page of `numalign status`, and the parts of it that other commands print. Pure.
+import { basename } from 'node:path';
+import type { GrantInfo } from '../manager.js';
+import type { StateView } from './state-view.js';
+import { table } from './table.js';
+import { type Colors, PLAIN } from './terminal.js';
+import { labelled, listed, printable } from './text.js';
+
+export interface StatusOptions {
+  readonly width: number;
+  readonly colors?: Colors;
+}
+
+/** How many characters of an id are typed and shown at least. */
+export const ID_PREFIX = 4;
+const SHOWN_ID = 8;
+
+/** The shortest length, from 8 up, at which all ids differ. */
+export function shownIdLength(ids: readonly string[]): number {
+  const longest = Math.max(SHOWN_ID, ...ids.map((id) => id.length));
+  for (let length = SHOWN_ID; length < longest; length++) {
+    if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
+  }
+  return longest;
+}
+
+/** The machine's settings, a row each. */
+export function settingsRows({ managesAll, managed, reserved, strict }: StateView): [label: string, text: string][] {
+  const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
+  return [
+    ['managed:', managesAll ? `all (${managed})` : listed(managed)],
+    ['reserved:', `${listed(reserved)}${reserved.isEmpty ? '' : keptOut}`],
+    ['strict:', strict ? 'yes' : 'no'],
+  ];
+}
+
+/** A command line as a person would name it: `node /opt/x/server.js -p 1` is `server.js -p 1`; of `numalign run` what it runs. */
+export function shortCommand(command: string): string {
+  const words = command.split(' ');
+  if (basename(words[0]!) === 'node' && words[1]?.startsWith('/')) words.shift();
+  const operand = words.indexOf('--') + 1;
+  if (/(^|\/)(numalign|cli\/main\.js)$/.test(words[0]!) && words[1] === 'run' && operand > 0) {
+    return ['numalign run --', ...words.slice(operand)].join(' ');
+  }
+  return [basename(words[0]!), ...words.slice(1)].join(' ');
+}
+
+function ownerText({ owner: { kind, pid, command } }: GrantInfo): string {
+  const parts = [
+    kind === 'process' ? [] : [kind],
+    pid === null ? [] : [`pid ${pid}`],
+    command === null ? [] : [shortCommand(command)],
+  ];
+  return printable(parts.flat().join(' '));
+}
+
+// 2026-01-02T03:04:05.678Z to the second.
+function since(time: string): string {
+  return printable(time)
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, 'Z');
+}
+
+export function grantTable(grants: readonly GrantInfo[], { width, colors = PLAIN }: StatusOptions): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.id));
+  const columns = [
+    { title: 'ID' },
+    { title: 'NAME' },
+    { title: 'CPUS' },
+    { title: 'NUMA' },
+    { title: 'OWNER', flexible: true },
+    { title: 'STATE' },
+    { title: 'ENFORCEMENT' },
+    { title: 'SINCE' },
+  ];
+  const rows = grants.map((grant) => [
+    printable(grant.id.slice(0, length)),
+    grant.name === grant.id ? '-' : printable(grant.name),
+    listed(grant.cpus),
+    listed(grant.numaNodes),
+    ownerText(grant),
+    grant.alive ? 'alive' : 'dead',
+    grant.enforcement,
+    since(grant.admittedAt),
+  ]);
+  return table(columns, rows, { width, colors });
+}
+
+/** The whole page, ending with a line feed. */
+export function statusText(view: StateView, options: StatusOptions): string {
+  const { stateDir, scope, generation, isOfEarlierBoot, sharedPool, free, grants } = view;
+  const head = labelled(
+    [
+      ['state:', `${stateDir} (${scope}), generation ${generation}`],
+      ...settingsRows(view),
+      ['shared:', listed(sharedPool)],
+      ['free:', listed(free)],
+    ],
+    options.width,
+  );
+  const lines = [...head, ''];
+  if (isOfEarlierBoot) lines.push('The state is of an earlier boot: its grants are void.');
+  else if (grants.length === 0) lines.push('No grants.');
+  else lines.push(...grantTable(grants, options));
+  if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
+  return `${lines.join('\n')}\n`;
+}

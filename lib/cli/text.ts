@@ -1,0 +1,59 @@
+// Small pieces of text that several commands print. Pure.
+import type { CpuSet, NodeSet } from '../cpu-set.js';
+
+/** Text from elsewhere, less what could steer a terminal or forge a line. */
+export function printable(text: string): string {
+  return text.replace(/\p{C}/gu, '?');
+}
+
+/** `1 core`, `2 cores`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** The list form, or `none`. */
+export function listed(set: CpuSet | NodeSet): string {
+  return set.isEmpty ? 'none' : set.toString();
+}
+
+/** `62.8 GiB`: three digits at least, binary units. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number.isInteger(value) || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** At most `width` characters, the cut shown by `…`. */
+export function shorten(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0)).trimEnd()}…`;
+}
+
+/** Words filled into lines of `width`; a word that is longer has a line of its own. */
+export function fill(words: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Rows of a label and its text, the texts aligned and filled to `width`. */
+export function labelled(rows: readonly (readonly [label: string, text: string])[], width: number): string[] {
+  const indent = Math.max(...rows.map(([label]) => label.length)) + 2;
+  return rows.flatMap(([label, text]) =>
+    fill(text.split(' '), Math.max(width - indent, 20)).map((line, i) => (i === 0 ? label : '').padEnd(indent) + line),
+  );
+}
+
+/** JSON for people and programs: indented, with rows of numbers on one line. */
+export function formatJson(value: unknown): string {
+  // A line feed inside a string is escaped, so this matches structure only.
+  return `${JSON.stringify(value, null, 2).replace(/\[\n\s+(\d+(?:,\n\s+\d+)*)\n\s+\]/g, (_, row: string) => `[${row.replace(/\s+/g, '').replaceAll(',', ', ')}]`)}\n`;
+}

@@ -1,0 +1,211 @@
+// A machine as a tree of text, at 2 CPUs or at 512. Pure.
+import { CpuSet } from '../cpu-set.js';
+import type { CpuGroup, NumaNode, Topology } from '../topology.js';
+import type { StateView } from './state-view.js';
+import { type Colors, PLAIN } from './terminal.js';
+import { counted, formatBytes, labelled, listed, printable } from './text.js';
+
+/** A state to colour the CPUs by, or why there is none. */
+export type StateNote = { readonly view: StateView } | { readonly note: string };
+
+export interface TreeOptions {
+  /** Of the terminal, in characters. */
+  readonly width: number;
+  readonly colors?: Colors;
+  readonly state?: StateNote;
+}
+
+/** A line of the tree and what is under it. `cores` follow the label, wrapped; each is the CPUs of one core. */
+interface Branch {
+  readonly label: string;
+  readonly cores?: readonly CpuSet[];
+  readonly children?: readonly Branch[];
+}
+
+/** The whole page, ending with a line feed. */
+export function topologyTree(topology: Topology, { width, colors = PLAIN, state }: TreeOptions): string {
+  const view = state && 'view' in state ? state.view : undefined;
+  const paint = painter(colors, view);
+  const memoryOnly = topology.nodes.filter((node) => node.cpus.isEmpty);
+  const branches = [...machineBranches(topology), ...memoryOnly.map((node) => ({ label: nodeLabel(node) }))];
+  const blocks = [
+    [colors.bold(machineLine(topology)), ...renderChildren(branches, '', width, paint)],
+    distanceLines(topology.nodes, colors),
+    restrictionLines(topology, width),
+    ...(state ? [view ? stateLines(view, width, colors) : ['note' in state ? printable(state.note) : '']] : []),
+  ];
+  return `${blocks
+    .filter((block) => block.length > 0)
+    .map((block) => block.join('\n'))
+    .join('\n\n')}\n`;
+}
+
+function machineLine(topology: Topology): string {
+  const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
+  const parts = [
+    counted(packages.length, 'package'),
+    ...(dies.length > packages.length ? [counted(dies.length, 'die')] : []),
+    counted(nodes.length, 'NUMA node'),
+    ...(hasOwnL3Groups(topology) ? [counted(l3Groups.length, 'L3 group')] : []),
+    counted(cores.length, 'core'),
+    counted(cpus.size, 'CPU'),
+  ];
+  const origin = topology.isSimulated ? `Simulated machine (${topology.source})` : 'Machine';
+  return `${origin}: ${parts.join(', ')} (${smt(cores)})`;
+}
+
+function smt(cores: readonly CpuGroup[]): string {
+  const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
+  if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
+  return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
+}
+
+// Where there is no L3, the package stands in for it: groups that are whole packages may be no caches at all, so they are not named.
+function hasOwnL3Groups({ l3Groups, packages }: Topology): boolean {
+  return l3Groups.some((group) => !packages.some((pack) => pack.cpus.equals(group.cpus)));
+}
+
+// Nodes are inside packages, or (numa=off, some virtual machines) packages inside nodes.
+function machineBranches(topology: Topology): Branch[] {
+  const packagesOf = (node: NumaNode) => topology.packages.filter((pack) => pack.cpus.intersects(node.cpus));
+  if (!topology.nodes.some((node) => packagesOf(node).length > 1)) {
+    return topology.packages.map((pack) => ({
+      label: `Package ${pack.id}  ${counted(pack.cpus.size, 'CPU')}`,
+      children: topology.nodes
+        .filter((node) => node.cpus.intersects(pack.cpus))
+        .map((node) => ({ label: nodeLabel(node), children: coreBranches(topology, node.cpus) })),
+    }));
+  }
+  return topology.nodes
+    .filter((node) => !node.cpus.isEmpty)
+    .map((node) => ({
+      label: nodeLabel(node),
+      children: packagesOf(node).map((pack) => {
+        const cpus = pack.cpus.intersection(node.cpus);
+        return {
+          label: `Package ${pack.id}${partOf(pack, cpus)}  ${counted(cpus.size, 'CPU')}`,
+          children: coreBranches(topology, cpus),
+        };
+      }),
+    }));
+}
+
+function partOf(whole: CpuGroup, cpus: CpuSet): string {
+  return whole.cpus.isSubsetOf(cpus) ? '' : ' (part)';
+}
+
+function coreBranches(topology: Topology, cpus: CpuSet): Branch[] {
+  const leaf = (label: string, within: CpuSet): Branch => {
+    const cores = topology.cores.map((core) => core.cpus.intersection(within)).filter((core) => !core.isEmpty);
+    return { label: `${label}${counted(cores.length, 'core')}`, cores };
+  };
+  if (!hasOwnL3Groups(topology)) return [leaf('', cpus)];
+  return topology.l3Groups
+    .filter((group) => group.cpus.intersects(cpus))
+    .map((group) => leaf(`L3 ${group.id}${partOf(group, cpus)}  `, group.cpus.intersection(cpus)));
+}
+
+function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
+  const pools = hugepages.filter((pool) => pool.count > 0).map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
+  return [
+    `NUMA node ${id}`,
+    cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`,
+    ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
+    ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
+  ].join('  ');
+}
+
+type Painter = (cpu: number) => string;
+
+function painter(colors: Colors, view: StateView | undefined): Painter {
+  if (!view) return String;
+  const exclusive = view.grants.reduce((cpus, grant) => cpus.union(grant.cpus), CpuSet.EMPTY);
+  return (cpu) => {
+    if (exclusive.has(cpu)) return colors.red(cpu);
+    if (!view.managed.has(cpu)) return colors.dim(cpu);
+    if (view.reserved.has(cpu)) return colors.yellow(cpu);
+    return colors.green(cpu);
+  };
+}
+
+function renderChildren(branches: readonly Branch[], prefix: string, width: number, paint: Painter): string[] {
+  const leaves = branches.filter((branch) => branch.cores);
+  const labelWidth = Math.max(0, ...leaves.map((leaf) => leaf.label.length));
+  const cellWidth = Math.max(0, ...leaves.flatMap((leaf) => leaf.cores!.map((core) => [...core].join(',').length)));
+  return branches.flatMap((branch, i) => {
+    const last = i === branches.length - 1;
+    const [first, rest] = [`${prefix}${last ? '└─ ' : '├─ '}`, `${prefix}${last ? '   ' : '│  '}`];
+    if (!branch.cores) {
+      return [`${first}${branch.label}`, ...renderChildren(branch.children ?? [], rest, width, paint)];
+    }
+    const indent = labelWidth + 2;
+    const perLine = Math.max(1, Math.floor((width - prefix.length - 3 - indent + 1) / (cellWidth + 1)));
+    const lines = chunks(branch.cores, perLine).map((cores) => cells(cores, cellWidth, paint));
+    return lines.map((line, n) =>
+      n === 0 ? `${first}${branch.label.padEnd(indent)}${line}` : `${rest}${' '.repeat(indent)}${line}`,
+    );
+  });
+}
+
+function chunks<T>(list: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+}
+
+// Cores in columns, each as its CPUs joined by commas. Padded by the plain text: colours have no width.
+function cells(cores: readonly CpuSet[], width: number, paint: Painter): string {
+  return cores
+    .map((core, i) => {
+      const padding = i === cores.length - 1 ? 0 : width - [...core].join(',').length;
+      return Array.from(core, paint).join(',') + ' '.repeat(padding);
+    })
+    .join(' ');
+}
+
+function distanceLines(nodes: readonly NumaNode[], colors: Colors): string[] {
+  if (nodes.length < 2) return [];
+  if (nodes.some((node) => !node.distances)) return ['NUMA distances: unknown'];
+  const rows = [
+    ['', ...nodes.map((node) => String(node.id))],
+    ...nodes.map((node) => [String(node.id), ...node.distances!.map(String)]),
+  ];
+  const width = Math.max(...rows.flat().map((cell) => cell.length));
+  return [
+    colors.bold('NUMA distances'),
+    ...rows.map((row) => `  ${row.map((cell) => cell.padStart(width)).join(' ')}`),
+  ];
+}
+
+function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width: number): string[] {
+  const offline = possible.difference(cpus);
+  const rows: [string, string][] = [];
+  if (!offline.isEmpty) rows.push(['offline:', `${offline} (possible, not online)`]);
+  if (!isolated.isEmpty) rows.push(['isolated:', `${isolated} (kept from the scheduler)`]);
+  if (!cpus.isSubsetOf(allowed)) rows.push(['allowed:', `${listed(allowed)} (what this process may use)`]);
+  return rows.length > 0 ? labelled(rows, width) : [];
+}
+
+/** The state of the CPUs in words, so that no colour is needed to read it. */
+function stateLines(view: StateView, width: number, colors: Colors): string[] {
+  const holders = view.grants.map(
+    ({ name, cpus, alive }) =>
+      `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
+  );
+  const unmanaged = view.managesAll ? [] : [['managed:', listed(view.managed)] as const];
+  const rows = [
+    [
+      'state:',
+      `${view.stateDir} (${view.scope}), generation ${view.generation}${view.isOfEarlierBoot ? ', of an earlier boot: its grants are void' : ''}`,
+    ],
+    ...unmanaged,
+    ['free:', listed(view.free)],
+    ['shared:', listed(view.sharedPool)],
+    ['reserved:', `${listed(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
+    ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
+  ] as const;
+  const legend = [colors.green('free (shared until granted)'), colors.yellow('reserved'), colors.red('exclusive')];
+  if (!view.managesAll) legend.push(colors.dim('not managed'));
+  return [
+    ...labelled(rows, width),
+    ...(colors.isColorSupported ? [`${'colours:'.padEnd(12)}${legend.join('  ')}`] : []),
+  ];
+}

@@ -1,0 +1,83 @@
+// numalign topology: what a machine is made of, and whose its CPUs are.
+import { type Command, Option } from 'commander';
+import { NumalignError } from '../errors.js';
+import { discover, type Topology } from '../topology.js';
+import { outputOption } from './arguments.js';
+import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
+import { readState, type StateView } from './state-view.js';
+import { stdoutColors, stdoutWidth } from './terminal.js';
+import { formatJson } from './text.js';
+import { type StateNote, topologyTree } from './topology-tree.js';
+
+interface TopologyFlags {
+  xml?: string;
+  synthetic?: string;
+  json?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addTopology(program: Command): void {
+  program
+    .command('topology')
+    .description('Show packages, NUMA nodes, L3 groups, cores and CPUs of this machine or of a described one.')
+    .addOption(
+      new Option('--xml <file>', 'a machine saved by hwloc (lstopo machine.xml)').conflicts([
+        'synthetic',
+        'json',
+        'stateDir',
+      ]),
+    )
+    .addOption(
+      new Option('--synthetic <description>', "a machine in hwloc's synthetic form").conflicts([
+        'xml',
+        'json',
+        'stateDir',
+      ]),
+    )
+    .addOption(
+      new Option('--json <file>', 'a machine as --output json prints it').conflicts(['xml', 'synthetic', 'stateDir']),
+    )
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Only looks: no state folder is made or changed. Described machines have no state.
+
+Examples:
+  $ numalign topology
+  $ numalign topology --synthetic 'package:2 numa:2 l3:2 core:4 pu:2'
+  $ numalign topology --output json > machine.json
+  $ numalign topology --json machine.json`,
+    )
+    .action(showTopology);
+}
+
+async function showTopology({ output, stateDir, ...source }: TopologyFlags): Promise<void> {
+  const topology = await discover(source);
+  const state = topology.isSimulated ? undefined : look(topology, stateDir);
+  if (output === 'text') {
+    process.stdout.write(
+      topologyTree(topology, { width: stdoutWidth(), colors: stdoutColors(), ...(state && { state }) }),
+    );
+    return;
+  }
+  process.stdout.write(formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) }));
+}
+
+// The tree is worth showing where the machine's folder is closed to us; a folder that was asked for is not passed over.
+function look(topology: Topology, stateDir: string | undefined): StateNote {
+  const folder = stateDir ?? MACHINE_STATE_DIR;
+  try {
+    const view = readState(folder, topology);
+    return view ? { view } : { note: `no state in ${folder}: nothing is granted` };
+  } catch (error) {
+    if (!(error instanceof NumalignError) || stateDir !== undefined) throw error;
+    return { note: `${error.message} [${error.code}]` };
+  }
+}
+
+function stateJson({ stateDir, sharedPool, free, reserved, grants }: StateView) {
+  return { stateDir, sharedPool, free, reserved, grants };
+}

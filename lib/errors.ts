@@ -1,0 +1,53 @@
+// The errors of numalign: one class, literal codes, the offending value and what would be valid in `details`.
+import { getSystemErrorName } from 'node:util';
+
+/** What can go wrong. docs/errors.md says for each what it means and what to do. */
+export type ErrorCode =
+  | 'ERR_ADDON_MISSING'
+  | 'ERR_ALREADY_PINNED'
+  | 'ERR_CHILD_ALIVE'
+  | 'ERR_CONFIG_CONFLICT'
+  | 'ERR_GRANT_RELEASED'
+  | 'ERR_INSUFFICIENT_CPUS'
+  | 'ERR_INVALID_ARGUMENT'
+  | 'ERR_INVALID_LIST'
+  | 'ERR_INVALID_OPTION'
+  | 'ERR_INVALID_TOPOLOGY'
+  | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_MANAGER_CLOSED'
+  | 'ERR_OWNER_ALIVE'
+  | 'ERR_OWNER_SHARED'
+  | 'ERR_SHARED_POOL_EMPTY'
+  | 'ERR_SIMULATED_MACHINE'
+  | 'ERR_STATE_CORRUPT'
+  | 'ERR_STATE_FOLDER'
+  | 'ERR_STATE_VERSION'
+  | 'ERR_SYSCALL'
+  | 'ERR_UNKNOWN_GRANT';
+
+/** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
+export type ErrorDetails = Record<string, unknown> & { cause?: unknown };
+
+/** Every error that numalign throws on purpose. `code` is literal and stable; the message is for people. */
+export class NumalignError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<ErrorDetails>;
+  /** With ERR_SYSCALL: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
+  readonly errno?: number;
+  readonly errnoName?: string;
+  /** With ERR_SYSCALL: which system call was refused. */
+  readonly syscall?: string;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    const { cause, ...facts } = details;
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = Object.freeze(facts);
+    if (typeof facts.errno === 'number') {
+      this.errno = facts.errno;
+      this.errnoName = getSystemErrorName(-facts.errno);
+    }
+    if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
+  }
+}
+NumalignError.prototype.name = 'NumalignError';

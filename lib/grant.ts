@@ -1,0 +1,219 @@
+// Grant: CPUs that are this holder's alone, until released.
+import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
+import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
+import { checkOptions, invalidOption } from './check-options.js';
+
+import type { CpuSet, NodeSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
+import {
+  assignmentsOf,
+  handOver,
+  ownerAlive,
+  release,
+  type Site,
+  transact,
+  type Vacate,
+} from './managers/topology-manager.js';
+import { native } from './native.js';
+import {
+  cpusOf,
+  type EnforcementLevel,
+  findPod,
+  type PodAssignment,
+  runningCpus,
+  sharedPool,
+} from './state/assignments.js';
+
+export interface GrantPinOptions {
+  /** Which threads; default: every thread of this process. */
+  threads?: Threads;
+  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  replace?: boolean;
+}
+
+/** Exclusive CPUs, as {@link Manager.acquire} gives them. */
+export class Grant {
+  /** Its pod's uid, by which it is released. */
+  readonly id: string;
+  readonly name: string;
+  /** The CPUs to run on. */
+  readonly cpus: CpuSet;
+  /** CPUs that are kept from others though nothing runs on them. */
+  readonly held: CpuSet;
+  /** The NUMA nodes of `cpus`. */
+  readonly numaNodes: NodeSet;
+  /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
+  readonly enforcement: EnforcementLevel;
+  readonly #site: Site;
+  readonly #pod: PodAssignment;
+  #released: Promise<PinResult> | undefined;
+
+  /** Use {@link Manager.acquire}. */
+  constructor(site: Site, pod: PodAssignment) {
+    this.#site = site;
+    this.#pod = pod;
+    this.id = pod.uid;
+    this.name = pod.name;
+    this.cpus = runningCpus(pod);
+    this.held = cpusOf(pod).difference(this.cpus);
+    this.numaNodes = site.topology.nodesOf(this.cpus);
+    this.enforcement = pod.enforcement.level;
+  }
+
+  /** Whether it was released through this object. */
+  get isReleased(): boolean {
+    return this.#released !== undefined;
+  }
+
+  /**
+   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each.
+   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  pin(options: GrantPinOptions = {}): PinResult {
+    const { threads = 'process', replace = false } = checkOptions(
+      options,
+      ['threads', 'replace'],
+      'pin',
+    ) as GrantPinOptions;
+    if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+    this.#checkUsable();
+    return pinFor(this.cpus, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+  }
+
+  /**
+   * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as that lies in the shared pool, else the
+   * whole pool: CPUs that have become somebody's since are never restored.
+   */
+  async unpin(): Promise<PinResult> {
+    this.#checkUsable();
+    const { topology } = this.#site;
+    return transact(this.#site, undefined, async (state) =>
+      toPinResult(native.undoPin(this.id, sharedPool(state, topology.cpus).words), true),
+    );
+  }
+
+  /**
+   * Starts a program on the grant's CPUs, there from its first instruction. It also gets a copy of the owner's lock: should this process die,
+   * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn.
+   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
+    this.#checkUsable();
+    const { stdio = 'pipe' } = options;
+    const streams: StdioOptions = Array.isArray(stdio) ? [...stdio] : [stdio, stdio, stdio];
+    // Behind the standard streams, which are pipes where they are left out.
+    while (streams.length < 3) streams.push('pipe');
+    const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
+    if (ownerFd !== undefined) streams.push(ownerFd);
+    // A child is born with the mask of the thread that starts it.
+    const before = affinity();
+    pinThread(this.cpus);
+    try {
+      const child = spawn(command, args, { ...options, stdio: streams });
+      if (child.pid !== undefined) watchChild(this.id, child);
+      return child;
+    } finally {
+      pinThread(before);
+    }
+  }
+
+  /**
+   * Gives up this process's share of a grant that children were started for: true where one of them (or what it started) still lives, and the
+   * grant ends with the last; false where none was left, and the grant is released.
+   * @throws ERR_OWNER_SHARED where this process holds other grants too, and what {@link release} throws
+   */
+  async handOver(): Promise<boolean> {
+    this.#checkUsable();
+    const isAlive = await handOver(this.#site, this.id, vacateOf(this.#pod));
+    this.#released = Promise.resolve(NOTHING_MOVED);
+    return isAlive;
+  }
+
+  /**
+   * Gives the CPUs back and undoes the pins of this grant as {@link unpin} does; tells which threads moved. Releasing twice is harmless.
+   * @throws ERR_CHILD_ALIVE while a child started by {@link spawn} runs on the CPUs: end it, or {@link handOver}; and what the state folder's
+   *   errors are: the grant then stays.
+   */
+  release(): Promise<PinResult> {
+    this.#released ??= this.#release().catch((error) => {
+      this.#released = undefined;
+      throw error;
+    });
+    return this.#released;
+  }
+
+  async #release(): Promise<PinResult> {
+    try {
+      return await releaseGrant(this.#site, this.#pod);
+    } catch (error) {
+      // Somebody has released it by its id; our threads have left all the same.
+      if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  toJSON() {
+    const { id, name, cpus, held, numaNodes, enforcement } = this;
+    return { id, name, cpus, held, numaNodes, enforcement };
+  }
+
+  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
+  #checkUsable(): void {
+    const { ledger, topology } = this.#site;
+    const { owner } = this.#pod;
+    const onRecord = findPod(assignmentsOf(this.#site, ledger.read()), this.id);
+    if (this.#released || !onRecord || !cpusOf(onRecord).equals(cpusOf(this.#pod))) {
+      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
+    }
+    if (owner.kind === 'process' && !ledger.owners.isOwn(owner)) throw ownerAlive(this.id, owner);
+    if (topology.isSimulated) {
+      throw new NumalignError(
+        'ERR_SIMULATED_MACHINE',
+        'a decision about a simulated machine cannot be applied to this one',
+      );
+    }
+  }
+}
+
+// By grant, whichever object started them: releasing by the id must not overlook them.
+const children = new Map<string, Set<ChildProcess>>();
+
+function watchChild(uid: string, child: ChildProcess): void {
+  const ofGrant = children.get(uid) ?? new Set();
+  children.set(uid, ofGrant.add(child));
+  child.once('exit', () => {
+    ofGrant.delete(child);
+    if (ofGrant.size === 0) children.delete(uid);
+  });
+}
+
+/** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
+export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
+  const [child] = children.get(pod.uid) ?? [];
+  if (child) {
+    throw new NumalignError(
+      'ERR_CHILD_ALIVE',
+      `process ${child.pid}, started for grant ${pod.uid}, still runs on its CPUs: end it first, or hand the grant over`,
+      { value: pod.uid, pid: child.pid },
+    );
+  }
+  return release(site, pod.uid, vacateOf(pod));
+}
+
+const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
+
+// Takes the threads that were pinned for a grant off its CPUs, and back.
+function vacateOf(pod: PodAssignment): Vacate<PinResult> {
+  const { uid, owner } = pod;
+  return {
+    leave: (pool) => toPinResult(native.undoPin(uid, pool.words), true),
+    comeBack: ({ moved }) => {
+      const cpus = runningCpus(pod);
+      for (const { tid } of moved) native.pin(tid, cpus.words, uid, owner.uuid, false);
+    },
+  };
+}

@@ -1,0 +1,114 @@
+// What CpuSet and NodeSet share: an immutable bitmap of small ids.
+import type { Words } from './native.js';
+
+const WORD_BITS = 32;
+
+function trimmed(words: Words): Words {
+  let length = words.length;
+  while (length > 0 && words[length - 1] === 0) length--;
+  return length === words.length ? words : words.slice(0, length);
+}
+
+function popcount(word: number): number {
+  let n = word - ((word >>> 1) & 0x55555555);
+  n = (n & 0x33333333) + ((n >>> 2) & 0x33333333);
+  return Math.imul((n + (n >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/**
+ * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and are distinct types: a set of CPUs
+ * does not go where a set of NUMA nodes is expected.
+ */
+export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number> {
+  /** The 32-bit words of the bitmap, lowest ids first. Do not change them. */
+  readonly words: Words;
+
+  /** Takes ownership of `words`. */
+  constructor(words: Words) {
+    this.words = trimmed(words);
+  }
+
+  protected abstract make(words: Words): Self;
+
+  /** How many ids are in the set. */
+  get size(): number {
+    let n = 0;
+    for (const word of this.words) n += popcount(word);
+    return n;
+  }
+
+  get isEmpty(): boolean {
+    return this.words.length === 0;
+  }
+
+  has(id: number): boolean {
+    return Number.isInteger(id) && id >= 0 && (((this.words[id >>> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+  }
+
+  /** The lowest id, or undefined in the empty set. */
+  get first(): number | undefined {
+    for (const id of this) return id;
+    return undefined;
+  }
+
+  union(other: Self): Self {
+    const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
+    const words = long.words.slice();
+    for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;
+    return this.make(words);
+  }
+
+  intersection(other: Self): Self {
+    const words = this.words.slice(0, other.words.length);
+    for (let i = 0; i < words.length; i++) words[i]! &= other.words[i]!;
+    return this.make(words);
+  }
+
+  /** The ids of this set that are not in `other`. */
+  difference(other: Self): Self {
+    const words = this.words.slice();
+    const n = Math.min(words.length, other.words.length);
+    for (let i = 0; i < n; i++) words[i]! &= ~other.words[i]!;
+    return this.make(words);
+  }
+
+  isSubsetOf(other: Self): boolean {
+    return this.words.every((word, i) => (word & ~(other.words[i] ?? 0)) === 0);
+  }
+
+  intersects(other: Self): boolean {
+    return this.words.some((word, i) => (word & (other.words[i] ?? 0)) !== 0);
+  }
+
+  equals(other: Self): boolean {
+    return this.words.length === other.words.length && this.words.every((word, i) => word === other.words[i]);
+  }
+
+  /** The ids, ascending. */
+  *[Symbol.iterator](): Generator<number> {
+    for (let i = 0; i < this.words.length; i++) {
+      for (let word = this.words[i]!; word !== 0; word &= word - 1) {
+        yield i * WORD_BITS + 31 - Math.clz32(word & -word);
+      }
+    }
+  }
+
+  toArray(): number[] {
+    return [...this];
+  }
+
+  /** The Linux list form, such as `0-3,8`: ascending, runs of two or more joined with `-`. */
+  abstract toString(): string;
+
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
+/** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */
+export function wordsOf(ids: Iterable<number>): Words {
+  const list = [...ids];
+  const words = new Uint32Array(list.reduce((n, id) => Math.max(n, (id >>> 5) + 1), 0));
+  for (const id of list) words[id >>> 5]! |= 1 << (id & 31);
+  return words;
+}

@@ -1,0 +1,342 @@
+// Manager: the machine, the state that its users share, and the grants.
+
+import { NO_MEMBERS } from './cgroups/shared-members.js';
+import { invalidOption } from './check-options.js';
+import {
+  type Config,
+  type MachineOptions,
+  type ManagerOptions,
+  parseConfig,
+  parseMachineOptions,
+  type RequiredSettings,
+} from './config.js';
+import { CpuSet, type NodeSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
+import { Grant, releaseGrant } from './grant.js';
+import {
+  admit,
+  assignmentsOf,
+  type Site,
+  transact,
+  unknownGrant,
+  withIdentities,
+  withoutDead,
+} from './managers/topology-manager.js';
+import { type AcquireOptions, parseAcquire } from './request.js';
+import {
+  type Assignments,
+  cpusOf,
+  type EnforcementLevel,
+  emptyAssignments,
+  findPod,
+  freeCpus,
+  type MachineSettings,
+  type PodAssignment,
+  sharedPool,
+  universe,
+} from './state/assignments.js';
+import { Ledger, scopeOf } from './state/ledger.js';
+import { discover, type Topology } from './topology.js';
+
+/** What the state says of one grant. */
+export interface GrantInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  readonly numaNodes: NodeSet;
+  readonly enforcement: EnforcementLevel;
+  readonly owner: {
+    readonly kind: 'process' | 'cgroup' | 'persistent';
+    readonly pid: number | null;
+    readonly command: string | null;
+  };
+  /** False: the owner is dead, and the next transaction takes the CPUs back. */
+  readonly alive: boolean;
+  /** Wall-clock time in ISO 8601. */
+  readonly admittedAt: string;
+}
+
+/** What is told of a grant on record. */
+export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean): GrantInfo {
+  const cpus = cpusOf(pod);
+  const { kind, pid, command } = pod.owner;
+  return {
+    id: pod.uid,
+    name: pod.name,
+    cpus,
+    numaNodes: topology.nodesOf(cpus),
+    enforcement: pod.enforcement.level,
+    owner: { kind, pid, command },
+    alive,
+    admittedAt: pod.admittedAt,
+  };
+}
+
+/** The machine's agreed settings in force. */
+export interface Settings {
+  readonly managedCPUs: CpuSet;
+  readonly reservedSystemCPUs: CpuSet;
+  readonly strictCPUReservation: boolean;
+}
+
+/** Made by {@link openManager}. */
+export class Manager {
+  readonly topology: Topology;
+  /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. */
+  readonly scope: 'machine' | 'private';
+  readonly stateDir: string;
+  readonly #config: Config;
+  readonly #ledger: Ledger;
+  #closed = false;
+
+  /** Use {@link openManager}. */
+  constructor(config: Config, topology: Topology, ledger: Ledger) {
+    this.#config = config;
+    this.#ledger = ledger;
+    this.topology = topology;
+    this.scope = ledger.scope;
+    this.stateDir = ledger.path;
+  }
+
+  get #site(): Site {
+    if (this.#closed) throw new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
+    return siteOf(this.#config, this.topology, this.#ledger);
+  }
+
+  #state(): Assignments {
+    return assignmentsOf(this.#site, this.#ledger.read());
+  }
+
+  /** The generation of the state that the synchronous getters answer for. */
+  get generation(): number {
+    this.#state();
+    return this.#ledger.read()?.generation ?? 0;
+  }
+
+  /** CPUs for everything without exclusive ones. Synchronous: a stat, and a read where the state has changed. */
+  get sharedPool(): CpuSet {
+    return sharedPool(this.#state(), this.topology.cpus);
+  }
+
+  /**
+   * CPUs that nobody holds and that are not reserved. One grant cannot take all of them where nothing else would be left to share; those of dead
+   * owners count as taken until the next transaction.
+   */
+  get freeCpus(): CpuSet {
+    return freeCpus(this.#state(), this.topology.cpus);
+  }
+
+  get settings(): Settings {
+    const { settings } = this.#state();
+    return {
+      managedCPUs: universe(settings, this.topology.cpus),
+      reservedSystemCPUs: settings.reservedSystemCPUs,
+      strictCPUReservation: settings.strictCPUReservation,
+    };
+  }
+
+  /** All grants on record, those of other processes too. */
+  grants(): GrantInfo[] {
+    const { owners } = this.#ledger;
+    return this.#state().pods.map((pod) => grantInfo(pod, this.topology, owners.isAlive(pod.owner)));
+  }
+
+  /**
+   * Takes exclusive CPUs by topology-aware best fit, remembers them on disk, and returns once that is durable.
+   * @throws ERR_INVALID_OPTION; ERR_INSUFFICIENT_CPUS and ERR_SHARED_POOL_EMPTY, with who holds what; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say): nothing is
+   *   changed; the signal's reason.
+   */
+  async acquire(options: AcquireOptions): Promise<Grant> {
+    const site = this.#site;
+    const request = parseAcquire(options, this.#config.placement);
+    return new Grant(site, await admit(site, request, options.signal));
+  }
+
+  /**
+   * Acquires, calls `body`, and releases however it ends. Where both fail, the error of `body` is thrown.
+   * @throws as {@link acquire} and {@link Grant.release}
+   */
+  async use<T>(options: AcquireOptions, body: (grant: Grant) => T | Promise<T>): Promise<T> {
+    if (typeof body !== 'function') invalidOption('body', body, 'a function');
+    const grant = await this.acquire(options);
+    let result: T;
+    try {
+      result = await body(grant);
+    } catch (error) {
+      // What went wrong first is what the caller must hear of.
+      await grant.release().catch(() => {});
+      throw error;
+    }
+    await grant.release();
+    return result;
+  }
+
+  /** The grant with this id, whoever made it. @throws ERR_UNKNOWN_GRANT */
+  grant(id: string): Grant {
+    return new Grant(this.#site, this.#find(id));
+  }
+
+  #find(id: string): PodAssignment {
+    const state = this.#state();
+    const pod = findPod(state, id);
+    if (!pod) throw unknownGrant(id, state, this.stateDir);
+    return pod;
+  }
+
+  /** Releases a grant by its id: one of this process, a persistent one, or one whose owner is dead. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+  async release(id: string): Promise<void> {
+    await releaseGrant(this.#site, this.#find(id));
+  }
+
+  /**
+   * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share.
+   */
+  async configure(options: MachineOptions): Promise<Settings> {
+    const site = this.#site;
+    const required = parseMachineOptions(options);
+    checkKnown(required, this.topology);
+    await transact(site, undefined, async (state, commit) => {
+      const settings = apply(state.settings, required);
+      checkLeavesPool({ ...state, settings }, this.topology);
+      await commit({ ...state, settings }, true);
+    });
+    return this.settings;
+  }
+
+  /** Ends the use of this object. Grants stay as they are. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+const DEFAULT_SETTINGS: MachineSettings = {
+  managedCPUs: null,
+  reservedSystemCPUs: CpuSet.EMPTY,
+  strictCPUReservation: false,
+  simulated: false,
+  unknown: {},
+};
+
+function apply(settings: MachineSettings, required: RequiredSettings): MachineSettings {
+  const given = Object.entries(required).filter(([, value]) => value !== undefined);
+  return { ...settings, ...Object.fromEntries(given) };
+}
+
+// Settings must name CPUs that the machine has.
+function checkKnown(required: RequiredSettings, topology: Topology): void {
+  const known = topology.cpus.union(topology.possible);
+  for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
+    const beyond = required[name]?.difference(known);
+    if (!beyond || beyond.isEmpty) continue;
+    throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
+      option: name,
+      value: required[name]?.toString(),
+      valid: known.toString(),
+    });
+  }
+}
+
+// Settings must leave a CPU for everything else.
+function checkLeavesPool(state: Assignments, topology: Topology): void {
+  if (!sharedPool(state, topology.cpus).isEmpty) return;
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    'these settings leave no CPU for the shared pool, where everything else runs',
+    { value: state.settings, valid: 'at least one managed CPU that is neither strictly reserved nor granted' },
+  );
+}
+
+function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
+  const same = (a: unknown, b: unknown) => (a instanceof CpuSet && b instanceof CpuSet ? a.equals(b) : a === b);
+  const show = (value: unknown) =>
+    value === null ? 'all' : value instanceof CpuSet && value.isEmpty ? 'none' : String(value);
+  const differences = Object.entries(required)
+    .filter(([name, value]) => value !== undefined && !same(value, recorded[name as keyof RequiredSettings]))
+    .map(([name, value]) => ({
+      option: name,
+      asked: show(value),
+      recorded: show(recorded[name as keyof RequiredSettings]),
+    }));
+  if (differences.length === 0) return;
+  const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
+    {
+      differences,
+    },
+  );
+}
+
+// A simulated machine and the real one must not share a state.
+function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+  if (simulated === topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    simulated
+      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
+      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
+    { value: path, valid: 'another stateDir' },
+  );
+}
+
+function machineFolderIsReal(path: string): NumalignError {
+  return new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    `a simulated machine cannot use ${path}, which speaks for the real one: set stateDir`,
+    { value: path, valid: 'another folder' },
+  );
+}
+
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
+function prepare(site: Site, required: RequiredSettings): Promise<void> {
+  const { ledger, topology, lockTimeoutMs } = site;
+  return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
+    const write = (next: Assignments) => commit(withIdentities(next, topology));
+    if (!checkpoint) {
+      ledger.checkUnused();
+      return write(firstState(required, topology));
+    }
+    const state = checkpoint.assignments;
+    checkSameKind(state.settings, topology, ledger.path);
+    checkAgreement(state.settings, required, ledger.path);
+    if (!ledger.isOfThisBoot(checkpoint)) {
+      await ledger.archive(checkpoint);
+      return write({ ...state, pods: [] });
+    }
+    const alive = withoutDead(site, state);
+    if (alive !== state) await write(alive);
+    ledger.owners.sweep();
+  });
+}
+
+function firstState(required: RequiredSettings, topology: Topology): Assignments {
+  return emptyAssignments(apply({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
+}
+
+function siteOf({ lockTimeoutMs }: Config, topology: Topology, ledger: Ledger): Site {
+  return { topology, ledger, members: NO_MEMBERS, lockTimeoutMs };
+}
+
+/**
+ * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
+ * process are allowed and see each other.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
+ *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
+ */
+export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
+  const config = parseConfig(options);
+  const topology = config.topology ?? (await discover());
+  // Before anything is made on disk.
+  checkKnown(config.settings, topology);
+  checkLeavesPool(firstState(config.settings, topology), topology);
+  if (topology.isSimulated && scopeOf(config.stateDir) === 'machine') throw machineFolderIsReal(config.stateDir);
+  const ledger = Ledger.open(config.stateDir);
+  await prepare(siteOf(config, topology, ledger), config.settings);
+  return new Manager(config, topology, ledger);
+}

@@ -1,0 +1,129 @@
+// Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it meaning.
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { NumalignError } from './errors.js';
+
+/** A set as it crosses the boundary: 32-bit words, lowest ids first, the last word not zero. */
+export type Words = Uint32Array;
+
+declare const topologyHandle: unique symbol;
+/** An immutable Topology of the core, opaque to JavaScript. */
+export interface TopologyHandle {
+  readonly [topologyHandle]: true;
+}
+
+/** Columns of one CPU in {@link TopologyDescription.cpus}. */
+export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as const;
+/** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
+export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
+
+/** A machine in flat arrays. `memory` and `distances` go by `nodes`, which is ascending in what the addon returns. */
+export interface TopologyDescription {
+  cpus: Int32Array;
+  nodes: Int32Array;
+  memory: Float64Array;
+  /** Square, or empty where unknown. */
+  distances: Uint32Array;
+  hugepages: Float64Array;
+  possible: Words;
+  isolated: Words;
+  allowed: Words;
+}
+
+export interface NativeMove {
+  tid: number;
+  before: Words;
+  now: Words;
+  errno: number;
+}
+
+export interface NativePinOutcome {
+  moved: NativeMove[];
+  unmovable: NativeMove[];
+}
+
+/** The exclusive lock of a folder, held until released or until the environment ends. */
+export interface NativeLock {
+  release(): void;
+}
+
+/** A locked file that says its owner is alive. Must be kept referenced: collecting it drops the lock. */
+export interface NativeOwner {
+  readonly fd: number;
+  write(text: string): void;
+  close(): void;
+}
+
+/** An open folder. Names are of files directly in it; no link is followed. */
+export interface NativeFolder {
+  child(name: string, create: boolean, mode: number, group: number): NativeFolder;
+  owner(): { user: number; group: number; mode: number };
+  /** Differs from that of every other folder while this one is open. */
+  identity(): string;
+  isCurrent(): boolean;
+  read(name: string): Buffer | undefined;
+  version(name: string): string | undefined;
+  list(): string[];
+  remove(name: string): void;
+  /** `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock` is released once the new file is durable. */
+  replaceDurably(name: string, previous: string, text: string, stamp: number, lock?: NativeLock): Promise<void>;
+  tryLock(name: string, note: string): NativeLock | undefined;
+  waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
+  giveUp(request: number): boolean;
+  createOwner(name: string): NativeOwner;
+  isOwnerAlive(name: string): boolean;
+}
+
+interface Native {
+  setErrorClass(errorClass: typeof NumalignError): void;
+
+  parseCpuList(text: string): Words;
+  parseNodeList(text: string): Words;
+  formatCpuList(words: Words): string;
+  formatNodeList(words: Words): string;
+
+  createTopology(description: TopologyDescription): TopologyHandle;
+  describeTopology(topology: TopologyHandle): TopologyDescription;
+  discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
+  bestFit(
+    topology: TopologyHandle,
+    available: Words,
+    count: number,
+    spread: boolean,
+    alignByL3: boolean,
+    distributeAcrossNuma: boolean,
+    cpuGroupSize: number,
+  ): Words;
+
+  /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
+  pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
+  undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  affinity(tid: number): Words;
+  threadId(): number;
+  threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
+
+  /** Whether the owner's environment has ended while threads of this process were pinned for its grants. */
+  isOrphanedOwner(uuid: string): boolean;
+  closeOrphanedOwner(uuid: string): void;
+
+  Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
+}
+
+function load(): Native {
+  const require = createRequire(import.meta.url);
+  const packageFolder = fileURLToPath(new URL('..', import.meta.url));
+  try {
+    return require('node-gyp-build')(packageFolder) as Native;
+  } catch (cause) {
+    throw new NumalignError(
+      'ERR_ADDON_MISSING',
+      'the native addon of numalign is not built for this machine; run `npm rebuild numalign` ' +
+        '(it needs: apt-get install libhwloc-dev pkg-config g++ make python3)',
+      { cause },
+    );
+  }
+}
+
+/** The addon. Every function throws NumalignError, or TypeError where an argument has the wrong shape. */
+export const native: Native = load();
+native.setErrorClass(NumalignError);

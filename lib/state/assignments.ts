@@ -1,0 +1,149 @@
+// Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock, no files.
+import { CpuSet } from '../cpu-set.js';
+import type { TopologyHint } from '../hints.js';
+
+/** Members of the file that this version does not know; kept when it is rewritten. */
+export type UnknownFields = Readonly<Record<string, unknown>>;
+
+/** Recorded once for the machine; see MachineOptions. */
+export interface MachineSettings {
+  /** null: every online CPU. */
+  readonly managedCPUs: CpuSet | null;
+  readonly reservedSystemCPUs: CpuSet;
+  readonly strictCPUReservation: boolean;
+  /** The state is of a simulated machine. */
+  readonly simulated: boolean;
+  readonly unknown: UnknownFields;
+}
+
+/** One CPU as it was when the state was written: [cpu, core, package, node]. */
+export type CpuIdentity = readonly [cpu: number, core: number, socket: number, node: number];
+
+export interface MemoryBlock {
+  readonly nodes: readonly number[];
+  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  readonly type: string;
+  readonly bytes: number;
+}
+
+export interface DeviceAssignment {
+  readonly id: string;
+  /** null: the device reports no topology. */
+  readonly nodes: readonly number[] | null;
+}
+
+/** What may be used again by a later container of the pod once this one has ended. */
+export interface Reusable {
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
+export interface ContainerAssignment {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  readonly started: boolean;
+  /** Resource name to amount, as asked for. */
+  readonly request: Readonly<Record<string, number>>;
+  /** The CPUs it runs on, exclusively; empty for a container of the shared pool. */
+  readonly cpus: CpuSet;
+  /** CPUs that are held but not run on (SMT siblings). */
+  readonly held: CpuSet;
+  readonly hint: TopologyHint;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  readonly reusable: Reusable;
+  readonly unknown: UnknownFields;
+}
+
+/** Who a pod belongs to. `pid` and `command` are for people: only the lock of owners/<uuid> tells whether a process lives. */
+export interface OwnerRecord {
+  readonly kind: 'process' | 'cgroup' | 'persistent';
+  /** Of the owner's file; empty for a persistent owner. */
+  readonly uuid: string;
+  readonly pid: number | null;
+  readonly command: string | null;
+  readonly unknown: UnknownFields;
+}
+
+/** How strongly the grant is kept from others; decision 12 of the design. */
+export type EnforcementLevel = 'recorded' | 'members' | 'cpuset' | 'partition' | 'isolated';
+
+export interface PodAssignment {
+  /** The grant's id. */
+  readonly uid: string;
+  readonly name: string;
+  /** In the order in which they were admitted. */
+  readonly containers: readonly ContainerAssignment[];
+  readonly policy: string;
+  readonly scope: string;
+  /** Placement options that were in force, by the kubelet's names. */
+  readonly options: Readonly<Record<string, boolean>>;
+  readonly owner: OwnerRecord;
+  /** `target`: the cgroup or process that it is enforced on, for people. */
+  readonly enforcement: { readonly level: EnforcementLevel; readonly target: string | null };
+  /** Wall-clock time in ISO 8601. */
+  readonly admittedAt: string;
+  readonly unknown: UnknownFields;
+}
+
+export interface Assignments {
+  readonly settings: MachineSettings;
+  /** The machine's CPUs when the state was last written. */
+  readonly cpus: readonly CpuIdentity[];
+  readonly pods: readonly PodAssignment[];
+  readonly unknown: UnknownFields;
+}
+
+export function emptyAssignments(settings: MachineSettings): Assignments {
+  return { settings, cpus: [], pods: [], unknown: {} };
+}
+
+/** The CPUs that a pod's containers run on, exclusively. */
+export function runningCpus(pod: PodAssignment): CpuSet {
+  return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
+}
+
+/** All CPUs that a pod keeps from others: running, held and kept for its later containers. */
+export function cpusOf(pod: PodAssignment): CpuSet {
+  return pod.containers.reduce(
+    (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
+    CpuSet.EMPTY,
+  );
+}
+
+/** Every CPU that somebody holds exclusively. */
+export function exclusiveCpus(state: Assignments): CpuSet {
+  return state.pods.reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY);
+}
+
+/** The managed CPUs among `online`: what numalign hands out or shares. */
+export function universe(settings: MachineSettings, online: CpuSet): CpuSet {
+  return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
+}
+
+/** Managed CPUs that nobody holds, reserved ones left out: what a new grant may take. */
+export function freeCpus(state: Assignments, online: CpuSet): CpuSet {
+  return universe(state.settings, online)
+    .difference(state.settings.reservedSystemCPUs)
+    .difference(exclusiveCpus(state));
+}
+
+/** Where everything without exclusive CPUs runs. Derived, never stored. */
+export function sharedPool(state: Assignments, online: CpuSet): CpuSet {
+  const shared = universe(state.settings, online).difference(exclusiveCpus(state));
+  return state.settings.strictCPUReservation ? shared.difference(state.settings.reservedSystemCPUs) : shared;
+}
+
+export function addPod(state: Assignments, pod: PodAssignment): Assignments {
+  return { ...state, pods: [...state.pods, pod] };
+}
+
+export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
+  if (uids.size === 0) return state;
+  return { ...state, pods: state.pods.filter((pod) => !uids.has(pod.uid)) };
+}
+
+export function findPod(state: Assignments, uid: string): PodAssignment | undefined {
+  return state.pods.find((pod) => pod.uid === uid);
+}

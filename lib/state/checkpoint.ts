@@ -1,0 +1,289 @@
+// The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md describes it. Pure.
+import { createHash } from 'node:crypto';
+import { CpuSet, NodeSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import type {
+  Assignments,
+  ContainerAssignment,
+  CpuIdentity,
+  DeviceAssignment,
+  EnforcementLevel,
+  MachineSettings,
+  MemoryBlock,
+  OwnerRecord,
+  PodAssignment,
+  UnknownFields,
+} from './assignments.js';
+
+export const FORMAT = 'numalign-state';
+export const VERSION = 1;
+
+/** One generation of the state, as it stands on disk. */
+export interface Checkpoint {
+  /** Grows by one with every commit and never goes back. */
+  readonly generation: number;
+  /** /proc/sys/kernel/random/boot_id when it was written: grants do not outlive a reboot. */
+  readonly bootId: string;
+  /** Wall-clock time in ISO 8601. */
+  readonly writtenAt: string;
+  readonly assignments: Assignments;
+}
+
+// The checksum is the last member, over every byte before its comma.
+const CHECKSUM_MEMBER = /,"checksum":"sha256:([0-9a-f]{64})"\}\n$/;
+
+function checksum(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+// ---- writing
+
+function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
+  return { nodes: nodes === null ? null : nodes.toArray(), preferred };
+}
+
+function encodeContainer({ unknown, ...container }: ContainerAssignment) {
+  return { ...unknown, ...container, hint: encodeHint(container.hint) };
+}
+
+/** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
+export function encodePod({ unknown, ...pod }: PodAssignment) {
+  const { unknown: unknownOwner, ...owner } = pod.owner;
+  return { ...unknown, ...pod, containers: pod.containers.map(encodeContainer), owner: { ...unknownOwner, ...owner } };
+}
+
+export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string {
+  const { unknown, settings, cpus, pods } = assignments;
+  const { unknown: unknownSettings, ...knownSettings } = settings;
+  const { format: _format, version: _version, ...unknownMembers } = unknown;
+  const body = JSON.stringify({
+    format: FORMAT,
+    version: VERSION,
+    ...unknownMembers,
+    ...header,
+    settings: { ...unknownSettings, ...knownSettings },
+    cpus,
+    pods: pods.map(encodePod),
+  }).slice(0, -1);
+  return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
+}
+
+// ---- reading
+
+function corrupt(message: string, value?: unknown): never {
+  throw new NumalignError('ERR_STATE_CORRUPT', `the state file is damaged: ${message}`, { value });
+}
+
+type Members = Record<string, unknown>;
+
+function members(value: unknown, where: string): Members {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  return corrupt(`${where} is not an object`, value);
+}
+
+function text(value: unknown, where: string): string {
+  return typeof value === 'string' ? value : corrupt(`${where} is not a text`, value);
+}
+
+function flag(value: unknown, where: string): boolean {
+  return typeof value === 'boolean' ? value : corrupt(`${where} is not true or false`, value);
+}
+
+function whole(value: unknown, where: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  return corrupt(`${where} is not a whole number`, value);
+}
+
+function list(value: unknown, where: string): unknown[] {
+  return Array.isArray(value) ? value : corrupt(`${where} is not a list`, value);
+}
+
+function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
+  return valid.includes(value as T) ? (value as T) : corrupt(`${where} is none of ${valid.join(', ')}`, value);
+}
+
+function orNull<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): T | null {
+  return value === null ? null : decode(value, where);
+}
+
+function cpuSet(value: unknown, where: string): CpuSet {
+  try {
+    return CpuSet.parse(text(value, where));
+  } catch (cause) {
+    return corrupt(`${where} is not a list of CPUs (${(cause as Error).message})`, value);
+  }
+}
+
+function nodeIds(value: unknown, where: string): number[] {
+  return list(value, where).map((node) => {
+    const id = whole(node, where);
+    return id <= NodeSet.MAX_ID ? id : corrupt(`${where} has a NUMA node above ${NodeSet.MAX_ID}`, id);
+  });
+}
+
+function record<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(members(value, where)).map(([key, item]) => [key, decode(item, `${where}.${key}`)]),
+  );
+}
+
+function memoryBlocks(value: unknown, where: string): MemoryBlock[] {
+  return list(value, where).map((item) => {
+    const block = members(item, where);
+    return {
+      nodes: nodeIds(block.nodes, `${where}.nodes`),
+      type: text(block.type, `${where}.type`),
+      bytes: whole(block.bytes, `${where}.bytes`),
+    };
+  });
+}
+
+function devices(value: unknown, where: string): Record<string, DeviceAssignment[]> {
+  return record(
+    value,
+    (items, at) =>
+      list(items, at).map((item) => {
+        const device = members(item, at);
+        return { id: text(device.id, `${at}.id`), nodes: orNull(device.nodes, nodeIds, `${at}.nodes`) };
+      }),
+    where,
+  );
+}
+
+// Splits what this version knows from what it must keep.
+function unknownOf(value: Members, known: Members): UnknownFields {
+  return Object.fromEntries(Object.entries(value).filter(([key]) => !Object.hasOwn(known, key)));
+}
+
+function decodeContainer(value: unknown, where: string): ContainerAssignment {
+  const given = members(value, where);
+  const hint = members(given.hint, `${where}.hint`);
+  const reusable = members(given.reusable, `${where}.reusable`);
+  const known = {
+    name: text(given.name, `${where}.name`),
+    kind: oneOf(given.kind, ['init', 'sidecar', 'app'], `${where}.kind`),
+    started: flag(given.started, `${where}.started`),
+    request: record(given.request, whole, `${where}.request`),
+    cpus: cpuSet(given.cpus, `${where}.cpus`),
+    held: cpuSet(given.held, `${where}.held`),
+    hint: {
+      nodes: orNull(hint.nodes, (nodes, at) => NodeSet.from(nodeIds(nodes, at)), `${where}.hint.nodes`),
+      preferred: flag(hint.preferred, `${where}.hint.preferred`),
+    },
+    memory: memoryBlocks(given.memory, `${where}.memory`),
+    devices: devices(given.devices, `${where}.devices`),
+    reusable: {
+      cpus: cpuSet(reusable.cpus, `${where}.reusable.cpus`),
+      memory: memoryBlocks(reusable.memory, `${where}.reusable.memory`),
+      devices: devices(reusable.devices, `${where}.reusable.devices`),
+    },
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+function decodeOwner(value: unknown, where: string): OwnerRecord {
+  const given = members(value, where);
+  const known = {
+    kind: oneOf(given.kind, ['process', 'cgroup', 'persistent'], `${where}.kind`),
+    uuid: text(given.uuid, `${where}.uuid`),
+    pid: orNull(given.pid, whole, `${where}.pid`),
+    command: orNull(given.command, text, `${where}.command`),
+  };
+  // It becomes a file name.
+  if (!/^[0-9a-f-]*$/.test(known.uuid)) corrupt(`${where}.uuid is not a uuid`, known.uuid);
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+const LEVELS: readonly EnforcementLevel[] = ['recorded', 'members', 'cpuset', 'partition', 'isolated'];
+
+function decodePod(value: unknown, where: string): PodAssignment {
+  const given = members(value, where);
+  const enforcement = members(given.enforcement, `${where}.enforcement`);
+  const known = {
+    uid: text(given.uid, `${where}.uid`),
+    name: text(given.name, `${where}.name`),
+    containers: list(given.containers, `${where}.containers`).map((c, i) =>
+      decodeContainer(c, `${where}.containers[${i}]`),
+    ),
+    policy: text(given.policy, `${where}.policy`),
+    scope: text(given.scope, `${where}.scope`),
+    options: record(given.options, flag, `${where}.options`),
+    owner: decodeOwner(given.owner, `${where}.owner`),
+    enforcement: {
+      level: oneOf(enforcement.level, LEVELS, `${where}.enforcement.level`),
+      target: orNull(enforcement.target, text, `${where}.enforcement.target`),
+    },
+    admittedAt: text(given.admittedAt, `${where}.admittedAt`),
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+function decodeSettings(value: unknown): MachineSettings {
+  const given = members(value, 'settings');
+  const known = {
+    managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
+    reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
+    strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
+    simulated: flag(given.simulated, 'settings.simulated'),
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+function decodeIdentity(value: unknown, where: string): CpuIdentity {
+  const row = list(value, where).map((cell) => whole(cell, where));
+  if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
+  return row as unknown as CpuIdentity;
+}
+
+// No CPU may be in two pods: such a file was never written by numalign.
+function checkDisjoint(pods: readonly PodAssignment[]): void {
+  const holder = new Map<number, string>();
+  for (const pod of pods) {
+    const own = new Set(pod.containers.flatMap((c) => [...c.cpus, ...c.held, ...c.reusable.cpus]));
+    for (const cpu of own) {
+      if (holder.has(cpu)) corrupt(`CPU ${cpu} is held by both ${holder.get(cpu)} and ${pod.uid}`, cpu);
+      holder.set(cpu, pod.uid);
+    }
+  }
+}
+
+/**
+ * Reads a state file.
+ * @throws ERR_STATE_VERSION where a newer numalign wrote it, ERR_STATE_CORRUPT where the checksum or any field is wrong.
+ */
+export function decodeCheckpoint(bytes: Buffer): Checkpoint {
+  const file = bytes.toString('utf8');
+  // Looked at first: a newer format may have another checksum.
+  const version = Number(/^\{"format":"numalign-state","version":(\d+),/.exec(file)?.[1]);
+  if (Number.isNaN(version)) corrupt('it does not begin like a state file');
+  if (version > VERSION) {
+    throw new NumalignError(
+      'ERR_STATE_VERSION',
+      `the state has format version ${version}, this numalign knows up to ${VERSION}: use the newer package`,
+      { value: version, valid: `up to ${VERSION}` },
+    );
+  }
+  const tail = CHECKSUM_MEMBER.exec(file);
+  if (tail === null) return corrupt('it is cut short or has no checksum');
+  if (checksum(file.slice(0, tail.index)) !== tail[1]) corrupt('the checksum does not match its bytes');
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(file);
+  } catch (cause) {
+    corrupt((cause as Error).message);
+  }
+  const given = members(parsed, 'the file');
+  const header = {
+    generation: whole(given.generation, 'generation'),
+    bootId: text(given.bootId, 'bootId'),
+    writtenAt: text(given.writtenAt, 'writtenAt'),
+  };
+  const body = {
+    settings: decodeSettings(given.settings),
+    cpus: list(given.cpus, 'cpus').map((row, i) => decodeIdentity(row, `cpus[${i}]`)),
+    pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
+  };
+  checkDisjoint(body.pods);
+  const known = { format: FORMAT, version: VERSION, checksum: '', ...header, ...body };
+  return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
+}

@@ -1,0 +1,284 @@
+// Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an hwloc synthetic string or a JSON machine.
+import { readFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
+import { checkOptions } from './check-options.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
+import { parseMachine } from './machine-json.js';
+import { CPU_COLUMNS, HUGEPAGE_COLUMNS, native, type TopologyDescription, type TopologyHandle } from './native.js';
+
+/** Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id where there is no L3. */
+export interface CpuLocation {
+  readonly cpu: number;
+  readonly core: number;
+  readonly package: number;
+  readonly die: number;
+  readonly l3: number;
+  /** NUMA node. */
+  readonly node: number;
+}
+
+/** A package, die, L3 group or core. */
+export interface CpuGroup {
+  readonly id: number;
+  readonly cpus: CpuSet;
+}
+
+export interface NumaNode extends CpuGroup {
+  /** Total memory in bytes, hugepages included; 0 where unknown or none. */
+  readonly memoryBytes: number;
+  /** Pools of hugepages by page size in bytes, with the pages configured when the topology was loaded. */
+  readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
+  /** To each node in ascending id order, as the firmware tells (10 is local); undefined where unknown. */
+  readonly distances: readonly number[] | undefined;
+}
+
+/** A JSON machine: the format of test/conformance/vectors/README.md, with `die`, `memory` and `hugepages` where known. */
+export interface MachineJson {
+  name?: string;
+  description?: string;
+  numCpus: number;
+  numCores: number;
+  numSockets: number;
+  numNumaNodes: number;
+  numUncoreCaches: number;
+  columns: string[];
+  cpus: number[][];
+  nodes: {
+    id: number;
+    cpuLess: boolean;
+    distances: number[] | null;
+    memory?: number;
+    hugepages?: { sizeKiB: number; count: number }[];
+  }[];
+  /** Lists of CPUs; default: all, none, all. */
+  possible?: string;
+  isolated?: string;
+  allowed?: string;
+}
+
+/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+export interface DiscoverOptions {
+  /** Path of an hwloc XML file. */
+  xml?: string;
+  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
+  synthetic?: string;
+  /** Path of a JSON machine, or the parsed object. */
+  json?: string | object;
+}
+
+/** Placement options of {@link Topology.bestFit}. */
+export interface BestFitOptions {
+  /** `packed` (default) keeps cores whole; `spread` takes single threads from all over the package. */
+  strategy?: 'packed' | 'spread';
+  /** Balance over the fewest NUMA nodes that fit. */
+  distributeAcrossNuma?: boolean;
+  /** When distributing, hand out CPUs in groups of this many; default 1. */
+  cpuGroupSize?: number;
+  /** Whole L3 groups where the request is that large, else the fewest; ignored when distributing. */
+  preferAlignByUncoreCache?: boolean;
+}
+
+/** An immutable machine. Made by {@link discover}. */
+export class Topology {
+  /** `machine`, or what it was read from. */
+  readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
+  /** The core's handle. */
+  readonly handle: TopologyHandle;
+  /** Every online CPU of the machine, whatever the caller may use. */
+  readonly cpus: CpuSet;
+  /** CPU ids that could ever exist. */
+  readonly possible: CpuSet;
+  /** CPUs kept from the scheduler (isolcpus=) when the topology was loaded. */
+  readonly isolated: CpuSet;
+  /** CPUs that the kernel would let the loading process use (its cpuset), whatever its affinity was. */
+  readonly allowed: CpuSet;
+  /** One entry an online CPU, ascending. */
+  readonly locations: readonly CpuLocation[];
+  /** Every NUMA node, ascending; those without CPUs or without memory too. */
+  readonly nodes: readonly NumaNode[];
+  readonly packages: readonly CpuGroup[];
+  readonly dies: readonly CpuGroup[];
+  readonly l3Groups: readonly CpuGroup[];
+  readonly cores: readonly CpuGroup[];
+
+  /** Use {@link discover}. */
+  constructor(source: Topology['source'], handle: TopologyHandle) {
+    this.source = source;
+    this.handle = handle;
+    const description = native.describeTopology(handle);
+    this.locations = Object.freeze(rows(description.cpus, CPU_COLUMNS));
+    this.cpus = CpuSet.from(this.locations.map((location) => location.cpu));
+    this.possible = new CpuSet(description.possible);
+    this.isolated = new CpuSet(description.isolated);
+    this.allowed = new CpuSet(description.allowed);
+    this.packages = this.#groups('package');
+    this.dies = this.#groups('die');
+    this.l3Groups = this.#groups('l3');
+    this.cores = this.#groups('core');
+    this.nodes = this.#nodes(description);
+    Object.freeze(this);
+  }
+
+  /** Whether this is not the machine we run on; what is decided on it cannot be applied. */
+  get isSimulated(): boolean {
+    return this.source !== 'machine';
+  }
+
+  /** The NUMA nodes that have any of these CPUs. */
+  nodesOf(cpus: CpuSet): NodeSet {
+    return NodeSet.from(this.nodes.filter((node) => node.cpus.intersects(cpus)).map((node) => node.id));
+  }
+
+  /**
+   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets or NUMA nodes first, then (where asked) whole
+   * L3 groups, then whole cores, then the CPUs that fragment least.
+   * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or group size that is no whole number.
+   */
+  bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
+    const {
+      strategy = 'packed',
+      distributeAcrossNuma = false,
+      cpuGroupSize = 1,
+      preferAlignByUncoreCache = false,
+    } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
+    if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
+    if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
+      invalid('count', count, 'a whole number of CPUs');
+    if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
+      invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
+    }
+    for (const [name, value] of Object.entries({ distributeAcrossNuma, preferAlignByUncoreCache })) {
+      if (typeof value !== 'boolean') invalid(name, value, 'true or false');
+    }
+    return new CpuSet(
+      native.bestFit(
+        this.handle,
+        CpuSet.coerce(available).words,
+        count,
+        strategy === 'spread',
+        preferAlignByUncoreCache,
+        distributeAcrossNuma,
+        cpuGroupSize,
+      ),
+    );
+  }
+
+  /** The machine in the JSON form that {@link discover} reads. */
+  toJSON(): MachineJson {
+    return {
+      numCpus: this.cpus.size,
+      numCores: this.cores.length,
+      numSockets: this.packages.length,
+      numNumaNodes: this.nodes.filter((node) => !node.cpus.isEmpty).length,
+      numUncoreCaches: this.l3Groups.length,
+      columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die'],
+      cpus: this.locations.map((at) => [at.cpu, at.core, at.package, at.node, at.l3, at.die]),
+      nodes: this.nodes.map((node) => ({
+        id: node.id,
+        cpuLess: node.cpus.isEmpty,
+        distances: node.distances ? [...node.distances] : null,
+        memory: node.memoryBytes,
+        hugepages: node.hugepages.map((pool) => ({ sizeKiB: pool.bytes / 1024, count: pool.count })),
+      })),
+      possible: this.possible.toString(),
+      isolated: this.isolated.toString(),
+      allowed: this.allowed.toString(),
+    };
+  }
+
+  #groups(member: keyof CpuLocation): readonly CpuGroup[] {
+    const cpus = new Map<number, number[]>();
+    for (const location of this.locations) {
+      const id = location[member];
+      const list = cpus.get(id);
+      if (list) list.push(location.cpu);
+      else cpus.set(id, [location.cpu]);
+    }
+    const ids = [...cpus.keys()].sort((a, b) => a - b);
+    return Object.freeze(ids.map((id) => Object.freeze({ id, cpus: CpuSet.from(cpus.get(id)!) })));
+  }
+
+  #nodes({ nodes, memory, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
+    const cpus = new Map(this.#groups('node').map((group) => [group.id, group.cpus]));
+    const pools = rows(hugepages, HUGEPAGE_COLUMNS);
+    const n = nodes.length;
+    return Object.freeze(
+      Array.from(nodes, (id, i) =>
+        Object.freeze({
+          id,
+          cpus: cpus.get(id) ?? CpuSet.EMPTY,
+          memoryBytes: memory[i]!,
+          hugepages: Object.freeze(
+            pools.filter((pool) => pool.node === id).map(({ bytes, count }) => ({ bytes, count })),
+          ),
+          distances: distances.length > 0 ? Object.freeze([...distances.subarray(i * n, (i + 1) * n)]) : undefined,
+        }),
+      ),
+    );
+  }
+}
+
+const BEST_FIT_OPTIONS = ['strategy', 'distributeAcrossNuma', 'cpuGroupSize', 'preferAlignByUncoreCache'] as const;
+
+function invalid(name: string, value: unknown, valid: string): never {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });
+}
+
+// A flat array as objects, one a row.
+function rows<Column extends string>(
+  flat: Int32Array | Float64Array,
+  columns: readonly Column[],
+): Record<Column, number>[] {
+  return Array.from({ length: flat.length / columns.length }, (_, row) =>
+    Object.fromEntries(columns.map((column, i) => [column, flat[row * columns.length + i]])),
+  ) as Record<Column, number>[];
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${code}`, {
+      value: path,
+      cause,
+    });
+  }
+}
+
+/**
+ * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller may use of it
+ * (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
+ * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself, ERR_INVALID_ARGUMENT for more than one source.
+ */
+export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
+  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
+  const [kind, value] = (given[0] ?? ['machine', undefined]) as [Topology['source'], string | object | undefined];
+  const isRight =
+    kind === 'machine' || typeof value === 'string' || (kind === 'json' && typeof value === 'object' && value);
+  if (given.length > 1 || !isRight) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',
+      { value: options, valid: ['xml', 'synthetic', 'json'] },
+    );
+  }
+  if (kind === 'json') {
+    const machine: unknown = typeof value === 'string' ? parseJson(await readText(value), value) : value;
+    return new Topology('json', native.createTopology(parseMachine(machine)));
+  }
+  const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
+  return new Topology(kind, await native.discoverTopology(kind, text));
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `${path} is not JSON: ${(cause as Error).message}`, {
+      value: path,
+      cause,
+    });
+  }
+}

@@ -1,0 +1,58 @@
+// The export table. The names are typed in lib/native.ts.
+#include <napi.h>
+#include <unistd.h>
+
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "core/id_list.h"
+#include "platform/affinity.h"
+#include "platform/thread_roles.h"
+
+namespace numalign::addon {
+
+Environment::Environment(Napi::Env) : tid(current_thread_id()) {
+  ThreadRoles::of_this_process().set(tid, tid == getpid() ? ThreadRole::kMain : ThreadRole::kWorker);
+}
+
+Environment::~Environment() { ThreadRoles::of_this_process().forget(tid); }
+
+namespace {
+
+void set_error_class(const Napi::CallbackInfo& info) {
+  if (!info[0].IsFunction()) throw Napi::TypeError::New(info.Env(), "the error class must be a function");
+  Environment::of(info.Env()).error_class = Napi::Persistent(info[0].As<Napi::Function>());
+}
+
+template <class Tag>
+Napi::Value parse_list(const Napi::CallbackInfo& info) {
+  std::string text = to_string(info[0], "a list of ids");
+  return from_id_set(info.Env(), unwrap(info.Env(), parse_id_list<Tag>(text)));
+}
+
+template <class Tag>
+Napi::Value format_list(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), format_id_list(to_id_set<Tag>(info[0])));
+}
+
+Napi::Object init(Napi::Env env, Napi::Object exports) {
+  env.SetInstanceData(new Environment(env));
+  exports["setErrorClass"] = Napi::Function::New(env, set_error_class);
+  export_id_lists(env, exports);
+  export_topology(env, exports);
+  export_threads(env, exports);
+  export_folder(env, exports);
+  return exports;
+}
+
+}  // namespace
+
+void export_id_lists(Napi::Env env, Napi::Object exports) {
+  exports["parseCpuList"] = Napi::Function::New(env, parse_list<CpuTag>);
+  exports["parseNodeList"] = Napi::Function::New(env, parse_list<NodeTag>);
+  exports["formatCpuList"] = Napi::Function::New(env, format_list<CpuTag>);
+  exports["formatNodeList"] = Napi::Function::New(env, format_list<NodeTag>);
+}
+
+NODE_API_MODULE(numalign, init)
+
+}  // namespace numalign::addon

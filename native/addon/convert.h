@@ -1,0 +1,40 @@
+// Conversions between JavaScript and the core's values, and the only place that throws. Shapes are checked
+// here; meaning is checked in lib/config.ts and lib/request.ts. All of it runs on the thread of the
+// environment.
+#pragma once
+
+#include <napi.h>
+
+#include <string>
+
+#include "core/id_set.h"
+#include "core/result.h"
+#include "platform/syscall.h"
+
+namespace numalign::addon {
+
+// Throws a JavaScript NumalignError (see lib/errors.ts) with a literal code.
+[[noreturn]] void throw_error(Napi::Env env, const std::string& code, const std::string& message,
+                              const Napi::Object& details);
+[[noreturn]] void throw_error(Napi::Env env, const Error& error);
+// The same error as a value, for promises.
+Napi::Value error_value(Napi::Env env, const Error& error);
+
+template <class T>
+T unwrap(Napi::Env env, Result<T> result) {
+  if (!result.ok()) throw_error(env, result.error());
+  return std::move(result).value();
+}
+
+// Arguments. Each throws a TypeError that names `what` where the value has another shape.
+std::string to_string(const Napi::Value& value, const char* what);
+int to_int(const Napi::Value& value, const char* what);
+bool to_bool(const Napi::Value& value, const char* what);
+
+// A set crosses the boundary as the 32-bit words of a Uint32Array, lowest ids first.
+template <class Tag>
+IdSet<Tag> to_id_set(const Napi::Value& value);
+template <class Tag>
+Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set);
+
+}  // namespace numalign::addon

@@ -1,0 +1,356 @@
+// The state folder: files, the lock, owners. See platform/folder.h and platform/file_lock.h.
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "addon/async_job.h"
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "platform/file_lock.h"
+#include "platform/folder.h"
+#include "platform/thread_pins.h"
+
+namespace numalign::addon {
+namespace {
+
+constexpr size_t kMaxFileBytes = 256 << 20;
+
+// The lock of a folder, held until release(), until the commit that was told to release it is durable, or
+// until its environment ends.
+class LockObject : public Napi::ObjectWrap<LockObject> {
+ public:
+  explicit LockObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
+  static Napi::Value make(Napi::Env env, HeldLock lock) {
+    Napi::Object object = Environment::of(env).lock_class.New({});
+    Unwrap(object)->lock_ = std::make_shared<HeldLock>(std::move(lock));
+    return object;
+  }
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "Lock", {InstanceMethod<&LockObject::release>("release")});
+  }
+  // The lock of a LockObject, shared so that a job on another thread outlives the object.
+  static std::shared_ptr<HeldLock> of(const Napi::Value& value) {
+    bool is_lock = value.IsObject() &&
+                   value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).lock_class.Value());
+    if (!is_lock) throw Napi::TypeError::New(value.Env(), "the lock must be a Lock");
+    return Unwrap(value.As<Napi::Object>())->lock_;
+  }
+  void release(const Napi::CallbackInfo&) { lock_.reset(); }
+
+ private:
+  std::shared_ptr<HeldLock> lock_;
+};
+
+// Locks of owners whose environment has ended while threads of the process were still pinned for their
+// grants. The next transaction of another environment moves these threads and lets the locks go; till then
+// the grants live, since their CPUs are in use.
+class OrphanedOwners {
+ public:
+  static OrphanedOwners& of_this_process() {
+    static auto& owners = *new OrphanedOwners;  // never destroyed: Workers may end while the process exits
+    return owners;
+  }
+  void add(const std::string& name, UniqueFd fd) {
+    std::lock_guard lock(mutex_);
+    fds_.insert_or_assign(name, std::move(fd));
+  }
+  bool contains(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    return fds_.contains(name);
+  }
+  void close(const std::string& name) {
+    std::lock_guard lock(mutex_);
+    fds_.erase(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, UniqueFd> fds_;
+};
+
+// owners/<uuid>: locked as long as its owner lives. A copy of the descriptor given to a child keeps it locked
+// for the child.
+class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
+ public:
+  explicit OwnerObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
+  ~OwnerObject() {
+    if (!fd_.valid() || !ThreadPins::of_this_process().holds_for(name_, tid_)) return;
+    OrphanedOwners::of_this_process().add(name_, std::move(fd_));
+  }
+  static Napi::Value make(Napi::Env env, const std::string& name, UniqueFd fd) {
+    Napi::Object object = Environment::of(env).owner_class.New({});
+    OwnerObject* self = Unwrap(object);
+    self->name_ = name;
+    self->fd_ = std::move(fd);
+    self->tid_ = Environment::of(env).tid;
+    return object;
+  }
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(
+        env, "Owner",
+        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::close>("close"),
+         InstanceAccessor<&OwnerObject::fd>("fd")});
+  }
+  void write(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
+  }
+  void close(const Napi::CallbackInfo&) { fd_.reset(); }
+  Napi::Value fd(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), fd_.get()); }
+
+ private:
+  std::string name_;
+  UniqueFd fd_;
+  pid_t tid_ = 0;
+};
+
+Napi::Value is_orphaned_owner(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(),
+                            OrphanedOwners::of_this_process().contains(to_string(info[0], "the owner")));
+}
+
+void close_orphaned_owner(const Napi::CallbackInfo& info) {
+  OrphanedOwners::of_this_process().close(to_string(info[0], "the owner"));
+}
+
+class LockRequest;
+
+// The requests for the lock of one folder that are still waiting, by number. Used on the environment's
+// thread.
+struct LockWaiters {
+  LockWaiters(std::shared_ptr<const Folder> folder, std::string name, std::string note)
+      : queue(std::move(folder), std::move(name), std::move(note)) {}
+  LockQueue queue;
+  std::map<uint64_t, LockRequest*> waiting;
+};
+
+// One request for the lock. Lives until it is answered, given up, or its environment ends; all of that
+// happens on the environment's thread. The waiting thread only stores the result and wakes that thread.
+class LockRequest {
+ public:
+  ~LockRequest() {
+    waiters_->waiting.erase(id_);
+    napi_remove_env_cleanup_hook(env_, on_environment_end, this);
+    napi_release_threadsafe_function(wake_, napi_tsfn_abort);
+  }
+  // Deletes itself. Answers its number.
+  static uint64_t start(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback) {
+    auto request = std::make_unique<LockRequest>(env, std::move(waiters), callback);
+    LockRequest* self = request.get();
+    self->id_ = unwrap(env, self->waiters_->queue.wait([self](Result<HeldLock> result) {
+      self->result_ = std::move(result);
+      napi_call_threadsafe_function(self->wake_, nullptr, napi_tsfn_nonblocking);
+    }));
+    self->waiters_->waiting[self->id_] = self;
+    return request.release()->id_;
+  }
+  // False where the request was answered already: then its callback has run or will.
+  static bool give_up(LockWaiters& waiters, uint64_t id) {
+    auto found = waiters.waiting.find(id);
+    if (found == waiters.waiting.end() || !waiters.queue.give_up(id)) return false;
+    delete found->second;
+    return true;
+  }
+
+  // Use start().
+  LockRequest(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback)
+      : env_(env), waiters_(std::move(waiters)), callback_(Napi::Persistent(callback)) {
+    napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "numalign lock"), 0, 1,
+                                    nullptr, nullptr, this, on_wake, &wake_);
+    // Added after the thread-safe function's own hook, so that it runs before it: no call can come in
+    // between.
+    napi_add_env_cleanup_hook(env, on_environment_end, this);
+  }
+
+ private:
+  static void on_environment_end(void* data) {
+    auto* self = static_cast<LockRequest*>(data);
+    self->waiters_->queue.give_up(self->id_);
+    delete self;
+  }
+  static void on_wake(napi_env env, napi_value, void* context, void*) {
+    if (env == nullptr) return;  // the environment is ending: on_environment_end has deleted the request
+    std::unique_ptr<LockRequest> self(static_cast<LockRequest*>(context));
+    Result<HeldLock> result = std::move(*self->result_);
+    Napi::Env napi(env);
+    Napi::Function callback = self->callback_.Value();
+    self.reset();
+    try {
+      if (result.ok()) {
+        callback.Call({napi.Undefined(), LockObject::make(napi, std::move(result).value())});
+      } else {
+        callback.Call({error_value(napi, result.error())});
+      }
+    } catch (const Napi::Error& error) {
+      // Only where the environment is being torn down, which nobody is left to hear of; the lock goes with
+      // `result`.
+      error.ThrowAsJavaScriptException();
+    }
+  }
+
+  Napi::Env env_;
+  std::shared_ptr<LockWaiters> waiters_;
+  Napi::FunctionReference callback_;
+  napi_threadsafe_function wake_ = nullptr;
+  uint64_t id_ = 0;
+  std::optional<Result<HeldLock>> result_;
+};
+
+class FolderObject : public Napi::ObjectWrap<FolderObject> {
+ public:
+  explicit FolderObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {}
+
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "Folder",
+                       {
+                           StaticMethod<&FolderObject::open>("open"),
+                           InstanceMethod<&FolderObject::child>("child"),
+                           InstanceMethod<&FolderObject::owner>("owner"),
+                           InstanceMethod<&FolderObject::identity>("identity"),
+                           InstanceMethod<&FolderObject::is_current>("isCurrent"),
+                           InstanceMethod<&FolderObject::read>("read"),
+                           InstanceMethod<&FolderObject::version>("version"),
+                           InstanceMethod<&FolderObject::list>("list"),
+                           InstanceMethod<&FolderObject::remove>("remove"),
+                           InstanceMethod<&FolderObject::replace_durably>("replaceDurably"),
+                           InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
+                           InstanceMethod<&FolderObject::wait_lock>("waitLock"),
+                           InstanceMethod<&FolderObject::give_up>("giveUp"),
+                           InstanceMethod<&FolderObject::create_owner>("createOwner"),
+                           InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
+                       });
+  }
+
+ private:
+  // (path, create, mode, group or -1)
+  static Napi::Value open(const Napi::CallbackInfo& info) {
+    return make(info.Env(), Folder::open(to_string(info[0], "the path"), to_options(info)));
+  }
+  Napi::Value child(const Napi::CallbackInfo& info) {
+    return make(info.Env(), folder_->open_child(to_string(info[0], "the name"), to_options(info)));
+  }
+  static FolderOptions to_options(const Napi::CallbackInfo& info) {
+    FolderOptions options;
+    options.create = to_bool(info[1], "create");
+    options.mode = static_cast<unsigned>(to_int(info[2], "the mode"));
+    int group = to_int(info[3], "the group");
+    if (group >= 0) options.group = static_cast<unsigned>(group);
+    return options;
+  }
+  static Napi::Value make(Napi::Env env, Result<Folder> folder) {
+    auto shared = std::make_shared<const Folder>(unwrap(env, std::move(folder)));
+    Napi::Object object = Environment::of(env).folder_class.New({});
+    Unwrap(object)->folder_ = std::move(shared);
+    return object;
+  }
+
+  Napi::Value owner(const Napi::CallbackInfo& info) {
+    FolderOwner owner = unwrap(info.Env(), folder_->owner());
+    Napi::Object object = Napi::Object::New(info.Env());
+    object["user"] = Napi::Number::New(info.Env(), owner.user);
+    object["group"] = Napi::Number::New(info.Env(), owner.group);
+    object["mode"] = Napi::Number::New(info.Env(), owner.mode);
+    return object;
+  }
+  Napi::Value identity(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), unwrap(info.Env(), folder_->identity()));
+  }
+  Napi::Value is_current(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), folder_->is_current());
+  }
+  Napi::Value read(const Napi::CallbackInfo& info) {
+    auto bytes = unwrap(info.Env(), folder_->read(to_string(info[0], "the name"), kMaxFileBytes));
+    if (!bytes) return info.Env().Undefined();
+    return Napi::Buffer<char>::Copy(info.Env(), bytes->data(), bytes->size());
+  }
+  // A text that differs for every version of the file.
+  Napi::Value version(const Napi::CallbackInfo& info) {
+    auto version = unwrap(info.Env(), folder_->version(to_string(info[0], "the name")));
+    if (!version) return info.Env().Undefined();
+    return Napi::String::New(info.Env(), std::to_string(version->inode) + ":" +
+                                             std::to_string(version->size) + ":" +
+                                             std::to_string(version->modified_ns));
+  }
+  Napi::Value list(const Napi::CallbackInfo& info) {
+    std::vector<std::string> names = unwrap(info.Env(), folder_->list());
+    auto array = Napi::Array::New(info.Env(), names.size());
+    for (size_t i = 0; i < names.size(); i++) array[i] = Napi::String::New(info.Env(), names[i]);
+    return array;
+  }
+  void remove(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), folder_->remove(to_string(info[0], "the name")));
+  }
+  // (name, name of the kept previous file or "", text, stamp, the lock to release once it is durable or
+  // undefined). The job shares the lock: it cannot go to somebody else before the files are in place.
+  Napi::Value replace_durably(const Napi::CallbackInfo& info) {
+    std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
+    return run_async<Done>(
+        info.Env(),
+        [folder = folder_, name = to_string(info[0], "the name"),
+         previous = to_string(info[1], "the previous name"), text = to_string(info[2], "the text"),
+         stamp = static_cast<uint32_t>(to_int(info[3], "the stamp")), lock] {
+          Result<Done> replaced = folder->replace_durably(name, previous, text, stamp);
+          if (replaced.ok() && lock) lock->release();
+          return replaced;
+        },
+        [](Napi::Env env, Done) { return env.Undefined(); });
+  }
+
+  // (name, note)
+  Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
+    auto lock = unwrap(
+        info.Env(), try_lock_file(*folder_, to_string(info[0], "the name"), to_string(info[1], "the note")));
+    if (!lock) return info.Env().Undefined();
+    return LockObject::make(info.Env(), std::move(*lock));
+  }
+  // (name, note, callback(error, lock)): answers the number of the request. One folder waits for one file
+  // only.
+  Napi::Value wait_lock(const Napi::CallbackInfo& info) {
+    std::string name = to_string(info[0], "the name");
+    std::string note = to_string(info[1], "the note");
+    if (!info[2].IsFunction()) throw Napi::TypeError::New(info.Env(), "the callback must be a function");
+    if (!waiters_) waiters_ = std::make_shared<LockWaiters>(folder_, name, note);
+    uint64_t id = LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>());
+    return Napi::Number::New(info.Env(), static_cast<double>(id));
+  }
+  // (number): whether the request was still waiting; where not, its callback has been called or will be.
+  Napi::Value give_up(const Napi::CallbackInfo& info) {
+    auto id = static_cast<uint64_t>(to_int(info[0], "the request"));
+    return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
+  }
+
+  // (name): a new file, locked.
+  Napi::Value create_owner(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    std::string name = to_string(info[0], "the name");
+    UniqueFd fd = unwrap(env, folder_->open_file(name, true, true));
+    unwrap(env, try_lock(fd.get()));
+    return OwnerObject::make(env, name, std::move(fd));
+  }
+  Napi::Value is_owner_alive(const Napi::CallbackInfo& info) {
+    Result<UniqueFd> fd = folder_->open_file(to_string(info[0], "the name"), false, false);
+    if (!fd.ok() && fd.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
+    return Napi::Boolean::New(
+        info.Env(), unwrap(info.Env(), is_locked_elsewhere(unwrap(info.Env(), std::move(fd)).get())));
+  }
+
+  std::shared_ptr<const Folder> folder_;
+  std::shared_ptr<LockWaiters> waiters_;
+};
+
+}  // namespace
+
+void export_folder(Napi::Env env, Napi::Object exports) {
+  Environment& data = Environment::of(env);
+  Napi::Function folder = FolderObject::define(env);
+  data.folder_class = Napi::Persistent(folder);
+  data.lock_class = Napi::Persistent(LockObject::define(env));
+  data.owner_class = Napi::Persistent(OwnerObject::define(env));
+  exports["Folder"] = folder;
+  exports["isOrphanedOwner"] = Napi::Function::New(env, is_orphaned_owner);
+  exports["closeOrphanedOwner"] = Napi::Function::New(env, close_orphaned_owner);
+}
+
+}  // namespace numalign::addon

@@ -1,0 +1,176 @@
+#include "addon/topology_binding.h"
+
+#include "addon/async_job.h"
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "core/best_fit.h"
+#include "platform/hwloc_discovery.h"
+
+namespace numalign::addon {
+namespace {
+
+using Handle = std::shared_ptr<const Topology>;
+constexpr napi_type_tag kTopologyTag = {0x6e756d616c69676eULL, 0x746f706f6c6f6779ULL};
+
+// Columns of one CPU and of one hugepage pool in the flat arrays of a description; lib/native.ts has the
+// same.
+constexpr int CpuInfo::*kCpuColumns[] = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package,
+                                         &CpuInfo::die, &CpuInfo::l3,   &CpuInfo::node};
+constexpr size_t kHugepageColumns = 3;  // node, page bytes, count
+
+template <class Array>
+Array array_of(const Napi::Object& object, const char* name, napi_typedarray_type type) {
+  Napi::Value value = object.Get(name);
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) {
+    throw Napi::TypeError::New(object.Env(),
+                               std::string(name) + " must be a typed array of the documented kind");
+  }
+  return value.As<Array>();
+}
+
+TopologySpec to_spec(const Napi::Value& value) {
+  if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "a description must be an object");
+  auto object = value.As<Napi::Object>();
+  auto cpus = array_of<Napi::Int32Array>(object, "cpus", napi_int32_array);
+  auto nodes = array_of<Napi::Int32Array>(object, "nodes", napi_int32_array);
+  auto memory = array_of<Napi::Float64Array>(object, "memory", napi_float64_array);
+  auto distances = array_of<Napi::Uint32Array>(object, "distances", napi_uint32_array);
+  auto hugepages = array_of<Napi::Float64Array>(object, "hugepages", napi_float64_array);
+  constexpr size_t columns = std::size(kCpuColumns);
+  size_t n = nodes.ElementLength();
+  bool fits = cpus.ElementLength() % columns == 0 && memory.ElementLength() == n &&
+              (distances.ElementLength() == 0 || distances.ElementLength() == n * n) &&
+              hugepages.ElementLength() % kHugepageColumns == 0;
+  if (!fits)
+    throw Napi::TypeError::New(value.Env(),
+                               "the arrays of a description have lengths that do not fit together");
+
+  TopologySpec spec;
+  for (size_t i = 0; i < cpus.ElementLength(); i += columns) {
+    CpuInfo& cpu = spec.cpus.emplace_back();
+    for (size_t c = 0; c < columns; c++) cpu.*kCpuColumns[c] = cpus[i + c];
+  }
+  for (size_t i = 0; i < n; i++) {
+    NodeInfo& node = spec.nodes.emplace_back();
+    node.node = nodes[i];
+    node.memory_bytes = static_cast<uint64_t>(memory[i]);
+    for (size_t j = 0; j < n && distances.ElementLength() > 0; j++)
+      node.distances.push_back(distances[i * n + j]);
+  }
+  for (size_t i = 0; i < hugepages.ElementLength(); i += kHugepageColumns) {
+    for (NodeInfo& node : spec.nodes) {
+      if (node.node != hugepages[i]) continue;
+      node.hugepages.push_back(
+          {static_cast<uint64_t>(hugepages[i + 1]), static_cast<uint64_t>(hugepages[i + 2])});
+    }
+  }
+  spec.possible = to_id_set<CpuTag>(object.Get("possible"));
+  spec.isolated = to_id_set<CpuTag>(object.Get("isolated"));
+  spec.allowed = to_id_set<CpuTag>(object.Get("allowed"));
+  return spec;
+}
+
+Napi::Value from_spec(Napi::Env env, const TopologySpec& spec) {
+  constexpr size_t columns = std::size(kCpuColumns);
+  auto cpus = Napi::Int32Array::New(env, spec.cpus.size() * columns);
+  for (size_t i = 0; i < spec.cpus.size(); i++) {
+    for (size_t c = 0; c < columns; c++) cpus[i * columns + c] = spec.cpus[i].*kCpuColumns[c];
+  }
+  size_t n = spec.nodes.size();
+  bool has_distances = n > 0 && !spec.nodes[0].distances.empty();
+  auto nodes = Napi::Int32Array::New(env, n);
+  auto memory = Napi::Float64Array::New(env, n);
+  auto distances = Napi::Uint32Array::New(env, has_distances ? n * n : 0);
+  std::vector<double> pools;
+  for (size_t i = 0; i < n; i++) {
+    const NodeInfo& node = spec.nodes[i];
+    nodes[i] = node.node;
+    memory[i] = static_cast<double>(node.memory_bytes);
+    for (size_t j = 0; has_distances && j < n; j++) distances[i * n + j] = node.distances[j];
+    for (const HugepagePool& pool : node.hugepages) {
+      pools.insert(pools.end(), {static_cast<double>(node.node), static_cast<double>(pool.page_bytes),
+                                 static_cast<double>(pool.count)});
+    }
+  }
+  auto hugepages = Napi::Float64Array::New(env, pools.size());
+  std::ranges::copy(pools, hugepages.Data());
+
+  Napi::Object object = Napi::Object::New(env);
+  object["cpus"] = cpus;
+  object["nodes"] = nodes;
+  object["memory"] = memory;
+  object["distances"] = distances;
+  object["hugepages"] = hugepages;
+  object["possible"] = from_id_set(env, spec.possible);
+  object["isolated"] = from_id_set(env, spec.isolated);
+  object["allowed"] = from_id_set(env, spec.allowed);
+  return object;
+}
+
+Napi::Value create_topology(const Napi::CallbackInfo& info) {
+  return wrap_topology(info.Env(), unwrap(info.Env(), Topology::create(to_spec(info[0]))));
+}
+
+Napi::Value describe_topology(const Napi::CallbackInfo& info) {
+  return from_spec(info.Env(), to_topology(info[0]).spec());
+}
+
+Napi::Value discover_topology(const Napi::CallbackInfo& info) {
+  std::string kind = to_string(info[0], "the source");
+  std::string text = info[1].IsUndefined() ? std::string() : to_string(info[1], "the machine's description");
+  DiscoverySource source;
+  if (kind == "machine") {
+    source = DiscoverySource::kMachine;
+  } else if (kind == "xml") {
+    source = DiscoverySource::kXml;
+  } else if (kind == "synthetic") {
+    source = DiscoverySource::kSynthetic;
+  } else {
+    throw Napi::TypeError::New(info.Env(), "the source must be 'machine', 'xml' or 'synthetic'");
+  }
+  return run_async<Handle>(
+      info.Env(),
+      [source, text]() -> Result<Handle> {
+        Result<TopologySpec> spec = discover(source, text);
+        if (!spec.ok()) return spec.error();
+        return Topology::create(std::move(spec).value());
+      },
+      wrap_topology);
+}
+
+Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
+  const Topology& topology = to_topology(info[0]);
+  CpuSet available = to_id_set<CpuTag>(info[1]);
+  int count = to_int(info[2], "the count");
+  BestFitOptions options{to_bool(info[3], "spread"), to_bool(info[4], "alignByL3"),
+                         to_bool(info[5], "distributeAcrossNuma"), to_int(info[6], "cpuGroupSize")};
+  if (count < 0 || options.cpu_group_size < 1) {
+    throw Napi::RangeError::New(info.Env(), "the count must not be negative, the group size at least 1");
+  }
+  return from_id_set(info.Env(), unwrap(info.Env(), best_fit(topology, available, count, options)));
+}
+
+}  // namespace
+
+Napi::Value wrap_topology(Napi::Env env, Handle topology) {
+  auto handle = Napi::External<Handle>::New(env, new Handle(std::move(topology)),
+                                            [](Napi::BasicEnv, Handle* value) { delete value; });
+  handle.TypeTag(&kTopologyTag);
+  return handle;
+}
+
+const Topology& to_topology(const Napi::Value& value) {
+  if (!value.IsExternal() || !value.As<Napi::External<Handle>>().CheckTypeTag(&kTopologyTag)) {
+    throw Napi::TypeError::New(value.Env(), "a Topology handle was expected");
+  }
+  return **value.As<Napi::External<Handle>>().Data();
+}
+
+void export_topology(Napi::Env env, Napi::Object exports) {
+  exports["createTopology"] = Napi::Function::New(env, create_topology);
+  exports["describeTopology"] = Napi::Function::New(env, describe_topology);
+  exports["discoverTopology"] = Napi::Function::New(env, discover_topology);
+  exports["bestFit"] = Napi::Function::New(env, best_fit_binding);
+}
+
+}  // namespace numalign::addon

@@ -1,0 +1,414 @@
+#include "core/best_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace numalign {
+namespace {
+
+// Up to this many NUMA nodes every combination is tried, as the kubelet does; above it they are ranked. At 8
+// nodes that is at most 3^8 (combination, remainder subset) pairs; at 16 it would be 43 million.
+constexpr size_t kEnumeratedNodes = 8;
+
+// CPUs still free, CPUs taken so far, and the orders in which elements are looked at.
+class Accumulator {
+ public:
+  Accumulator(const Topology& topology, const CpuSet& available, int count, bool spread)
+      : topology_(topology),
+        free_(topology.words()),
+        taken_(topology.words()),
+        needed_(count),
+        spread_(spread),
+        numa_first_(topology.packages().count() >= topology.nodes().count()) {
+    std::span<const uint64_t> known = topology.cpus().words();
+    std::span<const uint64_t> words = available.words();
+    for (size_t i = 0; i < std::min(known.size(), words.size()); i++) free_[i] = known[i] & words[i];
+  }
+
+  int free_count() const {
+    return std::accumulate(free_.begin(), free_.end(), 0,
+                           [](int n, uint64_t w) { return n + std::popcount(w); });
+  }
+  int free_in_node(int node) const { return topology_.nodes().free_in(node, free_); }
+  bool satisfied() const { return needed_ == 0; }
+  CpuSet taken() const { return CpuSet::from_words(taken_); }
+
+  void take_packed(bool align_by_l3) {
+    if (satisfied()) return;
+    take_whole(numa_first_ ? topology_.nodes() : topology_.packages(),
+               numa_first_ ? node_order() : package_order());
+    if (satisfied()) return;
+    take_whole(numa_first_ ? topology_.packages() : topology_.nodes(),
+               numa_first_ ? package_order() : node_order());
+    if (satisfied()) return;
+    if (align_by_l3) take_l3_groups();
+    if (satisfied()) return;
+    if (!spread_) take_whole(topology_.cores(), core_order());
+    if (satisfied()) return;
+    take_single_cpus();
+  }
+
+  // Takes `count` CPUs of one NUMA node, packed.
+  void take_in_node(int node, int count) {
+    std::vector<uint64_t> others = free_;
+    std::fill(free_.begin(), free_.end(), 0);
+    for (const Level::WordMask& m : topology_.nodes().masks(node)) {
+      free_[m.word] = others[m.word] & m.mask;
+      others[m.word] &= ~m.mask;
+    }
+    int rest = needed_ - count;
+    needed_ = count;
+    take_packed(false);
+    needed_ += rest;
+    for (size_t i = 0; i < free_.size(); i++) free_[i] |= others[i];
+  }
+
+  // NUMA nodes with free CPUs in the order in which they are drained: fewest free CPUs first, then the lower
+  // id.
+  std::vector<int> node_order() const {
+    if (numa_first_) return by_free_count(topology_.nodes(), all_of(topology_.nodes()));
+    return nested_order(package_order(), topology_.nodes_of_package(), topology_.packages(),
+                        topology_.nodes());
+  }
+
+ private:
+  static std::vector<int> all_of(const Level& level) {
+    std::vector<int> all(level.count());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  // Those of `candidates` (ascending) that have free CPUs; fewest free first, then the lower id.
+  std::vector<int> by_free_count(const Level& level, const std::vector<int>& candidates) const {
+    std::vector<std::pair<int, int>> counted;
+    counted.reserve(candidates.size());
+    for (int element : candidates) {
+      int n = level.free_in(element, free_);
+      if (n > 0) counted.emplace_back(n, element);
+    }
+    std::ranges::sort(counted);
+    std::vector<int> order;
+    order.reserve(counted.size());
+    for (auto [n, element] : counted) order.push_back(element);
+    return order;
+  }
+
+  // The inner elements of each outer one in turn. An inner element that lies in several outer ones is listed
+  // under each in which it has free CPUs, as the kubelet lists it.
+  std::vector<int> nested_order(const std::vector<int>& outer_order, const Topology::Members& members,
+                                const Level& outer, const Level& inner) const {
+    std::vector<int> order;
+    std::vector<int> inside;
+    for (int element : outer_order) {
+      inside.clear();
+      for (int candidate : members[element]) {
+        if (shares_free_cpu(inner, candidate, outer, element)) inside.push_back(candidate);
+      }
+      std::vector<int> sorted = by_free_count(inner, inside);
+      order.insert(order.end(), sorted.begin(), sorted.end());
+    }
+    return order;
+  }
+
+  bool shares_free_cpu(const Level& inner, int candidate, const Level& outer, int element) const {
+    for (const Level::WordMask& a : inner.masks(candidate)) {
+      for (const Level::WordMask& b : outer.masks(element)) {
+        if (a.word == b.word && (free_[a.word] & a.mask & b.mask) != 0) return true;
+      }
+    }
+    return false;
+  }
+
+  std::vector<int> package_order() const {
+    if (!numa_first_) return by_free_count(topology_.packages(), all_of(topology_.packages()));
+    return nested_order(node_order(), topology_.packages_of_node(), topology_.nodes(), topology_.packages());
+  }
+
+  std::vector<int> core_order() const {
+    const Level& cores = topology_.cores();
+    std::vector<int> order;
+    for (int outer : numa_first_ ? package_order() : node_order()) {
+      const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
+      std::vector<int> sorted = by_free_count(cores, members[outer]);
+      order.insert(order.end(), sorted.begin(), sorted.end());
+    }
+    return order;
+  }
+
+  std::vector<int> l3_order() const {
+    return nested_order(node_order(), topology_.l3_groups_of_node(), topology_.nodes(),
+                        topology_.l3_groups());
+  }
+
+  bool is_free(const Level& level, int element) const {
+    return level.free_in(element, free_) == level.size(element);
+  }
+
+  void take(const Level& level, int element) {
+    for (const Level::WordMask& m : level.masks(element)) {
+      uint64_t cpus = free_[m.word] & m.mask;
+      taken_[m.word] |= cpus;
+      free_[m.word] &= ~cpus;
+      needed_ -= std::popcount(cpus);
+    }
+  }
+
+  void take_whole(const Level& level, const std::vector<int>& order) {
+    for (int element : order) {
+      if (needed_ == 0) return;
+      if (level.size(element) <= needed_ && is_free(level, element)) take(level, element);
+    }
+  }
+
+  void take_l3_groups() {
+    const Level& l3_groups = topology_.l3_groups();
+    for (int group : l3_order()) {
+      if (l3_groups.size(group) <= needed_) take_whole(l3_groups, l3_order());
+      if (!satisfied()) take_part_of_l3(group);
+      if (satisfied()) return;
+    }
+  }
+
+  // Takes the lowest cores of an L3 group if they are exactly what is still needed; else nothing.
+  void take_part_of_l3(int group) {
+    const Level& cores = topology_.cores();
+    std::vector<int> chosen;
+    int size = 0;
+    int free = 0;
+    for (int core : topology_.cores_of_l3()[group]) {
+      if (size >= needed_) break;
+      int n = cores.free_in(core, free_);
+      if (n == 0) continue;
+      chosen.push_back(core);
+      size += cores.size(core);
+      free += n;
+    }
+    if (size != needed_ || free != needed_) return;
+    for (int core : chosen) take(cores, core);
+  }
+
+  void take_cpu(uint32_t word, uint64_t bit) {
+    taken_[word] |= bit;
+    free_[word] &= ~bit;
+    needed_--;
+  }
+
+  void take_lowest_cpus(const Level& level, int element) {
+    for (const Level::WordMask& m : level.masks(element)) {
+      for (uint64_t w = free_[m.word] & m.mask; w != 0 && needed_ > 0; w &= w - 1) take_cpu(m.word, w & -w);
+    }
+  }
+
+  // Packed: core by core, so that cores already broken are used up first. Spread: package by package.
+  void take_single_cpus() {
+    const Level& level = spread_ ? topology_.packages() : topology_.cores();
+    for (int element : spread_ ? package_order() : core_order()) take_lowest_cpus(level, element);
+  }
+
+  const Topology& topology_;
+  std::vector<uint64_t> free_;
+  std::vector<uint64_t> taken_;
+  int needed_;
+  bool spread_;
+  bool numa_first_;
+};
+
+// How many CPUs each node gives: `distribution` from each of `nodes`, and the rest in groups from
+// `remainder`.
+struct Distribution {
+  std::vector<int> nodes;
+  std::vector<int> remainder;
+};
+
+// Chooses the nodes of a distribution over exactly k nodes so that what is left free is as even as can be.
+class Balancer {
+ public:
+  // free[i]: free CPUs of the i-th node in drain order. REQUIRES: count is a multiple of group_size.
+  Balancer(std::vector<int> free, int count, int group_size)
+      : free_(std::move(free)), count_(count), group_size_(group_size) {}
+
+  // The share that each of k nodes gives, in whole groups.
+  int share(int k) const { return count_ / k / group_size_ * group_size_; }
+
+  // Positions in `free`; empty nodes where k nodes cannot do it.
+  Distribution over(int k) {
+    best_ = {};
+    best_score_ = std::numeric_limits<double>::max();
+    best_squares_ = std::numeric_limits<int64_t>::max();
+    if (free_.size() <= kEnumeratedNodes) {
+      std::vector<int> combination;
+      enumerate(all_nodes(), k, 0, combination, [&] { return consider_combination(combination); });
+    } else {
+      consider_combination(widest(all_nodes(), k, free_));
+    }
+    return best_;
+  }
+
+ private:
+  std::vector<int> all_nodes() const {
+    std::vector<int> all(free_.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  // Calls visit() for each subset of k of `from`, in order of position, until it answers false.
+  template <class F>
+  static bool enumerate(const std::vector<int>& from, int k, size_t begin, std::vector<int>& subset,
+                        F&& visit) {
+    if (k == 0) return visit();
+    for (size_t i = begin; i + k <= from.size(); i++) {
+      subset.push_back(from[i]);
+      bool more = enumerate(from, k - 1, i + 1, subset, visit);
+      subset.pop_back();
+      if (!more) return false;
+    }
+    return true;
+  }
+
+  // The k of `from` with the most CPUs in `amounts`, ascending: taking from the fullest leaves the rest most
+  // even.
+  static std::vector<int> widest(std::vector<int> from, int k, const std::vector<int>& amounts) {
+    std::ranges::stable_sort(from, [&](int a, int b) { return amounts[a] > amounts[b]; });
+    from.resize(std::min(from.size(), static_cast<size_t>(k)));
+    std::ranges::sort(from);
+    return from;
+  }
+
+  // Answers whether a better combination can still exist.
+  bool consider_combination(const std::vector<int>& combination) {
+    int k = static_cast<int>(combination.size());
+    int each = share(k);
+    int groups = 0;
+    for (int node : combination) {
+      if (free_[node] < each) return true;
+      groups += free_[node] / group_size_;
+    }
+    if (groups * group_size_ < count_) return true;
+    std::vector<int> left = free_;
+    for (int node : combination) left[node] -= each;
+    int remainder = count_ - each * k;
+    if (remainder == 0) {
+      consider(combination, {}, left);
+      return best_score_ != 0;
+    }
+    std::vector<int> givers;
+    for (int node : combination) {
+      if (left[node] >= group_size_) givers.push_back(node);
+    }
+    for (int n = std::min(remainder / group_size_, static_cast<int>(givers.size())); n > 0; n--) {
+      if (free_.size() > kEnumeratedNodes) {
+        consider_remainder(combination, widest(givers, n, left), left, remainder);
+        continue;
+      }
+      std::vector<int> subset;
+      enumerate(givers, n, 0, subset, [&] {
+        consider_remainder(combination, subset, left, remainder);
+        return true;
+      });
+    }
+    return best_score_ != 0;
+  }
+
+  void consider_remainder(const std::vector<int>& combination, const std::vector<int>& subset,
+                          std::vector<int> left, int remainder) {
+    int groups = 0;
+    for (int node : subset) groups += left[node] / group_size_;
+    if (groups * group_size_ < remainder) return;
+    while (remainder > 0) {
+      for (int node : subset) {
+        if (remainder == 0) break;
+        if (left[node] < group_size_) continue;
+        left[node] -= group_size_;
+        remainder -= group_size_;
+      }
+    }
+    consider(combination, subset, left);
+  }
+
+  void consider(const std::vector<int>& combination, const std::vector<int>& subset,
+                const std::vector<int>& left) {
+    // The sum is the same for all candidates, so the deviation grows with the squares: most need no square
+    // root.
+    int64_t squares = 0;
+    for (int n : left) squares += int64_t{n} * n;
+    if (squares >= best_squares_) return;
+    double score = standard_deviation(left);
+    best_squares_ = squares;
+    if (score >= best_score_) return;
+    best_score_ = score;
+    best_ = {combination, subset};
+  }
+
+  // Rounded to thousandths as the kubelet does, since rounding decides which candidates count as equal.
+  static double standard_deviation(const std::vector<int>& values) {
+    auto rounded = [](double x) { return std::round(x * 1000) / 1000; };
+    double n = static_cast<double>(values.size());
+    double mean = rounded(std::accumulate(values.begin(), values.end(), 0.0) / n);
+    double sum = 0;
+    for (int value : values) sum += (value - mean) * (value - mean);
+    return rounded(std::sqrt(sum / n));
+  }
+
+  std::vector<int> free_;
+  int count_;
+  int group_size_;
+  Distribution best_;
+  double best_score_ = 0;
+  int64_t best_squares_ = 0;
+};
+
+int divide_up(int a, int b) { return (a - 1) / b + 1; }
+
+CpuSet take_distributed(const Topology& topology, Accumulator free, int count, int group_size) {
+  // A node that lies in several packages is listed under each of them; it can give its CPUs only once.
+  std::vector<int> nodes;
+  for (int node : free.node_order()) {
+    if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
+  }
+  std::vector<int> amounts;
+  for (int node : nodes) amounts.push_back(free.free_in_node(node));
+
+  // The fewest nodes are counted on the empty machine at its average node size, as the kubelet counts them.
+  int groups_in_node = divide_up(divide_up(topology.cpus().size(), group_size), topology.nodes().count());
+  int groups_needed = divide_up(count, group_size);
+  int fewest = divide_up(groups_needed, groups_in_node);
+  int most = std::min(groups_needed, static_cast<int>(nodes.size()));
+
+  Balancer balancer(amounts, count, group_size);
+  for (int k = fewest; k <= most; k++) {
+    Distribution chosen = balancer.over(k);
+    if (chosen.nodes.empty()) continue;
+    for (int i : chosen.nodes) free.take_in_node(nodes[i], balancer.share(k));
+    while (!free.satisfied()) {
+      for (int i : chosen.remainder) {
+        if (free.satisfied()) break;
+        if (free.free_in_node(nodes[i]) >= group_size) free.take_in_node(nodes[i], group_size);
+      }
+    }
+    return free.taken();
+  }
+  free.take_packed(false);
+  return free.taken();
+}
+
+}  // namespace
+
+Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int count,
+                        const BestFitOptions& options) {
+  assert(count >= 0 && options.cpu_group_size >= 1);
+  Accumulator free(topology, available, count, options.spread);
+  int free_count = free.free_count();
+  if (free_count < count) {
+    return Error{ErrorCode::kInsufficientCpus, std::to_string(count) + " CPUs were asked for, " +
+                                                   std::to_string(free_count) + " are available"};
+  }
+  if (count == 0) return CpuSet();
+  bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
+  if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
+  free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
+  return free.taken();
+}
+
+}  // namespace numalign

@@ -1,0 +1,31 @@
+// Best fit: which CPUs to take for a request. Follows the static policy of the kubelet's CPU Manager (v1.32),
+// with its results on every machine whose elements are of equal size; an element is always compared with its
+// own size. Pure function: no state, no clock; safe to call from any thread.
+#pragma once
+
+#include "core/id_set.h"
+#include "core/result.h"
+#include "core/topology.h"
+
+namespace numalign {
+
+struct BestFitOptions {
+  // Take single threads from all over the package instead of whole cores (distribute-cpus-across-cores).
+  bool spread = false;
+  // Take whole L3 groups where the request is that large, else the fewest of them
+  // (prefer-align-cpus-by-uncorecache). Ignored when distributing.
+  bool align_by_l3 = false;
+  // Balance over the fewest NUMA nodes that fit (distribute-cpus-across-numa).
+  bool distribute_across_numa = false;
+  // When distributing, CPUs are handed out in groups of this many: the threads of a core, to keep cores
+  // whole.
+  int cpu_group_size = 1;
+};
+
+// Takes `count` CPUs out of `available` (CPUs that the topology does not know are passed over). The answer
+// has exactly `count` members, all from `available`; kInsufficientCpus where there are fewer. count 0 is the
+// empty set. REQUIRES: count >= 0, options.cpu_group_size >= 1.
+Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int count,
+                        const BestFitOptions& options);
+
+}  // namespace numalign

@@ -1,0 +1,144 @@
+#include "core/topology.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace numalign {
+namespace {
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidTopology, std::move(message)}; }
+
+std::string cpu_name(const CpuInfo& cpu) { return "CPU " + std::to_string(cpu.cpu); }
+
+// Fails where CPUs that share `inner` disagree on `outer`: a core in two packages, for example.
+std::optional<Error> check_nesting(std::span<const CpuInfo> cpus, int CpuInfo::*inner, const char* inner_name,
+                                   int CpuInfo::*outer, const char* outer_name) {
+  std::map<int, const CpuInfo*> first_of;
+  for (const CpuInfo& cpu : cpus) {
+    const CpuInfo* first = first_of.try_emplace(cpu.*inner, &cpu).first->second;
+    if (first->*outer == cpu.*outer) continue;
+    return invalid(std::string(inner_name) + " " + std::to_string(cpu.*inner) + " spans " + outer_name + " " +
+                   std::to_string(first->*outer) + " (" + cpu_name(*first) + ") and " +
+                   std::to_string(cpu.*outer) + " (" + cpu_name(cpu) + ")");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> check_nodes(std::span<const NodeInfo> nodes) {
+  for (size_t i = 0; i < nodes.size(); i++) {
+    const NodeInfo& node = nodes[i];
+    std::string name = "NUMA node " + std::to_string(node.node);
+    if (node.node < 0 || node.node > NodeSet::kMaxId) {
+      return invalid(name + ": ids go from 0 to " + std::to_string(NodeSet::kMaxId));
+    }
+    if (i > 0 && nodes[i - 1].node == node.node) return invalid(name + " is given twice");
+    if (!node.distances.empty() && node.distances.size() != nodes.size()) {
+      return invalid(name + " has " + std::to_string(node.distances.size()) + " distances for " +
+                     std::to_string(nodes.size()) + " nodes");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> check_cpus(std::span<const CpuInfo> cpus, std::span<const NodeInfo> nodes) {
+  if (cpus.empty()) return invalid("a machine needs at least one CPU");
+  for (size_t i = 0; i < cpus.size(); i++) {
+    const CpuInfo& cpu = cpus[i];
+    if (cpu.cpu < 0 || cpu.cpu > CpuSet::kMaxId) {
+      return invalid(cpu_name(cpu) + ": ids go from 0 to " + std::to_string(CpuSet::kMaxId));
+    }
+    if (i > 0 && cpus[i - 1].cpu == cpu.cpu) return invalid(cpu_name(cpu) + " is given twice");
+    for (int id : {cpu.core, cpu.package, cpu.die, cpu.l3, cpu.node}) {
+      if (id < 0)
+        return invalid(cpu_name(cpu) + " belongs to something with the negative id " + std::to_string(id));
+    }
+    if (std::ranges::find(nodes, cpu.node, &NodeInfo::node) == nodes.end()) {
+      return invalid(cpu_name(cpu) + " is on NUMA node " + std::to_string(cpu.node) +
+                     ", which is not described");
+    }
+  }
+  for (auto error : {check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::package, "packages"),
+                     check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::node, "NUMA nodes"),
+                     check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::l3, "L3 groups"),
+                     check_nesting(cpus, &CpuInfo::l3, "L3 group", &CpuInfo::package, "packages")}) {
+    if (error) return error;
+  }
+  return std::nullopt;
+}
+
+int position(const Level& level, int id) {
+  int low = 0;
+  for (int high = level.count(); low < high;) {
+    int middle = (low + high) / 2;
+    if (level.id(middle) < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+Topology::Members members_of(std::span<const CpuInfo> cpus, const Level& outer, int CpuInfo::*outer_member,
+                             const Level& inner, int CpuInfo::*inner_member) {
+  Topology::Members members(outer.count());
+  for (const CpuInfo& cpu : cpus) {
+    members[position(outer, cpu.*outer_member)].push_back(position(inner, cpu.*inner_member));
+  }
+  for (auto& list : members) {
+    std::ranges::sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return members;
+}
+
+}  // namespace
+
+Level::Level(std::span<const CpuInfo> cpus, int CpuInfo::*member) {
+  std::map<int, CpuSet> sets;
+  for (const CpuInfo& cpu : cpus) sets[cpu.*member].insert(cpu.cpu);
+  offsets_.push_back(0);
+  for (const auto& [id, set] : sets) {
+    ids_.push_back(id);
+    sizes_.push_back(set.size());
+    std::span<const uint64_t> words = set.words();
+    for (size_t i = 0; i < words.size(); i++) {
+      if (words[i] != 0) masks_.push_back({static_cast<uint32_t>(i), words[i]});
+    }
+    offsets_.push_back(static_cast<int>(masks_.size()));
+  }
+  bool uniform = std::ranges::all_of(sizes_, [&](int size) { return size == sizes_[0]; });
+  uniform_size_ = uniform ? sizes_[0] : 0;
+}
+
+Topology::Topology(TopologySpec spec)
+    : spec_(std::move(spec)),
+      cores_(spec_.cpus, &CpuInfo::core),
+      l3_groups_(spec_.cpus, &CpuInfo::l3),
+      packages_(spec_.cpus, &CpuInfo::package),
+      nodes_(spec_.cpus, &CpuInfo::node) {
+  for (const CpuInfo& cpu : spec_.cpus) cpus_.insert(cpu.cpu);
+  auto members = [&](const Level& outer, int CpuInfo::*outer_member, const Level& inner,
+                     int CpuInfo::*inner_member) {
+    return members_of(spec_.cpus, outer, outer_member, inner, inner_member);
+  };
+  cores_of_package_ = members(packages_, &CpuInfo::package, cores_, &CpuInfo::core);
+  cores_of_node_ = members(nodes_, &CpuInfo::node, cores_, &CpuInfo::core);
+  l3_groups_of_node_ = members(nodes_, &CpuInfo::node, l3_groups_, &CpuInfo::l3);
+  cores_of_l3_ = members(l3_groups_, &CpuInfo::l3, cores_, &CpuInfo::core);
+  nodes_of_package_ = members(packages_, &CpuInfo::package, nodes_, &CpuInfo::node);
+  packages_of_node_ = members(nodes_, &CpuInfo::node, packages_, &CpuInfo::package);
+}
+
+Result<std::shared_ptr<const Topology>> Topology::create(TopologySpec spec) {
+  std::ranges::sort(spec.cpus, {}, &CpuInfo::cpu);
+  // Distances are listed by ascending node id already; only the rows may come in another order.
+  std::ranges::sort(spec.nodes, {}, &NodeInfo::node);
+  if (auto error = check_nodes(spec.nodes)) return *error;
+  if (auto error = check_cpus(spec.cpus, spec.nodes)) return *error;
+  for (NodeInfo& node : spec.nodes) std::ranges::sort(node.hugepages, {}, &HugepagePool::page_bytes);
+  return std::shared_ptr<const Topology>(new Topology(std::move(spec)));
+}
+
+}  // namespace numalign

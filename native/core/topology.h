@@ -1,0 +1,125 @@
+// Topology: what a machine is made of, as an immutable value in flat arrays. Ids are the ones Linux gives;
+// holes, uneven sizes, NUMA nodes without CPUs or without memory are all normal. Thread-safety: immutable
+// after create(); share it freely between threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/id_set.h"
+#include "core/result.h"
+
+namespace numalign {
+
+// One online CPU (hardware thread) and what it belongs to.
+struct CpuInfo {
+  int cpu;      // as in /sys/devices/system/cpu/cpuN
+  int core;     // unique on the machine: the lowest CPU id of the core
+  int package;  // physical package (socket) id
+  int die;      // unique on the machine: the lowest CPU id of the die
+  int l3;       // id of the L3 cache; of the package where the machine reports none
+  int node;     // NUMA node id
+
+  friend bool operator==(const CpuInfo&, const CpuInfo&) = default;
+};
+
+// Pages of one size on one NUMA node, as configured when the topology was loaded.
+struct HugepagePool {
+  uint64_t page_bytes;
+  uint64_t count;
+
+  friend bool operator==(const HugepagePool&, const HugepagePool&) = default;
+};
+
+struct NodeInfo {
+  int node;
+  uint64_t memory_bytes;                // total, hugepages included; 0 where unknown or none
+  std::vector<HugepagePool> hugepages;  // ascending page size
+  std::vector<uint32_t> distances;      // to each node in ascending id order; empty where unknown
+
+  friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
+};
+
+struct TopologySpec {
+  std::vector<CpuInfo> cpus;    // the whole online machine
+  std::vector<NodeInfo> nodes;  // every NUMA node, those without CPUs too
+  CpuSet possible;              // ids that could ever be CPUs of this machine
+  CpuSet isolated;              // isolcpus= or an isolated partition at load time
+  CpuSet allowed;               // what the loading process may run on; all CPUs where that has no meaning
+};
+
+// The elements of one kind (cores, say): ids ascending, each with its CPUs as a sparse bitmap, so that
+// counting the free CPUs of an element is a popcount over one or two words.
+class Level {
+ public:
+  struct WordMask {
+    uint32_t word;
+    uint64_t mask;
+  };
+
+  int count() const { return static_cast<int>(ids_.size()); }
+  int id(int element) const { return ids_[element]; }
+  int size(int element) const { return sizes_[element]; }  // CPUs, free or not
+  std::span<const WordMask> masks(int element) const {
+    return {masks_.data() + offsets_[element], masks_.data() + offsets_[element + 1]};
+  }
+  int free_in(int element, std::span<const uint64_t> free) const {
+    int n = 0;
+    for (const WordMask& m : masks(element)) n += std::popcount(free[m.word] & m.mask);
+    return n;
+  }
+  // The size that all elements have, or 0 where they differ.
+  int uniform_size() const { return uniform_size_; }
+
+ private:
+  friend class Topology;
+  // `members[i]`: the element id of cpus[i].
+  Level(std::span<const CpuInfo> cpus, int CpuInfo::*member);
+
+  std::vector<int> ids_;
+  std::vector<int> sizes_;
+  std::vector<int> offsets_;
+  std::vector<WordMask> masks_;
+  int uniform_size_ = 0;
+};
+
+class Topology {
+ public:
+  // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large or given
+  // twice, a CPU on an unknown node, a core or L3 that spans packages, a core that spans nodes, distances of
+  // the wrong length.
+  static Result<std::shared_ptr<const Topology>> create(TopologySpec spec);
+
+  const TopologySpec& spec() const { return spec_; }
+  const CpuSet& cpus() const { return cpus_; }
+  // Words that a bitmap of this machine's CPUs needs.
+  size_t words() const { return cpus_.words().size(); }
+
+  const Level& cores() const { return cores_; }
+  const Level& l3_groups() const { return l3_groups_; }
+  const Level& packages() const { return packages_; }
+  const Level& nodes() const { return nodes_; }  // NUMA nodes with CPUs
+
+  // Elements of one level inside an element of another, ascending: which cores a package has, and so on.
+  using Members = std::vector<std::vector<int>>;
+  const Members& cores_of_package() const { return cores_of_package_; }
+  const Members& cores_of_node() const { return cores_of_node_; }
+  const Members& l3_groups_of_node() const { return l3_groups_of_node_; }
+  const Members& cores_of_l3() const { return cores_of_l3_; }
+  const Members& nodes_of_package() const { return nodes_of_package_; }
+  const Members& packages_of_node() const { return packages_of_node_; }
+
+ private:
+  explicit Topology(TopologySpec spec);
+
+  TopologySpec spec_;
+  CpuSet cpus_;
+  Level cores_, l3_groups_, packages_, nodes_;
+  Members cores_of_package_, cores_of_node_, l3_groups_of_node_, cores_of_l3_, nodes_of_package_,
+      packages_of_node_;
+};
+
+}  // namespace numalign

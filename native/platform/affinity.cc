@@ -1,0 +1,65 @@
+#include "platform/affinity.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace numalign {
+namespace {
+
+std::string thread_name(pid_t tid) {
+  return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
+}
+
+}  // namespace
+
+pid_t current_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+Result<CpuSet> get_affinity(pid_t tid) {
+  // The raw call, since glibc's wrapper hides how many bytes the kernel wrote.
+  std::vector<uint64_t> words(16);
+  for (;;) {
+    long bytes = syscall(SYS_sched_getaffinity, tid, words.size() * sizeof(uint64_t), words.data());
+    if (bytes >= 0) {
+      return CpuSet::from_words(std::span(words).first(static_cast<size_t>(bytes) / sizeof(uint64_t)));
+    }
+    bool too_small = errno == EINVAL && words.size() <= static_cast<size_t>(CpuSet::kMaxId) / 64;
+    if (!too_small) return syscall_error("sched_getaffinity", "cannot read the mask of " + thread_name(tid));
+    words.resize(words.size() * 2);
+  }
+}
+
+Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
+  std::span<const uint64_t> words = cpus.words();
+  if (syscall(SYS_sched_setaffinity, tid, words.size_bytes(), words.data()) == 0) return Done{};
+  return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
+}
+
+bool is_own_thread(pid_t tid) { return tid == 0 || syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
+
+Result<std::vector<pid_t>> process_threads() {
+  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir("/proc/self/task"));
+  if (!folder) return syscall_error("opendir", "cannot list the threads in /proc/self/task");
+  std::vector<pid_t> threads;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  }
+  return threads;
+}
+
+Result<CpuSet> cpuset_limit(const CpuSet& possible) {
+  Result<CpuSet> limit = CpuSet();
+  std::thread([&] {
+    Result<Done> widened = set_affinity(0, possible);
+    limit = widened.ok() ? get_affinity(0) : Result<CpuSet>(widened.error());
+  }).join();
+  return limit;
+}
+
+}  // namespace numalign

@@ -1,0 +1,36 @@
+// CPU affinity of threads: the only file that calls sched_setaffinity(2) and sched_getaffinity(2).
+// Thread-safety: every function may be called from any thread. A thread id of 0 means the calling thread.
+// Masks of more than 1,024 CPUs work: the kernel's own size is found by growing the buffer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "core/id_set.h"
+#include "core/result.h"
+#include "platform/syscall.h"
+
+namespace numalign {
+
+pid_t current_thread_id();
+
+// sched_getaffinity(2). ESRCH: no such thread.
+Result<CpuSet> get_affinity(pid_t tid);
+
+// sched_setaffinity(2). The kernel clips `cpus` to the thread's cpuset without an error: read back. EINVAL:
+// nothing is left after clipping; EPERM: the thread belongs to somebody else; ESRCH: no such thread.
+Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
+
+// Whether a thread of this process has this id now: ids are given again, and root could move anybody's
+// threads.
+bool is_own_thread(pid_t tid);
+
+// The threads of this process, as /proc/self/task lists them at this moment.
+Result<std::vector<pid_t>> process_threads();
+
+// The CPUs that the kernel would let this process use: its cpuset, whatever its present masks are. Found by a
+// thread of its own that asks for all of `possible` and reads back.
+Result<CpuSet> cpuset_limit(const CpuSet& possible);
+
+}  // namespace numalign

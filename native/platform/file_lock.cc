@@ -1,0 +1,132 @@
+#include "platform/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+
+namespace numalign {
+namespace {
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+// Whether the open file is still the one the name leads to; a lock on a removed file protects nothing.
+bool is_current(const Folder& folder, const std::string& name, int fd) {
+  struct stat here;
+  Result<std::optional<FileVersion>> there = folder.version(name);
+  return fstat(fd, &here) == 0 && there.ok() && there.value() && there.value()->inode == here.st_ino;
+}
+
+// The lock of the file that `name` leads to now; an invalid descriptor where it is taken and `block` is
+// false.
+Result<UniqueFd> lock_file(const Folder& folder, const std::string& name, const std::string& note,
+                           bool block) {
+  for (;;) {
+    Result<UniqueFd> file = folder.open_file(name, true, false);
+    if (!file.ok()) return file;
+    int fd = file.value().get();
+    struct flock lock = whole_file();
+    if (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
+      if (errno == EINTR) continue;
+      if (!block && (errno == EAGAIN || errno == EACCES)) return UniqueFd();
+      return syscall_error("fcntl", "cannot lock " + name + " in " + folder.path());
+    }
+    if (!is_current(folder, name, fd)) continue;
+    // For people only, so a full disk does not matter.
+    (void)overwrite(fd, note);
+    return file;
+  }
+}
+
+}  // namespace
+
+Result<bool> try_lock(int fd) {
+  struct flock lock = whole_file();
+  if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return true;
+  if (errno == EAGAIN || errno == EACCES) return false;
+  return syscall_error("fcntl", "cannot lock the file");
+}
+
+Result<bool> is_locked_elsewhere(int fd) {
+  struct flock lock = whole_file();
+  if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+    return syscall_error("fcntl", "cannot ask for the lock of the file");
+  return lock.l_type != F_UNLCK;
+}
+
+Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
+                                              const std::string& note) {
+  Result<UniqueFd> fd = lock_file(folder, name, note, false);
+  if (!fd.ok()) return fd.error();
+  if (!fd.value().valid()) return std::optional<HeldLock>();
+  return std::optional<HeldLock>(HeldLock(std::move(fd).value()));
+}
+
+struct LockQueue::State {
+  std::shared_ptr<const Folder> folder;
+  std::string name;
+  std::string note;
+  std::mutex mutex;
+  std::deque<std::pair<uint64_t, Deliver>> requests;
+  uint64_t last_request = 0;
+  bool running = false;
+};
+
+LockQueue::LockQueue(std::shared_ptr<const Folder> folder, std::string name, std::string note)
+    : state_(std::make_shared<State>()) {
+  state_->folder = std::move(folder);
+  state_->name = std::move(name);
+  state_->note = std::move(note);
+}
+
+LockQueue::~LockQueue() {
+  std::lock_guard lock(state_->mutex);
+  state_->requests.clear();
+}
+
+Result<uint64_t> LockQueue::wait(Deliver deliver) {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->running) {
+    try {
+      std::thread(run, state_).detach();
+    } catch (const std::system_error& refused) {
+      return syscall_error("clone", "cannot start a thread to wait for " + state_->name,
+                           refused.code().value());
+    }
+    state_->running = true;
+  }
+  // The new thread cannot look for it before the mutex is free.
+  state_->requests.emplace_back(++state_->last_request, std::move(deliver));
+  return state_->last_request;
+}
+
+bool LockQueue::give_up(uint64_t request) {
+  std::lock_guard lock(state_->mutex);
+  return std::erase_if(state_->requests, [&](const auto& r) { return r.first == request; }) > 0;
+}
+
+void LockQueue::run(std::shared_ptr<State> state) {
+  for (;;) {
+    Result<UniqueFd> fd = lock_file(*state->folder, state->name, state->note, true);
+    // Delivered under the mutex, so that give_up() cannot return while it happens.
+    std::lock_guard lock(state->mutex);
+    if (!state->requests.empty()) {
+      Deliver deliver = std::move(state->requests.front().second);
+      state->requests.pop_front();
+      deliver(fd.ok() ? Result<HeldLock>(HeldLock(std::move(fd).value())) : Result<HeldLock>(fd.error()));
+    }
+    if (state->requests.empty()) {
+      state->running = false;
+      return;
+    }
+  }
+}
+
+}  // namespace numalign

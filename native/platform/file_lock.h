@@ -1,0 +1,65 @@
+// Open-file-description locks (fcntl F_OFD_SETLK): the kernel drops them when the last copy of the descriptor
+// is closed, at death too, whatever the pid namespace. Descriptors are close-on-exec; a copy handed to a
+// child keeps the lock for the child. Thread-safety: LockQueue may be used from any thread; the free
+// functions touch only their argument.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/result.h"
+#include "platform/folder.h"
+
+namespace numalign {
+
+// True where the lock was taken, false where somebody else holds it. EINVAL: the file system has no such
+// locks.
+Result<bool> try_lock(int fd);
+
+// Whether another open file description holds the lock: F_OFD_GETLK.
+Result<bool> is_locked_elsewhere(int fd);
+
+// The exclusive lock on one file of a folder, held until destroyed. The file says who holds it, for people.
+class HeldLock {
+ public:
+  explicit HeldLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  void release() { fd_.reset(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+// Takes the lock of `name` if it is free. `note` is written into the file.
+Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
+                                              const std::string& note);
+
+// Waits for the lock of one file. A thread of its own blocks in the kernel, at most one for a queue; requests
+// are served in order. A request that was given up costs nothing: the thread goes on waiting for the next
+// one, or lets the lock go.
+class LockQueue {
+ public:
+  // Called once for each request that was not given up, on the waiting thread.
+  using Deliver = std::function<void(Result<HeldLock>)>;
+
+  LockQueue(std::shared_ptr<const Folder> folder, std::string name, std::string note);
+  // Gives up what is still waiting.
+  ~LockQueue();
+
+  // Answers the number of the request. kSyscall (EAGAIN) where no thread can be started to wait.
+  Result<uint64_t> wait(Deliver deliver);
+  // After it returns the request's Deliver is not running and will not be called. False where it was called
+  // already.
+  bool give_up(uint64_t request);
+
+ private:
+  struct State;
+  static void run(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace numalign

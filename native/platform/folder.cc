@@ -1,0 +1,194 @@
+#include "platform/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace numalign {
+namespace {
+
+constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW;
+
+FileVersion version_of(const struct stat& s) {
+  return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
+}
+
+Result<Done> write_all(int fd, std::string_view bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return syscall_error("write", "cannot write");
+    done += static_cast<size_t>(n);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Error Folder::error(const char* syscall, const std::string& what) const {
+  return syscall_error(syscall, what + " in " + path_);
+}
+
+Result<Folder> Folder::open(const std::string& path, const FolderOptions& options) {
+  return open_at(AT_FDCWD, path, path, options);
+}
+
+Result<Folder> Folder::open_child(const std::string& name, const FolderOptions& options) const {
+  return open_at(fd_.get(), name, path_ + "/" + name, options);
+}
+
+Result<Folder> Folder::open_at(int parent, const std::string& name, std::string path,
+                               const FolderOptions& options) {
+  bool created = options.create && mkdirat(parent, name.c_str(), 0700) == 0;
+  if (options.create && !created && errno != EEXIST)
+    return syscall_error("mkdir", "cannot create the folder " + path);
+  UniqueFd fd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+  if (!fd.valid()) return syscall_error("open", "cannot open the folder " + path);
+  if (created) {
+    // Set after creation, since mkdir obeys the umask and drops the set-group-id bit.
+    if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0) {
+      return syscall_error("fchown",
+                           "cannot give the folder " + path + " to group " + std::to_string(*options.group));
+    }
+    if (fchmod(fd.get(), options.mode) != 0)
+      return syscall_error("fchmod", "cannot set the mode of the folder " + path);
+  }
+  struct stat s;
+  if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
+  return Folder(std::move(path), std::move(fd), s.st_mode & 0660);
+}
+
+Result<FolderOwner> Folder::owner() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return error("fstat", "cannot look at the folder");
+  return FolderOwner{s.st_uid, s.st_gid, s.st_mode & 07777};
+}
+
+Result<std::string> Folder::identity() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return error("fstat", "cannot look at the folder");
+  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
+}
+
+bool Folder::is_current() const {
+  struct stat here, there;
+  return fstat(fd_.get(), &here) == 0 && lstat(path_.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+         here.st_dev == there.st_dev;
+}
+
+Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {
+  int flags = O_RDWR | kOpenFlags | (create ? O_CREAT : 0) | (exclusive ? O_CREAT | O_EXCL : 0);
+  UniqueFd fd(openat(fd_.get(), name.c_str(), flags, 0600));
+  if (!fd.valid()) return error("open", "cannot open " + name);
+  // The umask must not decide whether the folder's group can use the file. Only the file's owner may set it:
+  // others find it right already.
+  struct stat s;
+  if (fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && (s.st_mode & 0777) != file_mode_) {
+    if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
+  }
+  return fd;
+}
+
+Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
+  if (!fd.valid()) {
+    if (errno == ENOENT) return std::optional<std::string>();
+    return error("open", "cannot open " + name);
+  }
+  struct stat s;
+  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  std::string bytes(std::min(static_cast<size_t>(s.st_size), limit) + 1, '\0');
+  size_t size = 0;
+  for (;;) {
+    ssize_t n = pread(fd.get(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return error("read", "cannot read " + name);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+    if (size > limit) {
+      errno = EFBIG;
+      return error("read", name + " is larger than " + std::to_string(limit) + " bytes");
+    }
+    if (size == bytes.size()) bytes.resize(bytes.size() * 2);
+  }
+  bytes.resize(size);
+  return std::optional<std::string>(std::move(bytes));
+}
+
+Result<std::optional<FileVersion>> Folder::version(const std::string& name) const {
+  struct stat s;
+  if (fstatat(fd_.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) {
+    return std::optional<FileVersion>(version_of(s));
+  }
+  if (errno == ENOENT) return std::optional<FileVersion>();
+  return error("fstatat", "cannot look at " + name);
+}
+
+Result<std::vector<std::string>> Folder::list() const {
+  // A descriptor of its own: readdir moves the position that all copies of a descriptor share.
+  UniqueFd fd(openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return error("open", "cannot list the files");
+  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(fdopendir(fd.get()));
+  if (!folder) return error("fdopendir", "cannot list the files");
+  (void)fd.release();  // closedir closes it
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(folder.get())) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<Done> Folder::remove(const std::string& name) const {
+  if (unlinkat(fd_.get(), name.c_str(), 0) == 0 || errno == ENOENT) return Done{};
+  return error("unlinkat", "cannot remove " + name);
+}
+
+Result<Done> Folder::replace_durably(const std::string& name, const std::string& previous,
+                                     std::string_view bytes, uint32_t stamp) const {
+  // Fixed names, since writers hold the folder's lock: what a crash left behind is overwritten.
+  const std::string beside = name + ".new";
+  const std::string kept = previous + ".new";
+  if (Result<Done> removed = remove(beside); !removed.ok()) return removed;
+  Result<UniqueFd> file = open_file(beside, true, true);
+  if (!file.ok()) return file.error();
+  int fd = file.value().get();
+  if (Result<Done> written = write_all(fd, bytes); !written.ok()) {
+    Error failure = error(written.error().syscall.c_str(), "cannot write " + beside);
+    (void)remove(beside);
+    return failure;
+  }
+  struct timespec times[2];
+  clock_gettime(CLOCK_REALTIME, &times[1]);
+  times[0] = {0, UTIME_OMIT};
+  times[1].tv_nsec = stamp;
+  if (futimens(fd, times) != 0) return error("futimens", "cannot stamp " + beside);
+  if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
+  if (!previous.empty()) {
+    if (Result<Done> removed = remove(kept); !removed.ok()) return removed;
+    if (linkat(fd_.get(), name.c_str(), fd_.get(), kept.c_str(), 0) == 0) {
+      if (renameat(fd_.get(), kept.c_str(), fd_.get(), previous.c_str()) != 0) {
+        return error("rename", "cannot keep " + name + " as " + previous);
+      }
+    } else if (errno != ENOENT) {
+      return error("link", "cannot keep " + name + " as " + previous);
+    }
+  }
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
+    return error("rename", "cannot replace " + name);
+  if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");
+  return Done{};
+}
+
+Result<Done> overwrite(int fd, std::string_view bytes) {
+  if (Result<Done> written = write_all(fd, bytes); !written.ok()) return written;
+  if (ftruncate(fd, static_cast<off_t>(bytes.size())) != 0)
+    return syscall_error("ftruncate", "cannot cut the file");
+  return Done{};
+}
+
+}  // namespace numalign

@@ -1,0 +1,41 @@
+// Discovery: the running machine, a captured one (hwloc XML) or an invented one (hwloc synthetic) as a
+// TopologySpec. The only file that uses hwloc. Thread-safety: every call loads an hwloc topology of its own;
+// calls may run concurrently on any thread, and leave the binding of the calling thread alone.
+#pragma once
+
+#include <string>
+
+#include "core/result.h"
+#include "core/topology.h"
+
+namespace numalign {
+
+enum class DiscoverySource {
+  kMachine,    // this machine; the text is ignored
+  kXml,        // the text is an hwloc XML document, version 2.x: what "lstopo --of xml" prints
+  kSynthetic,  // the text is an hwloc synthetic description, such as "package:2 [numa] l3:2 core:8 pu:2"
+};
+
+// hwloc_topology_load(), after hwloc_topology_set_xmlbuffer() or hwloc_topology_set_synthetic() for machines
+// that are not this one.
+//
+// kMachine describes every online CPU and NUMA node, also those that a cgroup keeps from the caller
+// (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use, whatever its
+// affinity mask is. Possible and isolated CPUs, the CPUs of nodes and the distances (as numactl prints them)
+// come from /sys/devices/system. Otherwise possible and allowed are the described CPUs (allowed narrower
+// where an XML says so, hwloc_topology_get_allowed_cpuset()), isolated is empty, and distances are those of
+// hwloc_distances_get().
+//
+// The result always passes Topology::create(). Where a description contradicts itself (a core on two NUMA
+// nodes, an L3 in two packages, as some virtual machines say), the smaller element is split, as the kernel's
+// scheduler does it.
+//
+// Errors: kHwloc for a text that is no machine, one with ids above CpuSet::kMaxId or NodeSet::kMaxId or with
+// too many CPUs, and for an environment that replaces this machine (HWLOC_XMLFILE and the like); the message
+// says what would be valid. kSyscall where the CPUs that the cpuset allows cannot be read.
+//
+// hwloc writes one warning to stderr where this machine's firmware contradicts itself; HWLOC_HIDE_ERRORS=2 in
+// the environment silences it.
+Result<TopologySpec> discover(DiscoverySource source, const std::string& text);
+
+}  // namespace numalign

@@ -1,0 +1,127 @@
+#include "platform/folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "support/temporary_folder.h"
+
+namespace numalign {
+namespace {
+
+using test::TemporaryFolder;
+
+Folder open_or_die(const std::string& path, const FolderOptions& options = {}) {
+  Result<Folder> folder = Folder::open(path, options);
+  EXPECT_TRUE(folder.ok()) << folder.error().message;
+  return std::move(folder).value();
+}
+
+std::string read_or_die(const Folder& folder, const std::string& name) {
+  Result<std::optional<std::string>> bytes = folder.read(name, 1 << 20);
+  EXPECT_TRUE(bytes.ok() && bytes.value());
+  return *bytes.value();
+}
+
+TEST(Folder, KeepsThePreviousFileWhenItReplacesOne) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "one", 1).ok());
+  EXPECT_FALSE(folder.version("previous").value());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "two", 2).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", std::string(100'000, '3'), 3).ok());
+  EXPECT_EQ(read_or_die(folder, "state"), std::string(100'000, '3'));
+  EXPECT_EQ(read_or_die(folder, "previous"), "two");
+  EXPECT_EQ(folder.list().value().size(), 2u);
+}
+
+TEST(Folder, OverwritesWhatACrashedReplacementLeft) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "one", 4).ok());
+  std::ofstream(temporary.path() + "/state.new") << "half of";
+  std::ofstream(temporary.path() + "/previous.new") << "a crash";
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "two", 5).ok());
+  EXPECT_EQ(read_or_die(folder, "state"), "two");
+  EXPECT_EQ(read_or_die(folder, "previous"), "one");
+  EXPECT_EQ(folder.list().value().size(), 2u);
+}
+
+TEST(Folder, GivesEveryVersionOfAFileAnotherMark) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  EXPECT_FALSE(folder.version("state").value());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "same", 6).ok());
+  FileVersion first = *folder.version("state").value();
+  EXPECT_EQ(*folder.version("state").value(), first);
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "same", 7).ok());
+  FileVersion second = *folder.version("state").value();
+  EXPECT_FALSE(second == first);
+  EXPECT_EQ(second.modified_ns % 1'000'000'000 - first.modified_ns % 1'000'000'000, 1)
+      << "by the stamp alone";
+}
+
+TEST(Folder, FollowsNoLink) {
+  TemporaryFolder temporary;
+  std::filesystem::create_directory(temporary.path() + "/real");
+  std::filesystem::create_directory_symlink("real", temporary.path() + "/link");
+  std::ofstream(temporary.path() + "/real/secret") << "secret";
+  std::filesystem::create_symlink("secret", temporary.path() + "/real/alias");
+  Result<Folder> link = Folder::open(temporary.path() + "/link", {});
+  ASSERT_FALSE(link.ok());
+  EXPECT_TRUE(link.error().errno_value == ELOOP || link.error().errno_value == ENOTDIR);
+  Folder folder = open_or_die(temporary.path() + "/real");
+  EXPECT_EQ(folder.read("alias", 100).error().errno_value, ELOOP);
+  EXPECT_EQ(folder.open_file("alias", false, false).error().errno_value, ELOOP);
+}
+
+TEST(Folder, GivesNewFilesTheModeThatItHasItselfWhateverTheUmask) {
+  TemporaryFolder temporary;
+  mode_t before = umask(077);
+  FolderOptions options;
+  options.create = true;
+  options.mode = 02770;
+  Folder shared = open_or_die(temporary.path() + "/shared", options);
+  EXPECT_EQ(shared.owner().value().mode, 02770u);
+  ASSERT_TRUE(shared.replace_durably("state", "", "x", 8).ok());
+  umask(before);
+  struct stat s;
+  ASSERT_EQ(stat((temporary.path() + "/shared/state").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 07777u, 0660u);
+}
+
+TEST(Folder, SaysWhenItsPathLeadsElsewhere) {
+  TemporaryFolder temporary;
+  FolderOptions create;
+  create.create = true;
+  Folder folder = open_or_die(temporary.path() + "/here", create);
+  EXPECT_TRUE(folder.is_current());
+  std::filesystem::remove(temporary.path() + "/here");
+  EXPECT_FALSE(folder.is_current());
+  Folder again = open_or_die(temporary.path() + "/here", create);
+  EXPECT_FALSE(folder.is_current());
+  EXPECT_TRUE(again.is_current());
+}
+
+TEST(Folder, RefusesAFileAboveTheLimit) {
+  TemporaryFolder temporary;
+  std::ofstream(temporary.path() + "/large") << std::string(101, 'x');
+  Folder folder = open_or_die(temporary.path());
+  EXPECT_EQ(folder.read("large", 100).error().errno_value, EFBIG);
+  EXPECT_EQ(folder.read("large", 101).value()->size(), 101u);
+  EXPECT_FALSE(folder.read("nothing", 100).value());
+}
+
+TEST(Folder, KeepsTheOldFileWhereTheNewOneCannotBeWritten) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "old", 9).ok());
+  // A folder where the new file should go cannot be removed as a file.
+  std::filesystem::create_directory(temporary.path() + "/state.new");
+  EXPECT_FALSE(folder.replace_durably("state", "previous", "new", 10).ok());
+  EXPECT_EQ(read_or_die(folder, "state"), "old");
+}
+
+}  // namespace
+}  // namespace numalign

@@ -1,0 +1,17 @@
+#!/bin/sh
+# format-cpp.sh [--check]: lays out the C++ files, or says which are not laid out.
+set -eu
+cd "$(dirname "$0")/.."
+tool=
+for name in clang-format-14 clang-format; do
+  if command -v "$name" >/dev/null 2>&1; then tool=$name; break; fi
+done
+if [ -z "$tool" ]; then
+  echo "format-cpp: please install clang-format: apt-get install clang-format-14" >&2
+  exit 1
+fi
+find native -name '*.h' -o -name '*.cc' | sort | if [ "${1:-}" = --check ]; then
+  xargs "$tool" --dry-run --Werror
+else
+  xargs "$tool" -i
+fi

@@ -1,0 +1,122 @@
+// The built command line as a child process, with private state folders, and nothing left behind.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach } from 'vitest';
+
+export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+export interface Result {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A command line that runs. */
+export interface Running {
+  readonly process: ChildProcess;
+  /** What it has printed so far. */
+  readonly output: { stdout: string; stderr: string };
+  readonly ended: Promise<Result>;
+}
+
+const folders: string[] = [];
+const running = new Set<ChildProcess>();
+const marked: { pid: number; mark: string }[] = [];
+
+function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { NO_COLOR, FORCE_COLOR, CI, NUMALIGN_DEBUG, ...rest } = process.env;
+  return { ...rest, ...env };
+}
+
+/** A new folder, removed after the test. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-cli-'));
+  folders.push(folder);
+  return folder;
+}
+
+export interface StartOptions {
+  env?: NodeJS.ProcessEnv;
+  /** Instead of `node dist/cli/main.js`. */
+  program?: readonly [string, ...string[]];
+}
+
+/** Starts it in a session of its own, so that no terminal is near. */
+export function start(
+  args: readonly string[],
+  { env = {}, program = [process.execPath, MAIN] }: StartOptions = {},
+): Running {
+  const [command, ...first] = program;
+  const child = spawn(command, [...first, ...args], {
+    env: environment(env),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output.stderr += text;
+  });
+  running.add(child);
+  const ended = new Promise<Result>((resolve, reject) => {
+    child.once('error', reject);
+    // Not `close`: what it leaves running may hold its streams. A turn later all that it wrote itself has been read.
+    child.once('exit', (code, signal) => {
+      running.delete(child);
+      setTimeout(() => resolve({ code, signal, ...output }), 50);
+    });
+  });
+  return { process: child, output, ended };
+}
+
+/** Runs it to its end, without input. */
+export function numalign(args: readonly string[], options: StartOptions = {}): Promise<Result> {
+  const { process: child, ended } = start(args, options);
+  child.stdin?.end();
+  return ended;
+}
+
+/** Waits until `condition` gives something. */
+export async function until<T>(
+  condition: () => T | undefined | false | Promise<T | undefined | false>,
+  what: string,
+): Promise<T> {
+  for (const deadline = Date.now() + 15_000; ; ) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Ends a process when the test is over, if it is still the one that carries `mark` in its environment. */
+export function endLater(pid: number, mark: string): void {
+  marked.push({ pid, mark });
+}
+
+function environOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+/** Whether a process runs (a zombie does not). */
+export function isRunning(pid: number): boolean {
+  return environOf(pid) !== '';
+}
+
+afterEach(async () => {
+  for (const { pid, mark } of marked.splice(0)) if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
+  const ends = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+  for (const child of running) child.kill('SIGKILL');
+  await Promise.all(ends);
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});

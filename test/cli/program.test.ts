@@ -1,0 +1,68 @@
+import { cpSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { MAIN, newFolder, numalign } from './numalign.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const ESCAPE = '\u001b[';
+
+describe('the command line', { timeout: 30_000 }, () => {
+  it.each([[], ['topology'], ['run'], ['status'], ['release'], ['configure']])(
+    '%s --help has examples',
+    async (...command) => {
+      const { code, stdout, stderr } = await numalign([...command, '--help']);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
+    },
+  );
+
+  it('prints the version of the package', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(await numalign(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });
+  });
+
+  it('suggests what a misspelled command or option may have meant, and exits with 2', async () => {
+    const command = await numalign(['topolgy']);
+    expect(command.code).toBe(2);
+    expect(command.stderr).toMatch(/^numalign: unknown command 'topolgy'\n\(Did you mean topology\?\)\n/);
+    const option = await numalign(['status', '--ouput', 'json']);
+    expect(option.code).toBe(2);
+    expect(option.stderr).toContain('(Did you mean --output?)');
+    expect((await numalign([])).code).toBe(2);
+  });
+
+  it('has no escape codes in a pipe or with NO_COLOR, and has them with FORCE_COLOR', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
+    const topology = ['topology', '--state-dir', folder];
+    expect((await numalign(topology)).stdout).not.toContain(ESCAPE);
+    expect((await numalign(topology, { env: { CI: '1' } })).stdout).not.toContain(ESCAPE);
+    expect((await numalign(topology, { env: { NO_COLOR: '1', FORCE_COLOR: '1' } })).stdout).not.toContain(ESCAPE);
+    expect((await numalign(topology, { env: { FORCE_COLOR: '1' } })).stdout).toContain(ESCAPE);
+  });
+
+  it('ends quietly when its reader goes away', async () => {
+    const line = `"${process.execPath}" "${MAIN}" topology --synthetic 'package:8 core:64 pu:2' --output json | head -n 1`;
+    const { stdout, stderr } = await numalign([], { program: ['/bin/sh', '-c', line] });
+    expect({ stdout, stderr }).toEqual({ stdout: '{\n', stderr: '' });
+  });
+
+  it('shows a stack only with NUMALIGN_DEBUG=1', async () => {
+    const args = ['topology', '--json', '/nonexistent.json'];
+    expect((await numalign(args)).stderr.split('\n')).toHaveLength(2);
+    expect((await numalign(args, { env: { NUMALIGN_DEBUG: '1' } })).stderr).toMatch(/\n {4}at /);
+  });
+
+  it('says how to build the addon where there is none', async () => {
+    const folder = newFolder();
+    cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
+    cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const { code, stderr } = await numalign(['status'], {
+      program: [process.execPath, join(folder, 'dist/cli/main.js')],
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^numalign: the native addon .*npm rebuild numalign.* \[ERR_ADDON_MISSING\]\n$/);
+  });
+});

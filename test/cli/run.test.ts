@@ -1,0 +1,224 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
+
+// With CPU 0 reserved, a machine of two CPUs has one to give.
+const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
+
+interface StatusJson {
+  grants: { id: string; cpus: string; alive: boolean; owner: { pid: number } }[];
+}
+
+async function grants(folder: string): Promise<StatusJson['grants']> {
+  const { stdout } = await numalign(['status', '--output', 'json', '--state-dir', folder]);
+  return (JSON.parse(stdout) as StatusJson).grants;
+}
+
+// Takes all CPUs but one, so that on any machine a second run finds none.
+async function leaveOneFree(folder: string): Promise<void> {
+  await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
+}
+
+/** The pid that the command itself printed first. */
+async function printedPid({ output }: Running): Promise<number> {
+  const pid = await until(() => /^(\d+)\n/.exec(output.stdout)?.[1], 'the pid of the command');
+  const mark = await until(() => /grant ([0-9a-f-]{36})/.exec(output.stderr)?.[1], 'the line of numalign');
+  endLater(Number(pid), `NUMALIGN_GRANT=${mark}`);
+  return Number(pid);
+}
+
+describe('numalign run', { timeout: 60_000 }, () => {
+  it('runs the command on the granted CPU, tells it which in its environment, and gives it back', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
+    const { code, stdout, stderr } = await numalign([...RUN, folder, '--name', 'job', '--', 'sh', '-c', script]);
+    const [, cpus, id] =
+      /^numalign: CPUs (\d+) on NUMA node \d+ \(recorded\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
+    expect(cpus).toBe('1');
+    expect(code).toBe(0);
+    expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
+    expect(await grants(folder)).toEqual([]);
+  });
+
+  it('leaves the granted CPU itself', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    await printedPid(run);
+    const tasks = `/proc/${run.process.pid}/task`;
+    const allowed = () =>
+      readdirSync(tasks).map(
+        (tid) => /Cpus_allowed_list:\t(.*)/.exec(readFileSync(`${tasks}/${tid}/status`, 'utf8'))?.[1],
+      );
+    // A moment after the command's birth: its mask is that of the thread that starts it.
+    await until(() => allowed().every((cpus) => cpus === '0'), 'all threads on the shared pool');
+    run.process.kill('SIGTERM');
+    await run.ended;
+  });
+
+  it('passes on everything after the command as it is', async () => {
+    const args = [...RUN, newFolder(), '--quiet', '--', 'printf', '%s|', '--cpus', '--help', '--', 'a b', ''];
+    expect(await numalign(args)).toMatchObject({ code: 0, stdout: '--cpus|--help|--|a b||', stderr: '' });
+    const without = [...RUN, newFolder(), '--quiet', 'printf', '%s|', '--cpus', '--', 'x'];
+    expect(await numalign(without)).toMatchObject({ code: 0, stdout: '--cpus|--|x|', stderr: '' });
+  });
+
+  it('exits with the code of the command', async () => {
+    const folder = newFolder();
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+    expect((await numalign([...RUN, folder, '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
+    expect(await grants(folder)).toEqual([]);
+  });
+
+  it('exits with 127 where the command is not found and 126 where it is not executable, and releases', async () => {
+    const folder = newFolder();
+    const text = join(folder, 'text');
+    writeFileSync(text, 'no program', { mode: 0o600 });
+    const missing = await numalign([...RUN, folder, '--', 'no-such-command']);
+    expect(missing.code).toBe(127);
+    expect(missing.stderr).toBe('numalign: no-such-command: not found (it, or the interpreter that it names)\n');
+    const closed = await numalign([...RUN, folder, '--', text]);
+    expect(closed.code).toBe(126);
+    expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
+    expect(await grants(folder)).toEqual([]);
+  });
+
+  it.each(['SIGTERM', 'SIGINT', 'SIGKILL', 'SIGPIPE'] as const)(
+    'dies of %s where the command did, after the release',
+    async (name) => {
+      const folder = newFolder();
+      const { signal } = await numalign([...RUN, folder, '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
+      expect(signal).toBe(name);
+      expect(await grants(folder)).toEqual([]);
+    },
+  );
+
+  it('reports a death that dumps core by its exit code, and dumps none itself', async () => {
+    const { code, signal } = await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'ulimit -c 0; kill -SEGV $$']);
+    expect({ code, signal }).toEqual({ code: 128 + 11, signal: null });
+  });
+
+  it.each(['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const)(
+    'sends %s on to the command',
+    async (name) => {
+      const folder = newFolder();
+      // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
+      const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 30 & s=$!; echo $$; wait`;
+      const run = start([...RUN, folder, '--', 'sh', '-c', script]);
+      await printedPid(run);
+      run.process.kill(name);
+      const { code, stdout } = await run.ended;
+      expect(code).toBe(5);
+      expect(stdout).toMatch(/got\n$/);
+    },
+  );
+
+  it.skipIf(!existsSync('/usr/bin/script'))(
+    'leaves a typed interrupt to the terminal, which has delivered it already',
+    async () => {
+      const folder = newFolder();
+      const script = join(folder, 'command.mjs');
+      writeFileSync(
+        script,
+        `let count = 0;
+        process.on('SIGINT', () => console.log('interrupts: ' + ++count));
+        process.on('SIGUSR1', () => process.exit(count));
+        setInterval(() => {}, 1000);
+        console.log('ready');`,
+      );
+      const line = [process.execPath, MAIN, ...RUN, folder, '--quiet', '--', process.execPath, script].join(' ');
+      const run = start([], { program: ['/usr/bin/script', '-qec', line, '/dev/null'] });
+      await until(() => run.output.stdout.includes('ready'), 'the command');
+      run.process.stdin?.write('\u0003');
+      await until(() => run.output.stdout.includes('interrupts: 1'), 'the interrupt');
+      // One that only numalign gets is taken for a typed one too: it cannot be told apart.
+      const { pid } = (await grants(folder))[0]!.owner;
+      process.kill(pid, 'SIGINT');
+      process.kill(pid, 'SIGUSR1');
+      expect((await run.ended).code).toBe(1);
+    },
+  );
+
+  it('refuses a second run while the first holds the only CPU, and names the holder', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const first = start([...RUN, folder, '--name', 'first', '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    await printedPid(first);
+    const second = await numalign([...RUN, folder, '--', 'true']);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(/^numalign: .* \[ERR_INSUFFICIENT_CPUS\]\n$/);
+    expect(second.stderr).toContain(`held by "first" of process ${first.process.pid}: 1`);
+    first.process.kill('SIGTERM');
+    expect((await first.ended).signal).toBe('SIGTERM');
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+  });
+
+  it('keeps the grant for the command when it is killed itself, until the command ends', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    run.process.kill('SIGKILL');
+    await run.ended;
+    expect(isRunning(pid)).toBe(true);
+    expect(await grants(folder)).toMatchObject([{ cpus: '1', alive: true }]);
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(1);
+
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await grants(folder))[0]?.alive === false, 'the death of the grant');
+    expect((await numalign(['status', '--state-dir', folder])).stdout).toContain(
+      'dead: taken back at the next transaction',
+    );
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+    expect(await grants(folder)).toEqual([]);
+  });
+
+  it('leaves the grant to processes that the command left running, and says so', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'sleep 30 >/dev/null 2>&1 & echo $!']);
+    const pid = await printedPid(run);
+    const { code, stderr } = await run.ended;
+    expect(code).toBe(0);
+    const [grant] = await grants(folder);
+    expect(grant).toMatchObject({ cpus: '1', alive: true });
+    expect(stderr).toContain(`numalign: sh left processes running; grant ${grant?.id} ends with the last of them\n`);
+
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await grants(folder))[0]?.alive === false, 'the death of the grant');
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+  });
+
+  it('refuses settings that differ from those recorded', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--reserved', 'none', '--state-dir', folder]);
+    const { code, stderr } = await numalign([...RUN, folder, '--', 'true']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('[ERR_CONFIG_CONFLICT]');
+  });
+
+  it('suggests another folder where the one it should use is closed', async () => {
+    const file = join(newFolder(), 'file');
+    writeFileSync(file, '');
+    const { code, stderr } = await numalign(['run', '--cpus', '1', '--state-dir', file, '--', 'true']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('[ERR_STATE_FOLDER]');
+    expect(stderr).toContain('--state-dir DIR');
+  });
+
+  it.each([
+    [['--cpus', '0', '--', 'true'], 'whole number of CPUs'],
+    [['--cpus', '1.5', '--', 'true'], 'whole number of CPUs'],
+    [['--', 'true'], "required option '--cpus <n>' not specified"],
+    [['--cpu', '1', '--', 'true'], 'Did you mean --cpus?'],
+    [['--cpus', '1'], "missing required argument 'command'"],
+    [['--cpus', '1', '--reserved', '0-', '--', 'true'], "option '--reserved <list>' argument '0-' is invalid"],
+    [['--cpus', '1', '--spread', '--distribute', '--', 'true'], 'cannot be used with'],
+  ])('calls %j a wrong command line', async (args, message) => {
+    const { code, stderr } = await numalign(['run', ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import { findGrant } from '../../lib/cli/find-grant.js';
+import { shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
+import { table } from '../../lib/cli/table.js';
+import { colorsWanted } from '../../lib/cli/terminal.js';
+import { formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
+
+describe('text on the command line', () => {
+  it('writes bytes in binary units', () => {
+    expect([0, 512, 2048, 2 ** 21, 67_430_000_000, 2 ** 40 * 1.5].map(formatBytes)).toEqual([
+      '0 B',
+      '512 B',
+      '2 KiB',
+      '2 MiB',
+      '62.8 GiB',
+      '1.5 TiB',
+    ]);
+  });
+
+  it('keeps rows of numbers of JSON on one line and leaves strings alone', () => {
+    const value = { rows: [[1, 2], [3]], text: '[\n  1,\n  2\n]', none: [] };
+    expect(formatJson(value)).toContain('[1, 2]');
+    expect(JSON.parse(formatJson(value))).toEqual(value);
+  });
+
+  it('fills long rows under their label', () => {
+    expect(
+      labelled(
+        [
+          ['a:', 'one two three four five six'],
+          ['long:', 'x'],
+        ],
+        27,
+      ),
+    ).toEqual(['a:     one two three four', '       five six', 'long:  x']);
+  });
+
+  it('shortens only the flexible column, and only where the table is too wide', () => {
+    const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
+    const rows = [['1', 'a command of some length', 'alive']];
+    expect(table(columns, rows, { width: 100 })[1]).toBe('1   a command of some length  alive');
+    expect(table(columns, rows, { width: 30 })[1]).toBe('1   a command of some…   alive');
+    expect(table(columns, rows, { width: 5 })[1]).toBe('1   a command o…  alive');
+  });
+
+  it('obeys NO_COLOR before FORCE_COLOR before the terminal', () => {
+    expect(colorsWanted({ NO_COLOR: '1', FORCE_COLOR: '1' }, true)).toBe(false);
+    expect(colorsWanted({ FORCE_COLOR: '1' }, false)).toBe(true);
+    expect(colorsWanted({ FORCE_COLOR: '0' }, true)).toBe(false);
+    expect(colorsWanted({ CI: '1' }, false)).toBe(false);
+    expect(colorsWanted({ TERM: 'dumb' }, true)).toBe(false);
+    expect(colorsWanted({ TERM: 'xterm' }, true)).toBe(true);
+  });
+
+  it('names a command as a person would', () => {
+    expect(shortCommand('/usr/bin/node /opt/app/server.js -p 1')).toBe('server.js -p 1');
+    expect(shortCommand('/usr/bin/node /usr/bin/numalign run --cpus 1 -- sleep 3')).toBe('numalign run -- sleep 3');
+    expect(shortCommand('/usr/bin/node')).toBe('node');
+    expect(shortCommand('')).toBe('');
+  });
+
+  it('shows ids at a length at which they differ', () => {
+    expect(shownIdLength([])).toBe(8);
+    expect(shownIdLength(['12345678-aa', '12345678-ab'])).toBe(11);
+    expect(shownIdLength(['abcdefgh-1', 'bbcdefgh-1'])).toBe(8);
+  });
+});
+
+describe('finding a grant', () => {
+  const grants = [
+    { id: 'abcd1111-0', name: 'job' },
+    { id: 'abcd2222-0', name: 'other' },
+    { id: 'ffff3333-0', name: 'abcd1111' },
+    { id: 'eeee4444-0', name: 'twin' },
+    { id: 'eeee5555-0', name: 'twin' },
+  ];
+  const find = (text: string) => findGrant(grants, text, '/s').id;
+
+  it('takes an id, a beginning of at least 4 characters, or a name', () => {
+    expect(find('abcd1111-0')).toBe('abcd1111-0');
+    expect(find('ffff')).toBe('ffff3333-0');
+    expect(find('job')).toBe('abcd1111-0');
+  });
+
+  it('refuses what may mean several, a name and an id too', () => {
+    for (const text of ['abcd', 'twin', 'abcd1111']) expect(() => find(text)).toThrow(/may mean/);
+  });
+
+  it('refuses what is too short or unknown, and lists what there is', () => {
+    for (const text of ['fff', 'nothing', '']) {
+      expect(() => find(text)).toThrow(/there is abcd1111-0 \(job\), abcd2222-0 \(other\)/);
+    }
+    expect(() => findGrant([], 'job', '/s')).toThrow('there is no grant "job" in /s: nothing is granted');
+  });
+});

@@ -1,0 +1,149 @@
+import pc from 'picocolors';
+import { describe, expect, it } from 'vitest';
+import type { StateView } from '../../lib/cli/state-view.js';
+import { topologyTree } from '../../lib/cli/topology-tree.js';
+import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
+import { discover } from '../../lib/topology.js';
+
+const cpus = (text: string) => CpuSet.parse(text);
+
+function view(fields: Partial<StateView>): StateView {
+  return {
+    stateDir: '/run/numalign',
+    scope: 'machine',
+    generation: 7,
+    isOfEarlierBoot: false,
+    managesAll: true,
+    managed: cpus('0-7'),
+    reserved: CpuSet.EMPTY,
+    strict: false,
+    sharedPool: cpus('0-7'),
+    free: cpus('0-7'),
+    grants: [],
+    ...fields,
+  };
+}
+
+function grant(name: string, list: string, alive = true): StateView['grants'][number] {
+  return {
+    id: `id-of-${name}`,
+    name,
+    cpus: cpus(list),
+    numaNodes: NodeSet.of(0),
+    enforcement: 'recorded',
+    owner: { kind: 'process', pid: 1, command: 'x' },
+    alive,
+    admittedAt: '2026-01-02T03:04:05.678Z',
+  };
+}
+
+describe('the tree of a machine', () => {
+  it('keeps within the width at 512 CPUs and shows each of them once', async () => {
+    const topology = await discover({ synthetic: 'package:2 numa:4 l3:4 core:8 pu:2' });
+    for (const width of [60, 100, 200]) {
+      const lines = topologyTree(topology, { width }).split('\n');
+      const leaves = lines.slice(1).filter((line) => !/Package|NUMA/.test(line));
+      const shown = leaves.flatMap((line) => [...line.replace(/L3 \d+ +\d+ cores/, '').matchAll(/\d+/g)].map(Number));
+      expect(shown.sort((a, b) => a - b)).toEqual([...topology.cpus]);
+      expect(Math.max(...leaves.map((line) => line.length))).toBeLessThanOrEqual(width);
+      expect(lines.length).toBeLessThan(2 * 4 * 4 * 4 + 20);
+    }
+  });
+
+  it('shows a core a line on the narrowest terminal', async () => {
+    const topology = await discover({ synthetic: 'package:1 core:2 pu:2' });
+    expect(topologyTree(topology, { width: 1 })).toContain('└─ 2 cores  0,1\n                  2,3\n');
+  });
+
+  it('puts packages inside a NUMA node that holds several', async () => {
+    const topology = await discover({ synthetic: '[numa] package:2 l3:2 core:1 pu:1' });
+    expect(topologyTree(topology, { width: 100 }).split('\n').slice(1, 8)).toEqual([
+      '└─ NUMA node 0  CPUs 0-3',
+      '   ├─ Package 0  2 CPUs',
+      '   │  ├─ L3 0  1 core  0',
+      '   │  └─ L3 1  1 core  1',
+      '   └─ Package 1  2 CPUs',
+      '      ├─ L3 2  1 core  2',
+      '      └─ L3 3  1 core  3',
+    ]);
+  });
+
+  it('shows NUMA nodes without CPUs as memory only', async () => {
+    const topology = await discover({ synthetic: 'package:2 [numa] [numa(memory=4GB)] core:2 pu:1' });
+    expect(topologyTree(topology, { width: 100 })).toContain('└─ NUMA node 3  memory only  3.7 GiB\n');
+  });
+
+  it('shows memory and hugepages, and tells which part of an L3 group is in a node', async () => {
+    const topology = await discover({
+      json: {
+        columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
+        cpus: [
+          [0, 0, 0, 0, 0],
+          [1, 1, 0, 0, 1],
+          [2, 2, 0, 1, 1],
+          [3, 3, 0, 1, 1],
+        ],
+        nodes: [
+          {
+            id: 0,
+            memory: 67_430_000_000,
+            hugepages: [
+              { sizeKiB: 2048, count: 512 },
+              { sizeKiB: 1_048_576, count: 0 },
+            ],
+          },
+          { id: 1 },
+        ],
+      },
+    });
+    const text = topologyTree(topology, { width: 100 });
+    expect(text).toContain('NUMA node 0  CPUs 0-1  62.8 GiB  hugepages 512 × 2 MiB\n');
+    expect(text).toContain('L3 1 (part)  1 core  1\n');
+    expect(text).toContain('L3 1 (part)  2 cores  2 3\n');
+  });
+
+  it('says whose the CPUs are in words', async () => {
+    const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
+    const state = {
+      view: view({
+        managesAll: false,
+        managed: cpus('0-6'),
+        reserved: cpus('0'),
+        sharedPool: cpus('0-3,6'),
+        free: cpus('1-3,6'),
+        grants: [grant('job', '4'), grant('gone\u001b[2J', '5', false)],
+      }),
+    };
+    const text = topologyTree(topology, { width: 120, state });
+    expect(text.slice(text.indexOf('state:')).split('\n')).toEqual([
+      'state:      /run/numalign (machine), generation 7',
+      'managed:    0-6',
+      'free:       1-3,6',
+      'shared:     0-3,6',
+      'reserved:   0',
+      'exclusive:  4 (job), 5 (gone?[2J, dead: taken back at the next transaction)',
+      '',
+    ]);
+  });
+
+  it('colours CPUs by their state, with a legend, and pads by what is seen', async () => {
+    const topology = await discover({ synthetic: 'package:1 l3:2 core:2 pu:2' });
+    const colors = pc.createColors(true);
+    const state = {
+      view: view({
+        reserved: cpus('0-1'),
+        free: cpus('3-7'),
+        sharedPool: cpus('0-1,3-7'),
+        grants: [grant('job', '2')],
+      }),
+    };
+    const text = topologyTree(topology, { width: 100, colors, state });
+    expect(text).toContain(`${colors.yellow(0)},${colors.yellow(1)} ${colors.red(2)},${colors.green(3)}\n`);
+    expect(text).toContain(
+      `colours:    ${colors.green('free (shared until granted)')}  ${colors.yellow('reserved')}  ${colors.red('exclusive')}\n`,
+    );
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: escape codes are what is removed
+    const seen = text.replace(/\u001b\[\d+m/g, '').replace(/^colours:.*\n/m, '');
+    expect(seen).toBe(topologyTree(topology, { width: 100, state }));
+  });
+});

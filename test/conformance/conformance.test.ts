@@ -1,0 +1,330 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import * as numalign from '../../lib/index.js';
+import type { Case, Numalign, Result } from './case.js';
+import { contextOf } from './read.js';
+import { main, readCases, replay } from './replay.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const vectors = (name: string) => fileURLToPath(new URL(`vectors/${name}.jsonl.gz`, import.meta.url));
+
+type Fields = Record<string, unknown>;
+type BestFit = numalign.Topology['bestFit'];
+
+const machines = gunzipSync(readFileSync(vectors('topologies'))).toString();
+
+/** Writes cases (objects, or lines as they are) beside the machines, for as long as the test runs. Answers the file's path. */
+function fileOf(
+  cases: readonly (Fields | string)[],
+  { name = 'cases.jsonl', topologies = machines as string | null } = {},
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'conformance-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  if (topologies !== null) writeFileSync(join(folder, 'topologies.jsonl'), topologies);
+  const text = cases.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)) + '\n').join('');
+  writeFileSync(join(folder, name), name.endsWith('.gz') ? gzipSync(text) : text);
+  return join(folder, name);
+}
+
+function brokenGzip() {
+  const path = fileOf([]);
+  writeFileSync(path, gzipSync('{}').subarray(0, 12));
+  return path;
+}
+
+/** The package with another bestFit in it, which gets the true one. */
+function withBestFit(replaced: (bestFit: BestFit, ...args: Parameters<BestFit>) => unknown): Numalign {
+  const discover = async (options?: numalign.DiscoverOptions) => {
+    const topology = await numalign.discover(options);
+    const bestFit = (...args: Parameters<BestFit>) => replaced((...inner) => topology.bestFit(...inner), ...args);
+    return { bestFit } as unknown as numalign.Topology;
+  };
+  return { ...numalign, discover };
+}
+
+const answering = (cpus: string) => withBestFit(() => cpus);
+const throwing = (error: Error) =>
+  withBestFit(() => {
+    throw error;
+  });
+
+/** Replays one case and answers how it came out: `passed`, `failed` or the letter. */
+async function outcomeOf(vector: Fields, api: Numalign = numalign): Promise<string> {
+  const { failures, letters } = await replay(readCases(fileOf([{ id: 'x', ...vector }]))!, api);
+  return failures.length > 0 ? 'failed' : (Object.keys(letters)[0] ?? 'passed');
+}
+
+async function run(...paths: string[]) {
+  const [printed, complaints]: [string[], string[]] = [[], []];
+  const code = await main(
+    paths,
+    numalign,
+    (line) => printed.push(line),
+    (line) => complaints.push(line),
+  );
+  return { code, printed, complaints };
+}
+
+describe('the recorded cases', () => {
+  it.each<[string, number, Record<string, number>]>([
+    // The unsafe answers upstream gives on irregular machines are all among the A1: a lower number would mean that one came back.
+    ['cpu-take', 5000, { A1: 89, A2: 60, A3: 16 }],
+    ['cpuset', 200, {}],
+    ['bitmask', 200, {}],
+  ])('of %s are answered as recorded, but where numalign differs on purpose', async (name, total, letters) => {
+    const report = await replay(readCases(vectors(name))!, numalign);
+    expect(report.failures).toEqual([]);
+    expect(report.letters).toEqual(letters);
+    expect(report.passed + report.diverged).toBe(total);
+  });
+
+  it.each(['hint-merge', 'cpu-hints', 'scenario', 'checkpoint'])('of %s are refused for now', async (name) => {
+    expect(await run(vectors(name))).toEqual({
+      code: 1,
+      printed: ['0 passed, 0 failed, 0 diverged'],
+      complaints: [`${name}.jsonl.gz: kind ${name} is not supported yet`],
+    });
+  });
+
+  // Alters one recorded value so that it is surely another one.
+  function altered(value: unknown): unknown {
+    if (typeof value === 'boolean') return !value;
+    if (typeof value === 'number') return value + 1;
+    if (typeof value === 'string') return value === '' ? '0' : '';
+    return (value as unknown[]).length === 0 ? [0] : [];
+  }
+
+  it.each<[string, string[]]>([
+    ['cpuset', ['id', 'op', 'input', 'a', 'b', 'error']],
+    ['bitmask', ['id', 'op', 'bits', 'a', 'b', 'remove', 'query', 'error']],
+  ])('of %s fail where any of their answers is altered', async (name, inputs) => {
+    const file = readCases(vectors(name))!;
+    const context = contextOf(file.path, numalign);
+    const notNoticed: string[] = [];
+    const check = async (vector: Case, field: string) => {
+      if ((await file.kind.run!(vector, context)).outcome !== 'failed') notNoticed.push(`${vector.id} ${field}`);
+    };
+    for (const vector of file.cases) {
+      // Nodes of 64 and more are not compared.
+      if (Object.values(vector).some((value) => Array.isArray(value) && value.some((node) => node >= 64))) continue;
+      const answers = Object.keys(vector).filter((field) => !inputs.includes(field));
+      for (const field of answers) await check({ ...vector, [field]: altered(vector[field]) }, field);
+      // Sets are never refused, only their texts are.
+      if (vector.op === 'setops') continue;
+      const { error, ...asked } = vector;
+      const opposite = error === undefined ? { ...vector, error: 'refused' } : { ...asked, result: [63], list: [63] };
+      await check(opposite as unknown as Case, 'error');
+    }
+    expect(notNoticed).toEqual([]);
+  });
+
+  it('of cpu-take fail on every regular machine where their answer is altered', async () => {
+    const file = readCases(vectors('cpu-take'))!;
+    const context = contextOf(file.path, numalign);
+    const irregular = ['2s-6c2t-offline', 'uneven-numa', 'hybrid-8p8e', 'harvested-l3'];
+    const notNoticed: string[] = [];
+    for (const vector of file.cases) {
+      if (vector.hang || irregular.includes(vector.topology as string)) continue;
+      const { error, cpus, aliasingAffected, withoutAliasing, ...asked } = vector;
+      for (const answer of [error === undefined && { error: 'not enough cpus available' }, { cpus: '600' }]) {
+        if (!answer) continue;
+        const result: Result = await file.kind.run!({ ...asked, ...answer } as unknown as Case, context);
+        if (result.outcome !== 'failed') notNoticed.push(vector.id);
+      }
+    }
+    expect(notNoticed).toEqual([]);
+  });
+
+  it.each<[string, Parameters<typeof withBestFit>[0]]>([
+    ['ignores the spread', (bestFit, free, n, options) => bestFit(free, n, { ...options, strategy: 'packed' })],
+    ['ignores the group size', (bestFit, free, n, options) => bestFit(free, n, { ...options, cpuGroupSize: 1 })],
+    ['ignores L3', (bestFit, free, n, options) => bestFit(free, n, { ...options, preferAlignByUncoreCache: false })],
+    [
+      'does not distribute',
+      (bestFit, free, n, options) => bestFit(free, n, { ...options, distributeAcrossNuma: false }),
+    ],
+    ['takes the first CPUs', (bestFit, free, n) => bestFit(free, n) && [...numalign.CpuSet.coerce(free)].slice(0, n)],
+    ['gives a CPU too few', (bestFit, free, n, options) => bestFit(free, n && n - 1, options)],
+    ['gives whatever is left', (bestFit, free, n) => bestFit(free, Math.min(n, numalign.CpuSet.coerce(free).size))],
+  ])('of cpu-take fail with a package that %s', async (_, replaced) => {
+    const { failures } = await replay(readCases(vectors('cpu-take'))!, withBestFit(replaced));
+    expect(failures.length).toBeGreaterThan(20);
+  });
+});
+
+describe('a cpu-take case', () => {
+  // uma-8c: eight cores of one thread. hybrid-8p8e: CPUs 0-15 are pairs, 16-23 are single.
+  const regular = { topology: 'uma-8c', available: '0-7', count: 2, options: {} };
+  const irregular = { topology: 'hybrid-8p8e', available: '1-23', count: 2, options: {} };
+  const tooFew = 'not enough cpus available to satisfy request: requested=9, available=8';
+  const shortage = new numalign.NumalignError('ERR_INSUFFICIENT_CPUS', 'too few');
+
+  it('passes with the recorded CPUs and fails with others on a regular machine', async () => {
+    expect(await outcomeOf({ ...regular, cpus: '0-1' })).toBe('passed');
+    expect(await outcomeOf({ ...regular, cpus: '0,2' })).toBe('failed');
+  });
+
+  it('with a shortage passes only with the error of a shortage', async () => {
+    const vector = { ...regular, count: 9, error: tooFew };
+    expect(await outcomeOf(vector)).toBe('passed');
+    expect(await outcomeOf(vector, answering('0-7'))).toBe('failed');
+    expect(await outcomeOf(vector, throwing(new TypeError('no')))).toBe('failed');
+    expect(await outcomeOf(vector, throwing(new numalign.NumalignError('ERR_INVALID_ARGUMENT', 'no')))).toBe('failed');
+    expect(await outcomeOf({ ...regular, cpus: '0-1' }, throwing(shortage))).toBe('failed');
+  });
+
+  it('counts as A1 on an irregular machine, if the answer is as many CPUs as asked for, all of them free', async () => {
+    const vector = { ...irregular, cpus: '0-1', takesUnavailable: '0' };
+    expect(await outcomeOf(vector, answering('2-3'))).toBe('A1');
+    expect(await outcomeOf({ ...irregular, panic: 'index out of range' }, answering('2-3'))).toBe('A1');
+    for (const wrong of ['0,2', '2', '2-4', '24-25', ''])
+      expect(await outcomeOf(vector, answering(wrong))).toBe('failed');
+    expect(await outcomeOf(vector, throwing(shortage))).toBe('failed');
+    expect(await outcomeOf({ ...regular, cpus: '0-1' }, answering('2-3'))).toBe('failed');
+    expect(await outcomeOf({ ...regular, panic: 'index out of range' })).toBe('failed');
+    expect(await outcomeOf({ ...irregular, count: 30, error: tooFew }, answering('1-23'))).toBe('failed');
+  });
+
+  it('counts as A2 with the answer without aliasing, passes with the recorded one, and fails with a third', async () => {
+    const vector = { ...regular, cpus: '4-5', aliasingAffected: true, withoutAliasing: { cpus: '6-7' } };
+    expect(await outcomeOf(vector, answering('6-7'))).toBe('A2');
+    expect(await outcomeOf(vector, answering('4-5'))).toBe('passed');
+    expect(await outcomeOf(vector, answering('0-1'))).toBe('failed');
+    expect(await outcomeOf({ ...vector, aliasingAffected: false }, answering('6-7'))).toBe('failed');
+    expect(await outcomeOf({ ...vector, available: '0-6' }, answering('6-7'))).toBe('failed');
+  });
+
+  it('counts as A3 where upstream hangs, with a valid placement or the error of a shortage', async () => {
+    const vector = { ...regular, hang: true };
+    expect(await outcomeOf(vector)).toBe('A3');
+    expect(await outcomeOf(vector, throwing(shortage))).toBe('A3');
+    for (const wrong of ['0', '0-2', '7-8']) expect(await outcomeOf(vector, answering(wrong))).toBe('failed');
+    expect(await outcomeOf(vector, throwing(new TypeError('no')))).toBe('failed');
+  });
+
+  it('fails where the machine is not among the topologies', async () => {
+    const { code, printed } = await run(fileOf([{ id: 'x', ...regular, topology: 'nowhere', cpus: '0-1' }]));
+    expect(code).toBe(1);
+    expect(printed[0]).toMatch(/^cases\.jsonl: x: expected .*, got Error \(no machine .* "nowhere"\)$/);
+  });
+});
+
+describe('a bitmask case', () => {
+  it('of nodes above 63 is not compared, but must not crash', async () => {
+    const vector = { op: 'new', bits: [64], error: 'bit number must be in range 0-63' };
+    expect(await outcomeOf(vector)).toBe('passed');
+    const crash = () => {
+      throw new TypeError('no');
+    };
+    expect(await outcomeOf(vector, { ...numalign, NodeMask: { from: crash } as unknown as Numalign['NodeMask'] })).toBe(
+      'failed',
+    );
+  });
+});
+
+describe('npm run conformance', () => {
+  beforeAll(() => {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const compiled = spawnSync(process.execPath, [tsc, '-p', 'test/conformance'], { cwd: root, encoding: 'utf8' });
+    expect(compiled.stdout + compiled.stderr).toBe('');
+  });
+
+  function program(...paths: string[]) {
+    const script = join(root, 'dist-test/conformance/run.js');
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...paths], { cwd: root, encoding: 'utf8' });
+    return { status, lines: stdout.trimEnd().split('\n'), stderr };
+  }
+
+  const right = (i: number) => ({
+    id: `c${i}`,
+    topology: 'uma-8c',
+    available: '0-7',
+    count: 1,
+    cpus: '0',
+    options: {},
+  });
+  const wrong = (i: number) => ({ ...right(i), cpus: '7' });
+  const hang = (i: number) => ({ id: `h${i}`, topology: 'uma-8c', available: '0-7', count: 1, hang: true });
+
+  it('adds up the files, counts the diverged by letter and ends with 0 where nothing failed', () => {
+    const { status, lines, stderr } = program(
+      fileOf([right(1), hang(1)], { name: 'other-name.jsonl.gz' }),
+      vectors('cpuset'),
+    );
+    expect(stderr).toBe('');
+    expect(lines).toEqual([
+      'other-name.jsonl.gz: cpu-take: 1 passed, 0 failed, 1 diverged',
+      'cpuset.jsonl.gz: cpuset: 200 passed, 0 failed, 0 diverged',
+      'diverged by A3: 1',
+      '201 passed, 0 failed, 1 diverged',
+    ]);
+    expect(status).toBe(0);
+  });
+
+  it('shows the first 20 failures, says how many more there are and ends with 1', () => {
+    const { status, lines } = program(fileOf(Array.from({ length: 23 }, (_, i) => wrong(i))));
+    expect(lines).toHaveLength(23);
+    expect(lines[0]).toBe('cases.jsonl: c0: expected CPUs "7", got CPUs "0"');
+    expect(lines[19]).toMatch(/: c19: /);
+    expect(lines.slice(20)).toEqual([
+      'cases.jsonl: and 3 more',
+      'cases.jsonl: cpu-take: 0 passed, 23 failed, 0 diverged',
+      '0 passed, 23 failed, 0 diverged',
+    ]);
+    expect(status).toBe(1);
+  });
+
+  it('replays the kinds it knows beside one that it does not, and ends with 1', () => {
+    const { status, lines, stderr } = program(vectors('hint-merge'), vectors('topologies'), vectors('bitmask'));
+    expect(stderr).toBe('hint-merge.jsonl.gz: kind hint-merge is not supported yet\n');
+    expect(lines).toEqual([
+      'topologies.jsonl.gz: machines, no cases',
+      'bitmask.jsonl.gz: bitmask: 200 passed, 0 failed, 0 diverged',
+      '200 passed, 0 failed, 0 diverged',
+    ]);
+    expect(status).toBe(1);
+  });
+
+  it.each<[string, () => string[], RegExp]>([
+    ['no file', () => [], /^no file given\nusage: /],
+    ['an option', () => ['--all'], /^unknown option --all\nusage: /],
+    ['a file that cannot be read', () => ['/nonexistent.jsonl'], /^\/nonexistent\.jsonl: cannot be read: ENOENT/],
+    ['a gzip file that was cut off', () => [brokenGzip()], /cases\.jsonl: cannot be read: /],
+    ['a line that is not JSON', () => [fileOf([right(1), '', '{"id":'])], /: line 3 is not JSON: /],
+    ['a line that is no object', () => [fileOf([right(1), '[]'])], /: line 2 is not an object\n$/],
+    ['a case without an id', () => [fileOf([{ ...right(1), id: undefined }])], /: line 1 has no id\n$/],
+    ['an id that comes twice', () => [fileOf([right(1), right(1)])], /: line 2 repeats the id c1\n$/],
+    [
+      'a case of no known kind',
+      () => [fileOf([{ id: 'x', op: 'guess' }])],
+      /: line 1 is not a case of any known kind\n$/,
+    ],
+    [
+      'cases of two kinds',
+      () => [fileOf([right(1), { id: 'x', op: 'parse', input: '' }])],
+      /: line 2 is not .* cpu-take\n$/,
+    ],
+    [
+      'a case without an answer',
+      () => [fileOf([{ ...right(1), cpus: undefined }])],
+      /: line 1 is not a case of any known/,
+    ],
+    ['a file without cases', () => [fileOf([])], /: holds no cases\n$/],
+    ['no topologies', () => [fileOf([right(1)], { topologies: null })], /: there is no topologies\.jsonl or /],
+    [
+      'broken topologies',
+      () => [fileOf([right(1)], { topologies: '{}' })],
+      /topologies\.jsonl: line 1 is not a machine\n$/,
+    ],
+  ])('ends with 2 and says why, given %s', (_, paths, message) => {
+    const { status, lines, stderr } = program(...paths());
+    expect(stderr).toMatch(message);
+    expect(lines).toEqual(['']);
+    expect(status).toBe(2);
+  });
+});

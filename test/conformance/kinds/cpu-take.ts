@@ -1,0 +1,114 @@
+// cpu-take: which CPUs are chosen out of those that are free. Replayed through Topology.bestFit.
+import type { BestFitOptions, MachineJson } from '../../../lib/index.js';
+import { attempt, type Case, describeError, diverged, failed, type Kind, passed, type Result } from '../case.js';
+
+interface Answer {
+  readonly cpus?: string;
+  readonly error?: string;
+  readonly hang?: boolean;
+  readonly panic?: unknown;
+}
+
+interface CpuTakeCase extends Case, Answer {
+  readonly id: string;
+  readonly topology: string;
+  readonly available: string;
+  readonly count: number;
+  readonly options?: BestFitOptions;
+  readonly aliasingAffected?: boolean;
+  readonly withoutAliasing?: Answer;
+}
+
+const ANSWERS = ['cpus', 'error', 'hang', 'panic'] as const satisfies readonly (keyof Answer)[];
+
+// Reads a recorded or an answered list. Written here once more, because what is judged must not judge itself.
+function idsOf(list: string): Set<number> {
+  const ids = new Set<number>();
+  for (const part of list === '' ? [] : list.split(',')) {
+    const [first, last = first] = part.split('-').map(Number);
+    for (let id = first!; id <= last!; id++) ids.add(id);
+  }
+  return ids;
+}
+
+/** Whether these are exactly as many CPUs as asked for, all of them free before. */
+function isValidPlacement(cpus: string, { available, count }: CpuTakeCase): boolean {
+  const [taken, free] = [idsOf(cpus), idsOf(available)];
+  return taken.size === count && [...taken].every((cpu) => free.has(cpu));
+}
+
+/** A1: some core, socket or L3 differs in size from the machine's average as upstream rounds it. */
+function isIrregular(machine: MachineJson): boolean {
+  const differs = (column: string, groups: number) => {
+    const at = machine.columns.indexOf(column);
+    const sizes = new Map<number, number>();
+    for (const row of machine.cpus) sizes.set(row[at]!, (sizes.get(row[at]!) ?? 0) + 1);
+    return [...sizes.values()].some((size) => size !== Math.floor(machine.numCpus / groups));
+  };
+  return (
+    differs('core', machine.numCores) ||
+    differs('socket', machine.numSockets) ||
+    differs('uncoreCache', machine.numUncoreCaches)
+  );
+}
+
+function show({ cpus, error, hang, panic }: Answer): string {
+  if (cpus !== undefined) return `CPUs "${cpus}"`;
+  if (error !== undefined) return `the error "${error}"`;
+  if (hang) return 'any valid placement or an error (upstream never returns)';
+  return panic === undefined ? 'a recorded answer' : 'no answer (upstream crashes)';
+}
+
+const isShortage = (error: string | undefined) => error?.startsWith('not enough cpus available') ?? false;
+
+/** Whether two answers are the same. Of errors, only that there is one is compared. */
+function isSame(ours: Answer, recorded: Answer): boolean {
+  return recorded.cpus !== undefined
+    ? ours.cpus === recorded.cpus
+    : recorded.error !== undefined && ours.error !== undefined;
+}
+
+/** The letter under which another answer than the recorded one is numalign's intention, if any. */
+function letterOf(vector: CpuTakeCase, ours: Answer, machine: MachineJson): string | undefined {
+  const isValid = ours.cpus !== undefined && isValidPlacement(ours.cpus, vector);
+  if (!isValid && ours.error === undefined) return undefined;
+  if (vector.aliasingAffected && vector.withoutAliasing && isSame(ours, vector.withoutAliasing)) return 'A2';
+  if (vector.hang) return 'A3';
+  // No machine is so irregular that too few CPUs become enough.
+  if (isValid && !isShortage(vector.error) && isIrregular(machine)) return 'A1';
+  return undefined;
+}
+
+export const cpuTake: Kind = {
+  name: 'cpu-take',
+
+  matches({ topology, available, count, ...rest }) {
+    const isAsked = typeof topology === 'string' && typeof available === 'string' && typeof count === 'number';
+    return isAsked && ANSWERS.some((field) => field in rest);
+  },
+
+  async run(theCase, { numalign, machine }): Promise<Result> {
+    const vector = theCase as CpuTakeCase;
+    const { topology, recorded } = await machine(vector.topology);
+    const answer = attempt(() => String(topology.bestFit(vector.available, vector.count, vector.options)));
+    if ('error' in answer) {
+      const code = answer.error instanceof numalign.NumalignError ? answer.error.code : undefined;
+      // An upstream error about something else than too few CPUs has no code to stand for it here.
+      const isAnswer = code === 'ERR_INSUFFICIENT_CPUS' || (code && vector.error && !isShortage(vector.error));
+      if (!isAnswer) return failed(show(vector), describeError(answer.error));
+    }
+    const ours: Answer = 'error' in answer ? { error: describeError(answer.error) } : { cpus: answer.value };
+    // Equal is not enough: some recorded answers hand out CPUs that were not free.
+    if (isSame(ours, vector) && (ours.cpus === undefined || isValidPlacement(ours.cpus, vector))) return passed;
+    const letter = letterOf(vector, ours, recorded);
+    if (letter) return diverged(letter);
+    const wrong =
+      ours.cpus !== undefined && !isValidPlacement(ours.cpus, vector)
+        ? `, not ${vector.count} of the available CPUs "${vector.available}"`
+        : '';
+    return failed(
+      show(vector) + (vector.withoutAliasing ? `, or ${show(vector.withoutAliasing)} without aliasing` : ''),
+      (ours.error ?? show(ours)) + wrong,
+    );
+  },
+};

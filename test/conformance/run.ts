@@ -1,0 +1,13 @@
+// `npm run conformance -- FILE…`: replays recorded cases through the package as a user gets it.
+import { resolve } from 'node:path';
+import type { Numalign } from './case.js';
+import { main } from './replay.js';
+
+// The package by its own name, which is dist/index.js. Not a literal, so that types are checked before anything is built.
+const packageName = 'numalign';
+const numalign = (await import(packageName)) as Numalign;
+
+// npm runs this in the package's folder; the files were named from where the user stands.
+const from = process.env.INIT_CWD ?? process.cwd();
+const words = process.argv.slice(2).map((word) => (word.startsWith('-') ? word : resolve(from, word)));
+process.exitCode = await main(words, numalign, console.log, console.error);

@@ -1,0 +1,249 @@
+// Several processes on one folder, on the real machine.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, CpuSet, discover, openManager, pin } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const ALL = affinity();
+const RESERVED = String(ALL.first);
+const REST = ALL.difference(CpuSet.of(ALL.first!));
+const isRoot = process.getuid?.() === 0;
+const canUnshare = isRoot && spawnSync('unshare', ['-pmf', 'true']).status === 0;
+
+async function openAgent(stateDir: string, prefix: string[] = [], options: object = {}): Promise<Agent> {
+  const agent = new Agent(prefix);
+  await agent.tell('open', { stateDir, reservedSystemCPUs: RESERVED, ...options });
+  return agent;
+}
+
+// A killed namespace takes a moment until the last of its processes is gone.
+async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
+  for (const end = Date.now() + 10_000; ; ) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+// Both ask at once for all that can be had: one gets it, the other is told who has it; after kill -9 it is free again.
+async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
+  const agents = await Promise.all([openAgent(stateDir, prefix), openAgent(stateDir, prefix)]);
+  const answers = await Promise.all(agents.map((agent) => agent.ask('acquire', { cpu: REST.size })));
+  const winner = answers.findIndex((answer) => answer.value);
+  expect(answers.filter((answer) => answer.value)).toHaveLength(1);
+  expect(answers[winner]!.value.cpus).toBe(String(REST));
+  expect(answers[1 - winner]!.error).toMatchObject({
+    code: 'ERR_INSUFFICIENT_CPUS',
+    message: expect.stringContaining(`: ${REST}`),
+  });
+
+  await agents[winner]!.tell('pin', { id: answers[winner]!.value.id });
+  expect(await agents[winner]!.tell('mask')).toBe(String(REST));
+  const loser = agents[1 - winner]!;
+  expect(await loser.tell('sharedPool')).toBe(RESERVED);
+  await agents[winner]!.kill('SIGKILL');
+  const second = await eventually(() => loser.tell('acquire', { cpu: REST.size }));
+  expect(second.cpus).toBe(String(REST));
+  expect((await loser.tell('grants')).map((grant: { id: string }) => grant.id)).toEqual([second.id]);
+  await loser.tell('release', { id: second.id });
+  expect(await loser.tell('sharedPool')).toBe(String(ALL));
+}
+
+describe.runIf(ALL.size > 1)('two processes', () => {
+  it('never get the same CPU; what the first held is the second’s after kill -9', () => twoRivals(makeStateDir(), []));
+
+  it.runIf(canUnshare)('never get the same CPU in different pid and mount namespaces', () =>
+    // unshare is killed and takes its namespace's first process with it.
+    twoRivals(makeStateDir(), ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc']),
+  );
+
+  it('see a dead owner as dead before anybody has taken its CPUs back', async () => {
+    const stateDir = makeStateDir();
+    const [first, second] = [await openAgent(stateDir), await openAgent(stateDir)];
+    await first.tell('acquire', { cpu: 1, name: 'mortal' });
+    expect(await second.tell('grants')).toMatchObject([{ name: 'mortal', alive: true }]);
+    await first.kill();
+    expect(await second.tell('grants')).toMatchObject([{ name: 'mortal', alive: false }]);
+    await openAgent(stateDir);
+    expect(await second.tell('grants')).toEqual([]);
+    expect(readdirSync(join(stateDir, 'owners'))).toEqual([]);
+  });
+
+  it('cannot release each other’s grants while the owner lives', async () => {
+    const stateDir = makeStateDir();
+    const first = await openAgent(stateDir);
+    const grant = await first.tell('acquire', { cpu: 1 });
+    const manager = await openManager({ stateDir });
+    await expect(manager.release(grant.id)).rejects.toMatchObject({
+      code: 'ERR_OWNER_ALIVE',
+      details: { pid: first.process.pid },
+    });
+    await first.kill();
+    await manager.release(grant.id);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('keep a dead process’s grant while a child that it was handed to lives', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, reservedSystemCPUs: RESERVED });
+    const grant = await manager.acquire({ cpu: 1 });
+    const child = grant.spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const mask = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))![1];
+    expect(mask).toBe(String(grant.cpus));
+    expect(affinity().equals(ALL)).toBe(true);
+    expect(await grant.handOver()).toBe(true);
+    expect(manager.grants()).toMatchObject([{ id: grant.id, alive: true }]);
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+    expect(manager.grants()).toMatchObject([{ id: grant.id, alive: false }]);
+    const next = await manager.acquire({ cpu: REST.size });
+    await next.release();
+  });
+});
+
+describe('a child started for a grant', () => {
+  it('keeps the grant from being released under it', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    const grant = await manager.acquire({ cpu: 1 });
+    const child = grant.spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await expect(grant.release()).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE', details: { pid: child.pid } });
+    await expect(manager.release(grant.id)).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE' });
+    expect(manager.grants()).toHaveLength(1);
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    await grant.release();
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('gets the owner’s lock behind its standard streams, however few of them are named', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    const grant = await manager.acquire({ cpu: 1 });
+    const child = grant.spawn('echo', ['hello'], { stdio: ['ignore'] });
+    const [said] = await Promise.all([
+      new Promise((resolve) => child.stdout!.once('data', resolve)),
+      new Promise((resolve) => child.once('exit', resolve)),
+    ]);
+    expect(String(said)).toBe('hello\n');
+    const [owner] = readdirSync(join(manager.stateDir, 'owners'));
+    expect(JSON.parse(readFileSync(join(manager.stateDir, 'owners', owner!), 'utf8')).pods).toHaveLength(1);
+    await grant.release();
+  });
+
+  it('takes the grant over, and with it the CPUs: no thread of this process stays there', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    const grant = await manager.acquire({ cpu: 1 });
+    grant.pin();
+    const child = grant.spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    expect(await grant.handOver()).toBe(true);
+    expect(affinity().intersects(grant.cpus)).toBe(false);
+    expect(() => grant.pin()).toThrow(expect.objectContaining({ code: 'ERR_GRANT_RELEASED' }));
+    pin(ALL);
+  });
+
+  it('cannot take over one of several grants, which live by one lock', async () => {
+    const manager = await openManager({
+      stateDir: makeStateDir(),
+      topology: await discover({ synthetic: 'core:8 pu:1' }),
+    });
+    const [one, two] = [await manager.acquire({ cpu: 1 }), await manager.acquire({ cpu: 1 })];
+    await expect(one.handOver()).rejects.toMatchObject({
+      code: expect.stringMatching(/ERR_OWNER_SHARED|ERR_SIMULATED/),
+    });
+    expect(manager.grants()).toHaveLength(2);
+    await Promise.all([one.release(), two.release()]);
+  });
+});
+
+describe('the lock of the state', () => {
+  // A holder that never lets go: a stopped process in the middle of a transaction would look the same.
+  async function holdLock(stateDir: string) {
+    const { native } = await import('../../lib/native.js');
+    const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 somebody else\n')!;
+    onTestFinished(() => lock.release());
+    return lock;
+  }
+
+  it('is waited for no longer than the timeout, and the error names the holder', async () => {
+    const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 50 });
+    const lock = await holdLock(manager.stateDir);
+    const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
+    expect(error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', message: expect.stringContaining('4711 somebody else') });
+    lock.release();
+    await (await manager.acquire({ cpu: 1 })).release();
+  });
+
+  it('is given up when the signal aborts, at once', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    await holdLock(manager.stateDir);
+    const abort = new AbortController();
+    const pending = manager.acquire({ cpu: 1, signal: abort.signal });
+    setTimeout(() => abort.abort(new Error('changed my mind')), 20);
+    await expect(pending).rejects.toThrow('changed my mind');
+    await expect(manager.acquire({ cpu: 1, signal: AbortSignal.abort(new Error('too late')) })).rejects.toThrow(
+      'too late',
+    );
+  });
+
+  it('is not held while the caller does other work', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    const { native } = await import('../../lib/native.js');
+    const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
+    const pending = manager.acquire({ cpu: 1 });
+    // Nothing of JavaScript runs meanwhile: the commit alone has to let the lock go.
+    let lock: { release(): void } | undefined;
+    for (const end = Date.now() + 10_000; !lock && Date.now() < end; ) lock = folder.tryLock('lock', 'a test');
+    expect(lock).toBeDefined();
+    lock?.release();
+    await (await pending).release();
+  });
+
+  it('goes to the waiting in order, and neither the event loop nor the pool is held up meanwhile', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    const lock = await holdLock(manager.stateDir);
+    const order: number[] = [];
+    const waiting = [0, 1, 2, 3, 4, 5].map(async (i) => {
+      await manager
+        .use({ cpu: 1 }, () => void order.push(i))
+        .catch((error) => expect(error.code).toBe('ERR_SHARED_POOL_EMPTY'));
+    });
+    const { readFile } = await import('node:fs/promises');
+    await Promise.all(Array.from({ length: 8 }, () => readFile('/proc/self/status')));
+    lock.release();
+    await Promise.all(waiting);
+    expect(order.length).toBeGreaterThan(0);
+    expect(manager.grants()).toEqual([]);
+  });
+});
+
+describe.runIf(isRoot)('a full disk', () => {
+  it('changes nothing, and the next attempt succeeds once there is room', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=0700', 'tmpfs', stateDir]);
+    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
+    const manager = await openManager({ stateDir });
+    const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    try {
+      writeFileSync(join(stateDir, 'ballast'), Buffer.alloc(1 << 20));
+    } catch {
+      // That is the point: what fits has filled the disk.
+    }
+    expect(statSync(join(stateDir, 'ballast')).size).toBeGreaterThan(0);
+    const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
+    expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ENOSPC' });
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+    expect(manager.grants()).toEqual([]);
+    writeFileSync(join(stateDir, 'ballast'), '');
+    await (await manager.acquire({ cpu: 1 })).release();
+  });
+});

@@ -1,0 +1,176 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CpuSet, NodeSet } from '../../lib/index.js';
+import type { Assignments, ContainerAssignment, PodAssignment } from '../../lib/state/assignments.js';
+import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
+
+const text = fc.string({ unit: 'grapheme', maxLength: 12 });
+const cpus = fc.uniqueArray(fc.nat({ max: 300 }), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
+const nodes = fc.uniqueArray(fc.nat({ max: 20 }), { maxLength: 3 });
+const unknown = fc.dictionary(fc.constantFrom('future', 'toString', 'x-y'), fc.jsonValue());
+const block = fc.record({ nodes, type: text, bytes: fc.maxSafeNat() });
+const device = fc.record({ id: text, nodes: fc.option(nodes) });
+const devices = fc.dictionary(text, fc.array(device, { maxLength: 2 }));
+
+const container: fc.Arbitrary<ContainerAssignment> = fc.record({
+  name: text,
+  kind: fc.constantFrom('init', 'sidecar', 'app'),
+  started: fc.boolean(),
+  request: fc.dictionary(text, fc.nat()),
+  cpus: fc.constant(CpuSet.EMPTY),
+  held: fc.constant(CpuSet.EMPTY),
+  hint: fc.record({ nodes: fc.option(nodes.map((ids) => NodeSet.from(ids))), preferred: fc.boolean() }),
+  memory: fc.array(block, { maxLength: 2 }),
+  devices,
+  reusable: fc.record({ cpus: fc.constant(CpuSet.EMPTY), memory: fc.array(block, { maxLength: 1 }), devices }),
+  unknown,
+});
+
+const pod: fc.Arbitrary<PodAssignment> = fc.record({
+  uid: text,
+  name: text,
+  containers: fc.array(container, { minLength: 1, maxLength: 3 }),
+  policy: text,
+  scope: text,
+  options: fc.dictionary(text, fc.boolean()),
+  owner: fc.record({
+    kind: fc.constantFrom('process', 'cgroup', 'persistent'),
+    uuid: fc.uuid(),
+    pid: fc.option(fc.nat()),
+    command: fc.option(text),
+    unknown,
+  }),
+  enforcement: fc.record({
+    level: fc.constantFrom('recorded', 'members', 'cpuset', 'partition', 'isolated'),
+    target: fc.option(text),
+  }),
+  admittedAt: text,
+  unknown,
+});
+
+// CPUs are dealt out afterwards, so that no two pods hold the same.
+function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
+  let left = CpuSet.parse('0-300');
+  return pods.map((each, i) => {
+    const hand = (hands[i] ?? CpuSet.EMPTY).intersection(left);
+    left = left.difference(hand);
+    return {
+      ...each,
+      containers: each.containers.map((c, n) => (n === 0 ? { ...c, cpus: hand } : { ...c, held: hand })),
+    };
+  });
+}
+
+const assignments: fc.Arbitrary<Assignments> = fc
+  .record({
+    settings: fc.record({
+      managedCPUs: fc.option(cpus),
+      reservedSystemCPUs: cpus,
+      strictCPUReservation: fc.boolean(),
+      simulated: fc.boolean(),
+      unknown,
+    }),
+    cpus: fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(), fc.nat()), { maxLength: 4 }),
+    pods: fc.array(pod, { maxLength: 3 }),
+    unknown,
+    hands: fc.array(cpus, { maxLength: 3 }),
+  })
+  .map(({ hands, pods, ...rest }) => ({ ...rest, pods: deal(pods, hands) }));
+
+const checkpoint: fc.Arbitrary<Checkpoint> = fc.record({
+  generation: fc.maxSafeNat(),
+  bootId: text,
+  writtenAt: text,
+  assignments,
+});
+
+const SAMPLE: Checkpoint = {
+  generation: 7,
+  bootId: 'boot',
+  writtenAt: '2024-05-01T10:00:00.000Z',
+  assignments: {
+    settings: {
+      managedCPUs: null,
+      reservedSystemCPUs: CpuSet.of(0),
+      strictCPUReservation: false,
+      simulated: false,
+      unknown: {},
+    },
+    cpus: [[0, 0, 0, 0]],
+    pods: [],
+    unknown: {},
+  },
+};
+
+function codeOf(bytes: Buffer): string | undefined {
+  try {
+    decodeCheckpoint(bytes);
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+  return undefined;
+}
+
+describe('the state file', () => {
+  it('reads back what was written, with the members that this version does not know', () => {
+    fc.assert(
+      fc.property(checkpoint, (value) => {
+        const file = encodeCheckpoint(value);
+        const again = decodeCheckpoint(Buffer.from(file));
+        expect(encodeCheckpoint(again)).toBe(file);
+        expect(JSON.parse(JSON.stringify(again))).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('is JSON that other programs can read', () => {
+    const parsed = JSON.parse(encodeCheckpoint(SAMPLE));
+    expect(parsed).toMatchObject({
+      format: 'numalign-state',
+      version: 1,
+      generation: 7,
+      settings: { reservedSystemCPUs: '0' },
+    });
+    expect(parsed.checksum).toMatch(/^sha256:[0-9a-f]{64}$/);
+  });
+
+  it('is refused with any bit flipped', () => {
+    const file = Buffer.from(encodeCheckpoint(SAMPLE));
+    for (let at = 0; at < file.length; at++) {
+      for (let bit = 0; bit < 8; bit++) {
+        const damaged = Buffer.from(file);
+        damaged[at]! ^= 1 << bit;
+        expect(['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'], `byte ${at}, bit ${bit}`).toContain(codeOf(damaged));
+      }
+    }
+  });
+
+  it('is refused cut short anywhere, with more behind it, and where it is something else', () => {
+    const file = Buffer.from(encodeCheckpoint(SAMPLE));
+    for (let length = 0; length < file.length; length++)
+      expect(codeOf(file.subarray(0, length))).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(Buffer.concat([file, Buffer.from(' ')]))).toBe('ERR_STATE_CORRUPT');
+    for (const other of ['{}', 'null', '\0'.repeat(100), '{"policyName":"static"}'])
+      expect(codeOf(Buffer.from(other))).toBe('ERR_STATE_CORRUPT');
+  });
+
+  it('is left alone where a newer version wrote it, whatever its checksum', () => {
+    const newer = '{"format":"numalign-state","version":2,"everything":"else"}\n';
+    expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
+  });
+
+  it('is refused where two pods hold one CPU, though the checksum is right', () => {
+    fc.assert(
+      fc.property(pod, pod, (a, b) => {
+        const holding = (each: PodAssignment, uid: string) => ({
+          ...each,
+          uid,
+          containers: each.containers.map((c) => ({ ...c, cpus: CpuSet.of(3) })),
+        });
+        const value = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods: [holding(a, 'a'), holding(b, 'b')] } };
+        expect(codeOf(Buffer.from(encodeCheckpoint(value)))).toBe('ERR_STATE_CORRUPT');
+      }),
+      { numRuns: 20 },
+    );
+  });
+});

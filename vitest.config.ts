@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Processes, not threads: affinity belongs to threads, and a test's pin must not outlive its file.
+    pool: 'forks',
+    testTimeout: 30_000,
+  },
+});
