@@ -3,20 +3,68 @@ import { resolve } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import { MAX_HINT_NODES } from './hints.js';
+import { fromKubeletConfiguration } from './kubelet-configuration.js';
+import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 import { Topology } from './topology.js';
 
 /** The state folder of the whole machine. Any other makes a manager private. */
 export const MACHINE_STATE_DIR = '/run/numalign';
 
-/** Placement options of the CPU Manager, spelled as the kubelet spells them; at most one of them. Values may be booleans or their text. */
+/** The policies of the Topology Manager, in the order of the core's enumerators. */
+export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
+
+/**
+ * `none` asks no provider for hints; `best-effort` prefers the best hint; `restricted` admits only a preferred one; `single-numa-node` only one of a
+ * single NUMA node.
+ */
+export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
+
+/** Whether hints are merged for each container, or once for the whole pod. */
+export type TopologyManagerScope = 'container' | 'pod';
+
+/** Whether Guaranteed containers with whole CPUs get exclusive ones. */
+export type CpuManagerPolicy = 'none' | 'static';
+
+type Flag = boolean | 'true' | 'false';
+
+/** Options of the static CPU policy, spelled as the kubelet spells them. Values may be booleans or their text. */
 export interface CpuManagerPolicyOptions {
-  /** Single threads from all over the package instead of whole cores. */
-  'distribute-cpus-across-cores'?: boolean | 'true' | 'false';
+  /** Whole cores only: a request must be a multiple of the threads of a core. */
+  'full-pcpus-only'?: Flag;
   /** Balanced over the fewest NUMA nodes that fit, instead of packed. */
-  'distribute-cpus-across-numa'?: boolean | 'true' | 'false';
+  'distribute-cpus-across-numa'?: Flag;
+  /** Prefer NUMA nodes of one socket, even if there are more of them. */
+  'align-by-socket'?: Flag;
+  /** Single threads from all over the package instead of whole cores. */
+  'distribute-cpus-across-cores'?: Flag;
   /** Whole L3 groups where the request is that large, else the fewest of them. */
-  'prefer-align-cpus-by-uncorecache'?: boolean | 'true' | 'false';
+  'prefer-align-cpus-by-uncorecache'?: Flag;
+  /** The machine setting {@link MachineOptions.strictCPUReservation} by its kubelet name; not for a single request. */
+  'strict-cpu-reservation'?: Flag;
 }
+
+export interface TopologyManagerPolicyOptions {
+  /** Of hints with as many NUMA nodes the one whose nodes are closer to each other. */
+  'prefer-closest-numa-nodes'?: Flag;
+  /** Refuse a machine with more NUMA nodes, at least 8; default: no limit. */
+  'max-allowable-numa-nodes'?: number | string;
+}
+
+/** How requests are placed. Options of a manager, for requests that do not say otherwise. */
+export interface PlacementOptions {
+  /** Default: static. */
+  cpuManagerPolicy?: CpuManagerPolicy;
+  cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
+  /** Default: best-effort. */
+  topologyManagerPolicy?: TopologyManagerPolicy;
+  topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
+  /** Default: container. */
+  topologyManagerScope?: TopologyManagerScope;
+}
+
+/** Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning so far. */
+export type ReservedAmounts = Readonly<Record<string, Quantity>>;
 
 /** What a machine's users agree on: recorded with the state by the first opener, compared by every later one. */
 export interface MachineOptions {
@@ -24,27 +72,45 @@ export interface MachineOptions {
   managedCPUs?: CpuSet | string | null;
   /** CPUs that are never exclusive; they stay in the shared pool unless `strictCPUReservation`. Default: none. */
   reservedSystemCPUs?: CpuSet | string;
+  /**
+   * The reserved CPUs by amount, where they are not listed: both amounts of `cpu` added, rounded up to whole CPUs, and chosen by best fit from all
+   * managed ones.
+   */
+  systemReserved?: ReservedAmounts;
+  kubeReserved?: ReservedAmounts;
   /** Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation). Default: false. */
   strictCPUReservation?: boolean;
 }
 
 /** Options of {@link openManager}. */
-export interface ManagerOptions extends MachineOptions {
+export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /** Default: /run/numalign. With another folder the manager is private and speaks only for those who share that folder. */
   stateDir?: string;
   /** The machine; default: this one, discovered anew. A simulated one needs a `stateDir` of its own. */
   topology?: Topology;
-  /** Placement of grants that do not say otherwise. */
-  cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
+  /**
+   * A KubeletConfiguration document. What it says, and Kubernetes' defaults for what it leaves out, holds where the options beside it say
+   * nothing.
+   */
+  kubeletConfiguration?: object;
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
 }
 
-/** Placement options with their defaults filled in. */
+/** How one request is placed: {@link PlacementOptions} and what a request adds, checked. */
 export interface Placement {
-  readonly distributeAcrossCores: boolean;
+  readonly cpuPolicy: CpuManagerPolicy;
+  readonly fullPhysicalCpusOnly: boolean;
   readonly distributeAcrossNuma: boolean;
+  readonly alignBySocket: boolean;
+  readonly distributeAcrossCores: boolean;
   readonly preferAlignByUncoreCache: boolean;
+  /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
+  readonly holdSiblings: boolean;
+  readonly topologyPolicy: TopologyManagerPolicy;
+  readonly preferClosest: boolean;
+  readonly maxNumaNodes: number;
+  readonly scope: TopologyManagerScope;
 }
 
 /** Machine settings that an opener insists on; undefined where it takes what is recorded. */
@@ -54,34 +120,200 @@ export interface RequiredSettings {
   readonly strictCPUReservation: boolean | undefined;
 }
 
+/** Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they are chosen. */
+export interface GivenSettings extends RequiredSettings {
+  readonly reservedCount: number | undefined;
+}
+
 export interface Config {
   readonly stateDir: string;
   readonly topology: Topology | undefined;
-  readonly settings: RequiredSettings;
+  readonly settings: GivenSettings;
   readonly placement: Placement;
   readonly lockTimeoutMs: number;
 }
 
-const PLACEMENT_OPTIONS = {
-  'distribute-cpus-across-cores': 'distributeAcrossCores',
+const CPU_OPTIONS = {
+  'full-pcpus-only': 'fullPhysicalCpusOnly',
   'distribute-cpus-across-numa': 'distributeAcrossNuma',
+  'align-by-socket': 'alignBySocket',
+  'distribute-cpus-across-cores': 'distributeAcrossCores',
   'prefer-align-cpus-by-uncorecache': 'preferAlignByUncoreCache',
-} as const satisfies Record<keyof CpuManagerPolicyOptions, keyof Placement>;
+} as const satisfies Partial<Record<keyof CpuManagerPolicyOptions, keyof Placement>>;
+
+const STRICT = 'strict-cpu-reservation';
+
+// Options of which at most one may be set, as the kubelet refuses them.
+const EXCLUSIVE_OPTIONS = [
+  ['full-pcpus-only', 'distribute-cpus-across-cores'],
+  ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
+] as const;
 
 const DEFAULT_PLACEMENT: Placement = Object.freeze({
-  distributeAcrossCores: false,
+  cpuPolicy: 'static',
+  fullPhysicalCpusOnly: false,
   distributeAcrossNuma: false,
+  alignBySocket: false,
+  distributeAcrossCores: false,
   preferAlignByUncoreCache: false,
+  holdSiblings: false,
+  topologyPolicy: 'best-effort',
+  preferClosest: false,
+  maxNumaNodes: Number.POSITIVE_INFINITY,
+  scope: 'container',
 });
 
-const MACHINE_OPTIONS = ['managedCPUs', 'reservedSystemCPUs', 'strictCPUReservation'] as const;
+// The kubelet's own limit, below which it does not let the option go.
+const LEAST_MAX_NUMA_NODES = 8;
+
+const MACHINE_OPTIONS = [
+  'managedCPUs',
+  'reservedSystemCPUs',
+  'systemReserved',
+  'kubeReserved',
+  'strictCPUReservation',
+] as const;
+const PLACEMENT_OPTIONS = [
+  'cpuManagerPolicy',
+  'cpuManagerPolicyOptions',
+  'topologyManagerPolicy',
+  'topologyManagerPolicyOptions',
+  'topologyManagerScope',
+] as const satisfies readonly (keyof PlacementOptions)[];
 const MANAGER_OPTIONS = [
   ...MACHINE_OPTIONS,
+  ...PLACEMENT_OPTIONS,
+  'kubeletConfiguration',
   'stateDir',
   'topology',
-  'cpuManagerPolicyOptions',
   'lockTimeoutMs',
 ] as const;
+
+function oneOf<T extends string>(name: string, value: unknown, valid: readonly T[]): T {
+  if (valid.includes(value as T)) return value as T;
+  return invalidOption(name, value, valid.map((option) => `'${option}'`).join(' or '));
+}
+
+function parseFlag(name: string, value: unknown): boolean {
+  if (value === true || value === 'true') return true;
+  if (value === false || value === 'false') return false;
+  return invalidOption(name, value, 'true or false');
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function parseTopologyPolicy(value: unknown, name = 'policy'): TopologyManagerPolicy {
+  return oneOf(name, value, TOPOLOGY_MANAGER_POLICIES);
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function parseTopologyPolicyOptions(
+  options: unknown,
+  defaults: Pick<Placement, 'preferClosest' | 'maxNumaNodes'> = DEFAULT_PLACEMENT,
+): Pick<Placement, 'preferClosest' | 'maxNumaNodes'> {
+  let { preferClosest, maxNumaNodes } = defaults;
+  if (options === undefined) return { preferClosest, maxNumaNodes };
+  const [closest, most] = ['prefer-closest-numa-nodes', 'max-allowable-numa-nodes'] as const;
+  const given = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
+  if (given[closest] !== undefined) preferClosest = parseFlag(closest, given[closest]);
+  if (given[most] !== undefined) {
+    const text = String(given[most]);
+    maxNumaNodes = Number(text);
+    if (!/^\d{1,9}$/.test(text) || maxNumaNodes < LEAST_MAX_NUMA_NODES) {
+      invalidOption(most, given[most], `a whole number of NUMA nodes, at least ${LEAST_MAX_NUMA_NODES}`);
+    }
+  }
+  return { preferClosest, maxNumaNodes };
+}
+
+function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<Placement> {
+  const given = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
+  const parsed: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
+  for (const [name, field] of Object.entries(CPU_OPTIONS)) {
+    parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(name, given[name]);
+  }
+  return parsed;
+}
+
+function excluded(names: readonly string[], why: string): never {
+  throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: ${why}`, {
+    value: names,
+    valid: 'at most one of them',
+  });
+}
+
+function checkCombination(placement: Placement): void {
+  for (const group of EXCLUSIVE_OPTIONS) {
+    const set = group.filter((name) => placement[CPU_OPTIONS[name]]);
+    if (set.length > 1) excluded(set, 'set one of them');
+  }
+  if (placement.alignBySocket && placement.topologyPolicy === 'single-numa-node') {
+    excluded(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
+  }
+}
+
+/** What a request may say of its placement; a manager's options are translated to it. */
+export interface RequestPlacementOptions {
+  /** The Topology Manager's policy. */
+  policy?: TopologyManagerPolicy;
+  scope?: TopologyManagerScope;
+  cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
+  topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
+  /** Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on which nothing runs. */
+  smt?: 'hold-sibling';
+}
+
+/** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
+export function parsePlacement(
+  given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy']?: unknown },
+  defaults: Placement = DEFAULT_PLACEMENT,
+): Placement {
+  const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
+  if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
+  const placement: Placement = {
+    ...defaults,
+    ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy) }),
+    ...(scope !== undefined && { scope: oneOf('scope', scope, ['container', 'pod']) }),
+    ...(cpuManagerPolicy !== undefined && {
+      cpuPolicy: oneOf('cpuManagerPolicy', cpuManagerPolicy, ['none', 'static']),
+    }),
+    ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
+    ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
+    ...(smt !== undefined && { holdSiblings: true }),
+  };
+  checkCombination(placement);
+  if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
+    invalidOption('cpuManagerPolicyOptions', cpuManagerPolicyOptions, 'left out with the CPU policy none');
+  }
+  return Object.freeze(placement);
+}
+
+/** The placement options in force, by the kubelet's names. */
+export function placementOptions(placement: Placement): Record<string, boolean> {
+  const { preferClosest, holdSiblings } = placement;
+  const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [name, placement[field]]);
+  return { ...Object.fromEntries(cpu), 'prefer-closest-numa-nodes': preferClosest, 'hold-sibling': holdSiblings };
+}
+
+/** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
+export function checkPlacement(placement: Placement, topology: Topology): void {
+  const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
+  const withCpus = topology.nodes.filter((node) => !node.cpus.isEmpty).length;
+  if (alignBySocket && topology.packages.length > withCpus) {
+    invalidOption(
+      'align-by-socket',
+      true,
+      `false: this machine has more sockets (${topology.packages.length}) than NUMA nodes`,
+    );
+  }
+  const most = Math.min(maxNumaNodes, MAX_HINT_NODES);
+  if (topologyPolicy !== 'none' && topology.nodes.length > most) {
+    invalidOption(
+      'the policy',
+      topologyPolicy,
+      `'none': this machine has ${topology.nodes.length} NUMA nodes, more than ${most}`,
+    );
+  }
+}
 
 function parseCpus(name: string, value: unknown): CpuSet | undefined {
   if (value === undefined || value instanceof CpuSet) return value;
@@ -94,47 +326,55 @@ function parseBoolean(name: string, value: unknown): boolean | undefined {
   return invalidOption(name, value, 'true or false');
 }
 
-/** Placement options over `defaults`. @throws ERR_INVALID_OPTION for unknown names, wrong values and options that exclude each other. */
-export function parsePlacement(options: unknown, defaults: Placement = DEFAULT_PLACEMENT): Placement {
-  if (options === undefined) return defaults;
-  const given = checkOptions(options, Object.keys(PLACEMENT_OPTIONS), 'cpuManagerPolicyOptions');
-  const placement = { ...defaults };
-  for (const [name, field] of Object.entries(PLACEMENT_OPTIONS)) {
-    const value = given[name];
+// The sum of what both reserve, in whole CPUs; undefined where neither says anything.
+function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unknown>): number | undefined {
+  let sum: bigint | undefined;
+  for (const [name, value] of Object.entries({ systemReserved, kubeReserved })) {
     if (value === undefined) continue;
-    if (value !== true && value !== false && value !== 'true' && value !== 'false')
-      invalidOption(name, value, 'true or false');
-    placement[field] = value === true || value === 'true';
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      invalidOption(name, value, "amounts by resource, such as { cpu: '500m' }");
+    }
+    const { cpu } = value as Record<string, unknown>;
+    if (cpu === undefined) continue;
+    const amount = parseQuantity(cpu, `${name}.cpu`);
+    if (amount < 0n) invalidOption(`${name}.cpu`, cpu, 'an amount of at least 0');
+    sum = (sum ?? 0n) + amount;
   }
-  // As the kubelet refuses them.
-  const chosen = Object.entries(PLACEMENT_OPTIONS).filter(([, field]) => placement[field]);
-  if (chosen.length > 1) {
-    const names = chosen.map(([name]) => name);
-    throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: set one of them`, {
-      value: names,
-      valid: 'at most one of the three',
-    });
-  }
-  return Object.freeze(placement);
+  return sum === undefined ? undefined : wholeValue(sum);
 }
 
 /** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseSettings(options: Record<string, unknown>): RequiredSettings {
+export function parseSettings(options: Record<string, unknown>): GivenSettings {
+  const reservedSystemCPUs = parseCpus('reservedSystemCPUs', options.reservedSystemCPUs);
+  const reservedCount = parseReservedCount(options);
   return Object.freeze({
     managedCPUs: options.managedCPUs === null ? null : parseCpus('managedCPUs', options.managedCPUs),
-    reservedSystemCPUs: parseCpus('reservedSystemCPUs', options.reservedSystemCPUs),
-    strictCPUReservation: parseBoolean('strictCPUReservation', options.strictCPUReservation),
+    reservedSystemCPUs,
+    // A list wins over amounts, as it does in the kubelet.
+    reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
+    strictCPUReservation: parseStrict(options),
   });
 }
 
+function parseStrict({ strictCPUReservation, cpuManagerPolicyOptions }: Record<string, unknown>): boolean | undefined {
+  const direct = parseBoolean('strictCPUReservation', strictCPUReservation);
+  const given = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
+  if (given === undefined) return direct;
+  const strict = parseFlag(STRICT, given);
+  if (direct !== undefined && direct !== strict) invalidOption(STRICT, given, 'what strictCPUReservation says');
+  return strict;
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseMachineOptions(options: unknown): RequiredSettings {
+export function parseMachineOptions(options: unknown): GivenSettings {
   return parseSettings(checkOptions(options, MACHINE_OPTIONS, 'the machine settings'));
 }
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseConfig(options: ManagerOptions): Config {
-  const given = checkOptions(options, MANAGER_OPTIONS, 'openManager');
+  const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
+  const given: Record<string, unknown> =
+    own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
   const { stateDir = MACHINE_STATE_DIR, topology, lockTimeoutMs = 10_000 } = given;
   if (typeof stateDir !== 'string' || !stateDir.startsWith('/') || stateDir.includes('\0')) {
     invalidOption('stateDir', stateDir, 'an absolute path');
@@ -148,8 +388,29 @@ export function parseConfig(options: ManagerOptions): Config {
   return Object.freeze({
     stateDir: resolve(stateDir),
     topology,
+    placement: parsePlacement({
+      cpuManagerPolicy: given.cpuManagerPolicy,
+      cpuManagerPolicyOptions: given.cpuManagerPolicyOptions,
+      policy: given.topologyManagerPolicy,
+      topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
+      scope: given.topologyManagerScope,
+    }),
     settings: parseSettings(given),
-    placement: parsePlacement(given.cpuManagerPolicyOptions),
     lockTimeoutMs,
   });
+}
+
+// The document's options below those beside it. Reserved CPUs are one thing, however they are given.
+function withKubeletConfiguration(own: Record<string, unknown>, document: unknown): Record<string, unknown> {
+  const kubelet = fromKubeletConfiguration(document);
+  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS] as readonly string[];
+  const fromKubelet = Object.entries(kubelet).filter(([name]) => names.includes(name));
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  const amounts = 'systemReserved' in given || 'kubeReserved' in given;
+  const below = Object.fromEntries(
+    fromKubelet.filter(
+      ([name]) => !(amounts && ['reservedSystemCPUs', 'systemReserved', 'kubeReserved'].includes(name)),
+    ),
+  );
+  return { ...below, ...given };
 }

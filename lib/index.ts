@@ -12,17 +12,43 @@ export {
   threads,
   type UnmovableThread,
 } from './affinity.js';
-export { type CpuManagerPolicyOptions, MACHINE_STATE_DIR, type MachineOptions, type ManagerOptions } from './config.js';
+export {
+  type CpuManagerPolicy,
+  type CpuManagerPolicyOptions,
+  MACHINE_STATE_DIR,
+  type MachineOptions,
+  type ManagerOptions,
+  type PlacementOptions,
+  type TopologyManagerPolicy,
+  type TopologyManagerPolicyOptions,
+  type TopologyManagerScope,
+} from './config.js';
 export { CpuSet, NodeSet } from './cpu-set.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions } from './grant.js';
+export type { HintProvider, HintRequest, ReleaseRequest } from './hint-provider.js';
+export { HintFamily, type TopologyHint } from './hints.js';
 export { type GrantInfo, Manager, openManager, type Settings } from './manager.js';
+export type { Offer } from './managers/decision.js';
+export type {
+  AdmissionReason,
+  Explanation,
+  Holder,
+  NodeAmount,
+  ResourceExplanation,
+} from './managers/explanation.js';
+export type { Plan, PodContainer } from './managers/plan.js';
+export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
 export { NodeMask } from './node-mask.js';
-export type { AcquireOptions } from './request.js';
+export { Pod } from './pod.js';
+export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
+export type { Quantity } from './quantity.js';
+export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js';
 export type { EnforcementLevel } from './state/assignments.js';
 export {
   type BestFitOptions,
   type CpuGroup,
+  type CpuHintsOptions,
   type CpuLocation,
   type DiscoverOptions,
   discover,

@@ -4,6 +4,8 @@ import { NO_MEMBERS } from './cgroups/shared-members.js';
 import { invalidOption } from './check-options.js';
 import {
   type Config,
+  checkPlacement,
+  type GivenSettings,
   type MachineOptions,
   type ManagerOptions,
   parseConfig,
@@ -13,16 +15,23 @@ import {
 import { CpuSet, type NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
+import { checkProvider, type HintProvider } from './hint-provider.js';
+import type { TopologyHint } from './hints.js';
+import { takeCpus } from './managers/cpu-manager.js';
+import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
+  planFor,
   type Site,
   transact,
   unknownGrant,
   withIdentities,
   withoutDead,
 } from './managers/topology-manager.js';
-import { type AcquireOptions, parseAcquire } from './request.js';
+import { Pod } from './pod.js';
+import type { PodSpec } from './pod-request.js';
+import { type AcquireOptions, type AdmitOptions, parseAcquire, parseAdmit } from './request.js';
 import {
   type Assignments,
   cpusOf,
@@ -87,6 +96,7 @@ export class Manager {
   readonly stateDir: string;
   readonly #config: Config;
   readonly #ledger: Ledger;
+  readonly #providers: HintProvider[] = [];
   #closed = false;
 
   /** Use {@link openManager}. */
@@ -100,7 +110,7 @@ export class Manager {
 
   get #site(): Site {
     if (this.#closed) throw new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
-    return siteOf(this.#config, this.topology, this.#ledger);
+    return siteOf(this.#config, this.topology, this.#ledger, this.#providers);
   }
 
   #state(): Assignments {
@@ -142,14 +152,62 @@ export class Manager {
   }
 
   /**
-   * Takes exclusive CPUs by topology-aware best fit, remembers them on disk, and returns once that is durable.
-   * @throws ERR_INVALID_OPTION; ERR_INSUFFICIENT_CPUS and ERR_SHARED_POOL_EMPTY, with who holds what; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say): nothing is
-   *   changed; the signal's reason.
+   * Takes exclusive CPUs for this process: a Guaranteed pod of one container. Remembers them on disk, and returns once that is durable.
+   * @throws ERR_INVALID_OPTION; as {@link admit}
    */
   async acquire(options: AcquireOptions): Promise<Grant> {
     const site = this.#site;
     const request = parseAcquire(options, this.#config.placement);
+    checkPlacement(request.placement, this.topology);
     return new Grant(site, await admit(site, request, options.signal));
+  }
+
+  /**
+   * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is changed. Containers of Guaranteed pods with whole CPUs
+   * get exclusive ones, everything else runs in the shared pool. A pod that is placed already (by its uid) stays as it is.
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS or
+   *   ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER; ERR_POD_CONFLICT where the uid is placed with
+   *   another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say); the signal's reason.
+   */
+  async admit(pod: PodSpec, options: AdmitOptions = {}): Promise<Pod> {
+    const site = this.#site;
+    const request = parseAdmit(pod, options, this.#config.placement);
+    checkPlacement(request.placement, this.topology);
+    return new Pod(site, await admit(site, request, options.signal));
+  }
+
+  /**
+   * What {@link admit} would decide now, without doing it: synchronous, nothing is locked or changed. Custom hint providers are asked to allocate, and to
+   * release at once, with `dryRun` set.
+   * @throws what {@link admit} throws before it decides, and ERR_HINT_PROVIDER
+   */
+  plan(pod: PodSpec, options: AdmitOptions = {}): Plan & { readonly generation: number } {
+    const site = this.#site;
+    const request = parseAdmit(pod, options, this.#config.placement);
+    checkPlacement(request.placement, this.topology);
+    return { ...planFor(site, request), generation: this.#ledger.read()?.generation ?? 0 };
+  }
+
+  /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */
+  pod(uid: string): Pod {
+    return new Pod(this.#site, this.#find(uid));
+  }
+
+  /** What the Topology Manager decided for a container when it was admitted. @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER */
+  getAffinity(podUid: string, containerName: string): TopologyHint {
+    return this.pod(podUid).container(containerName).hint;
+  }
+
+  /**
+   * Has a resource of your own take part in every admission of this manager, after numalign's and in the order of registration.
+   * @throws ERR_INVALID_OPTION for an object that is no provider, or a name that is taken
+   */
+  addHintProvider(provider: HintProvider): void {
+    checkProvider(provider);
+    if (this.#providers.some(({ name }) => name === provider.name)) {
+      invalidOption('name', provider.name, 'another name: there is a hint provider of this one');
+    }
+    this.#providers.push(provider);
   }
 
   /**
@@ -194,7 +252,7 @@ export class Manager {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
-    const required = parseMachineOptions(options);
+    const required = chosen(parseMachineOptions(options), this.#config, this.topology);
     checkKnown(required, this.topology);
     await transact(site, undefined, async (state, commit) => {
       const settings = apply(state.settings, required);
@@ -225,6 +283,21 @@ const DEFAULT_SETTINGS: MachineSettings = {
 function apply(settings: MachineSettings, required: RequiredSettings): MachineSettings {
   const given = Object.entries(required).filter(([, value]) => value !== undefined);
   return { ...settings, ...Object.fromEntries(given) };
+}
+
+/** Settings with the reserved CPUs chosen where only their number is given. @throws ERR_INVALID_OPTION */
+function chosen(given: GivenSettings, { placement }: Config, topology: Topology): RequiredSettings {
+  const { reservedCount, ...settings } = given;
+  if (reservedCount === undefined) return settings;
+  const all = given.managedCPUs?.intersection(topology.cpus) ?? topology.cpus;
+  if (reservedCount > all.size) {
+    invalidOption(
+      'systemReserved.cpu + kubeReserved.cpu',
+      reservedCount,
+      `at most the machine's ${all.size} managed CPUs`,
+    );
+  }
+  return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
 }
 
 // Settings must name CPUs that the machine has.
@@ -319,8 +392,13 @@ function firstState(required: RequiredSettings, topology: Topology): Assignments
   return emptyAssignments(apply({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
 }
 
-function siteOf({ lockTimeoutMs }: Config, topology: Topology, ledger: Ledger): Site {
-  return { topology, ledger, members: NO_MEMBERS, lockTimeoutMs };
+function siteOf(
+  { lockTimeoutMs }: Config,
+  topology: Topology,
+  ledger: Ledger,
+  providers: readonly HintProvider[],
+): Site {
+  return { topology, ledger, members: NO_MEMBERS, providers, lockTimeoutMs };
 }
 
 /**
@@ -333,10 +411,12 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
   // Before anything is made on disk.
-  checkKnown(config.settings, topology);
-  checkLeavesPool(firstState(config.settings, topology), topology);
+  checkPlacement(config.placement, topology);
+  const settings = chosen(config.settings, config, topology);
+  checkKnown(settings, topology);
+  checkLeavesPool(firstState(settings, topology), topology);
   if (topology.isSimulated && scopeOf(config.stateDir) === 'machine') throw machineFolderIsReal(config.stateDir);
   const ledger = Ledger.open(config.stateDir);
-  await prepare(siteOf(config, topology, ledger), config.settings);
+  await prepare(siteOf(config, topology, ledger, []), settings);
   return new Manager(config, topology, ledger);
 }

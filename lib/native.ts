@@ -95,6 +95,14 @@ interface Native {
     cpuGroupSize: number,
   ): Words;
 
+  /** A family of hints; lib/hints.ts reads it. */
+  cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
+  wholeCores(topology: TopologyHandle, cpus: Words): Words;
+  /** 0: the mask is no hint, 1: a hint, 2: a preferred one. */
+  judgeMask(family: Words, low: number, high: number): 0 | 1 | 2;
+  /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
+  mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): Words;
+
   /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
   pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;

@@ -1,41 +1,72 @@
 // Requests as callers give them -> checked, frozen requests.
 import { checkOptions, invalidOption } from './check-options.js';
-import { type CpuManagerPolicyOptions, type Placement, parsePlacement } from './config.js';
+import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
+import { type ContainerRequest, type PodRequest, parsePod } from './pod-request.js';
 
-/** What {@link Manager.acquire} takes: a Guaranteed pod of one container. */
-export interface AcquireOptions {
-  /** How many exclusive CPUs: a whole number of at least 1. */
-  cpu: number;
-  /** For people; default: the grant's id. */
-  name?: string;
+/** What {@link Manager.acquire} and {@link Manager.admit} both take. */
+export interface RequestOptions extends RequestPlacementOptions {
   /** `process` (default): the grant ends with this process or Worker. `persistent`: it stays until released by its id. */
   owner?: 'process' | 'persistent';
-  /** Placement of this grant; options left out are the manager's. */
-  cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
   /** Gives up waiting for the state's lock. */
   signal?: AbortSignal;
 }
 
-export interface AcquireRequest {
-  readonly cpu: number;
-  readonly name: string | undefined;
-  readonly owner: 'process' | 'persistent';
-  readonly placement: Placement;
+/** What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out are the manager's. */
+export interface AcquireOptions extends RequestOptions {
+  /** How many exclusive CPUs: a whole number of at least 1. */
+  cpu: number;
+  /** For people; default: the grant's id. */
+  name?: string;
 }
 
-const ACQUIRE_OPTIONS = ['cpu', 'name', 'owner', 'cpuManagerPolicyOptions', 'signal'] as const;
+/** What {@link Manager.admit} takes beside the pod. Placement options left out are the manager's. */
+export type AdmitOptions = RequestOptions;
+
+/** A pod that asks to be admitted. */
+export interface AdmissionRequest {
+  readonly pod: PodRequest;
+  readonly owner: 'process' | 'persistent';
+  readonly placement: Placement;
+  /** It runs in this process, so CPUs outside its cpuset are of no use. */
+  readonly isForCaller: boolean;
+}
+
+const REQUEST_OPTIONS = [
+  'owner',
+  'policy',
+  'scope',
+  'cpuManagerPolicyOptions',
+  'topologyManagerPolicyOptions',
+  'smt',
+  'signal',
+] as const satisfies readonly (keyof RequestOptions)[];
 const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
+const MILLI = 1000;
+
+function parseCommon(options: Record<string, unknown>, placement: Placement) {
+  const { owner = 'process', signal, cpuManagerPolicyOptions } = options;
+  if (owner !== 'process' && owner !== 'persistent') invalidOption('owner', owner, "'process' or 'persistent'");
+  if (signal !== undefined && !(signal instanceof AbortSignal)) invalidOption('signal', signal, 'an AbortSignal');
+  const strict = 'strict-cpu-reservation';
+  if (
+    typeof cpuManagerPolicyOptions === 'object' &&
+    cpuManagerPolicyOptions !== null &&
+    strict in cpuManagerPolicyOptions
+  ) {
+    invalidOption(
+      strict,
+      (cpuManagerPolicyOptions as Record<string, unknown>)[strict],
+      'left out: it is a setting of the machine',
+    );
+  }
+  return { owner, placement: parsePlacement(options, placement) } as const;
+}
 
 /** @throws ERR_INVALID_OPTION */
-export function parseAcquire(options: AcquireOptions, placement: Placement): AcquireRequest {
-  const {
-    cpu,
-    name,
-    owner = 'process',
-    cpuManagerPolicyOptions,
-    signal,
-  } = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
+export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
+  const given = checkOptions(options, ['cpu', 'name', ...REQUEST_OPTIONS], 'acquire');
+  const { cpu, name } = given;
   if (typeof cpu !== 'number' || !Number.isInteger(cpu) || cpu < 1 || cpu > CpuSet.MAX_ID) {
     invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
   }
@@ -43,7 +74,13 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Acq
   if (name !== undefined && (typeof name !== 'string' || !/^[^\p{C}]+$/u.test(name) || name.length > MAX_NAME_LENGTH)) {
     invalidOption('name', name, `a text of 1 to ${MAX_NAME_LENGTH} printable characters`);
   }
-  if (owner !== 'process' && owner !== 'persistent') invalidOption('owner', owner, "'process' or 'persistent'");
-  if (signal !== undefined && !(signal instanceof AbortSignal)) invalidOption('signal', signal, 'an AbortSignal');
-  return Object.freeze({ cpu, name, owner, placement: parsePlacement(cpuManagerPolicyOptions, placement) });
+  const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests: { cpu: cpu * MILLI } });
+  const pod: PodRequest = { uid: undefined, name, qosClass: 'Guaranteed', containers: [container] };
+  return Object.freeze({ pod, isForCaller: true, ...parseCommon(given, placement) });
+}
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
+export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
+  const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
+  return Object.freeze({ pod: parsePod(pod), isForCaller: false, ...parseCommon(given, placement) });
 }

@@ -4,8 +4,16 @@ import { inspect } from 'node:util';
 import { checkOptions } from './check-options.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import { HintFamily, MAX_HINT_NODES } from './hints.js';
 import { parseMachine } from './machine-json.js';
-import { CPU_COLUMNS, HUGEPAGE_COLUMNS, native, type TopologyDescription, type TopologyHandle } from './native.js';
+import {
+  CPU_COLUMNS,
+  HUGEPAGE_COLUMNS,
+  native,
+  type TopologyDescription,
+  type TopologyHandle,
+  type Words,
+} from './native.js';
 
 /** Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id where there is no L3. */
 export interface CpuLocation {
@@ -79,6 +87,22 @@ export interface BestFitOptions {
   preferAlignByUncoreCache?: boolean;
 }
 
+/** A question for {@link Topology.cpuHints}. */
+export interface CpuHintsOptions {
+  /** How many CPUs. */
+  request: number;
+  /** Free CPUs that are not reserved. */
+  available: CpuSet | string;
+  /** CPUs that earlier containers of the pod leave behind; every hint includes their NUMA nodes. */
+  reusable?: CpuSet | string;
+  /** What the container holds already: the hints are then of these CPUs alone. */
+  assigned?: CpuSet | string;
+  /** Prefer NUMA nodes of the fewest sockets (align-by-socket). */
+  alignBySocket?: boolean;
+  /** Count whole cores only, unless the request is no multiple of the threads of a core (full-pcpus-only). */
+  fullPhysicalCpusOnly?: boolean;
+}
+
 /** An immutable machine. Made by {@link discover}. */
 export class Topology {
   /** `machine`, or what it was read from. */
@@ -97,6 +121,10 @@ export class Topology {
   readonly locations: readonly CpuLocation[];
   /** Every NUMA node, ascending; those without CPUs or without memory too. */
   readonly nodes: readonly NumaNode[];
+  /** The ids of `nodes`. */
+  readonly numaNodes: readonly number[];
+  /** Distances row by row, by position in `nodes`; undefined where unknown. */
+  readonly distances: Words | undefined;
   readonly packages: readonly CpuGroup[];
   readonly dies: readonly CpuGroup[];
   readonly l3Groups: readonly CpuGroup[];
@@ -117,6 +145,8 @@ export class Topology {
     this.l3Groups = this.#groups('l3');
     this.cores = this.#groups('core');
     this.nodes = this.#nodes(description);
+    this.distances = description.distances.length > 0 ? description.distances : undefined;
+    this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
     Object.freeze(this);
   }
 
@@ -162,6 +192,54 @@ export class Topology {
         cpuGroupSize,
       ),
     );
+  }
+
+  /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
+  get cpusPerCore(): number {
+    return Math.floor(this.cpus.size / this.cores.length);
+  }
+
+  /** The CPUs among `cpus` whose whole core is among them. */
+  wholeCores(cpus: CpuSet | string): CpuSet {
+    return new CpuSet(native.wholeCores(this.handle, CpuSet.coerce(cpus).words));
+  }
+
+  /**
+   * The topology hints of a request for CPUs, as the kubelet's static CPU policy gives them: every set of NUMA nodes that has enough of them, preferred
+   * where it has as few nodes as the request could ever do with.
+   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number of at least 1, or on a machine of more than 64 NUMA nodes
+   */
+  cpuHints(options: CpuHintsOptions): HintFamily {
+    const { request, available, reusable, assigned, alignBySocket, fullPhysicalCpusOnly } = checkOptions(
+      options,
+      CPU_HINTS_OPTIONS,
+      'cpuHints',
+    ) as unknown as CpuHintsOptions;
+    if (!Number.isInteger(request) || request < 1 || request > CpuSet.MAX_ID) {
+      invalid('request', request, 'a whole number of CPUs, at least 1');
+    }
+    if (this.nodes.length > MAX_HINT_NODES) {
+      invalid('the number of NUMA nodes', this.nodes.length, `at most ${MAX_HINT_NODES}`);
+    }
+    let free = CpuSet.coerce(assigned ?? available);
+    const reused = assigned === undefined && reusable !== undefined ? CpuSet.coerce(reusable) : CpuSet.EMPTY;
+    if (assigned !== undefined && free.size !== request) return HintFamily.from([], this.numaNodes);
+    if (assigned === undefined && fullPhysicalCpusOnly && request % this.cpusPerCore === 0) {
+      free = this.wholeCores(free.union(reused));
+    }
+    return new HintFamily(
+      native.cpuHints(this.handle, free.words, reused.words, request, alignBySocket === true),
+      this.numaNodes,
+    );
+  }
+
+  /** The same machine with one thread a core, its lowest. */
+  withoutSmt(): Topology {
+    const { cpus, ...rest } = native.describeTopology(this.handle);
+    const columns = CPU_COLUMNS.length;
+    const lowest = new Set(this.cores.map((core) => core.cpus.first));
+    const first = cpus.filter((_, i) => lowest.has(cpus[i - (i % columns)]));
+    return new Topology(this.source, native.createTopology({ ...rest, cpus: first }));
   }
 
   /** The machine in the JSON form that {@link discover} reads. */
@@ -219,6 +297,14 @@ export class Topology {
   }
 }
 
+const CPU_HINTS_OPTIONS = [
+  'request',
+  'available',
+  'reusable',
+  'assigned',
+  'alignBySocket',
+  'fullPhysicalCpusOnly',
+] as const;
 const BEST_FIT_OPTIONS = ['strategy', 'distributeAcrossNuma', 'cpuGroupSize', 'preferAlignByUncoreCache'] as const;
 
 function invalid(name: string, value: unknown, valid: string): never {

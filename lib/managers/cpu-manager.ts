@@ -1,96 +1,197 @@
-// The CPU Manager: which CPUs a container gets. Pure.
+// The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies none and static (v1.32). Pure.
 import type { Placement } from '../config.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
-import { NumalignError } from '../errors.js';
-import type { TopologyHint } from '../hints.js';
-import { type Assignments, cpusOf, freeCpus, sharedPool, universe } from '../state/assignments.js';
+import { type ErrorDetails, NumalignError } from '../errors.js';
+import type { HintFamily, TopologyHint } from '../hints.js';
+import { type ContainerRequest, type PodRequest, podTotal } from '../pod-request.js';
+import { type Assignments, type ContainerAssignment, cpusOf, freeCpus, sharedPool } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 
-export interface CpuRequest {
-  readonly cpu: number;
+/** What a decision about one pod goes by. */
+export interface Draft {
+  readonly topology: Topology;
+  /** Without the pod. */
+  readonly state: Assignments;
+  readonly pod: PodRequest;
   readonly placement: Placement;
+  /** CPUs that the pod can use at all. */
+  readonly allowed: CpuSet;
+  /** The containers that were given theirs already. */
+  readonly containers: readonly ContainerAssignment[];
 }
 
-function cpusOfNodes(topology: Topology, nodes: NodeSet): CpuSet {
-  return topology.nodes.filter(({ id }) => nodes.has(id)).reduce((cpus, node) => cpus.union(node.cpus), CpuSet.EMPTY);
+/** CPUs that a container runs on, and those that it keeps others off. */
+export interface CpuAllocation {
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
 }
 
-// For messages.
-function freePerNode(topology: Topology, free: CpuSet): Record<string, string> {
-  return Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(free).toString()]));
+const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
+const MILLI = 1000;
+
+/** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
+export function exclusiveCount(
+  { qosClass }: PodRequest,
+  { requests }: ContainerRequest,
+  { cpuPolicy }: Placement,
+): number {
+  const milli = requests.cpu ?? 0;
+  return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
+}
+
+/** How many the pod needs at one time. */
+function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+  return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
+}
+
+/** CPUs of the pod's init containers that later ones may use again: those of sidecars and of containers that stay are not. */
+function reusableCpus(containers: readonly ContainerAssignment[]): CpuSet {
+  return containers.reduce(
+    (reusable, { cpus, held, reusable: left }) => reusable.difference(cpus).difference(held).union(left.cpus),
+    CpuSet.EMPTY,
+  );
+}
+
+/** Free CPUs of the machine that the pod has not taken yet. */
+export function available({ topology, state, allowed, containers }: Draft): CpuSet {
+  const taken = cpusOf({ containers });
+  return freeCpus(state, topology.cpus).difference(taken).intersection(allowed);
+}
+
+// A core as its lowest thread alone: where siblings are held, cores are counted and chosen instead of CPUs.
+const threadless = new WeakMap<Topology, Topology>();
+
+function withoutSiblings(topology: Topology): Topology {
+  const thin = threadless.get(topology) ?? topology.withoutSmt();
+  threadless.set(topology, thin);
+  return thin;
+}
+
+/** The CPUs to choose from, on the machine to choose on. */
+function choices({ topology, placement }: Draft, count: number, free: CpuSet, reusable: CpuSet) {
+  const all = free.union(reusable);
+  if (placement.holdSiblings) {
+    const thin = withoutSiblings(topology);
+    return { machine: thin, from: topology.wholeCores(all).intersection(thin.cpus) };
+  }
+  const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
+  // What the pod was given before is whole already.
+  return { machine: topology, from: whole ? topology.wholeCores(all).union(reusable) : all };
+}
+
+/** The hints for a container, or for the whole pod; undefined: no preference. */
+export function cpuHints(draft: Draft, container: ContainerRequest | undefined): HintFamily | undefined {
+  const { pod, placement, containers } = draft;
+  const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
+  if (count === 0) return undefined;
+  const reusable = reusableCpus(containers);
+  const { machine, from } = choices(draft, count, available(draft), reusable);
+  return machine.cpuHints({
+    request: count,
+    available: from,
+    reusable: reusable.intersection(from),
+    alignBySocket: placement.alignBySocket,
+  });
+}
+
+function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
+  const near = nodes.filter(({ id }) => wanted.has(id)).reduce((cpus, node) => cpus.union(node.cpus), CpuSet.EMPTY);
+  if (!alignBySocket) return near;
+  return packages
+    .filter(({ cpus }) => cpus.intersects(near))
+    .reduce((cpus, socket) => cpus.union(socket.cpus), CpuSet.EMPTY);
 }
 
 /**
  * Takes CPUs for one container: those of the hint's NUMA nodes first, then any.
- * @throws ERR_INSUFFICIENT_CPUS, ERR_SHARED_POOL_EMPTY
+ * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
-export function allocateCpus(
-  topology: Topology,
-  state: Assignments,
-  { cpu: count, placement }: CpuRequest,
-  hint: TopologyHint,
-  allowed: CpuSet,
-): CpuSet {
-  const online = topology.cpus;
-  const free = freeCpus(state, online);
-  const usable = free.intersection(allowed);
-  if (usable.size < count) throw insufficient(topology, state, count, free, allowed);
-  const pool = sharedPool(state, online);
-  if (pool.isSubsetOf(usable) && usable.size === count) throw poolEmpty(count, pool);
+export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
+  const { topology, pod, placement, containers } = draft;
+  const count = exclusiveCount(pod, container, placement);
+  if (count === 0) return NOTHING;
+  const free = available(draft);
+  checkSmtAlignment(draft, count, free);
+  const { machine, from } = choices(draft, count, free, reusableCpus(containers));
+  if (from.size < count) throw insufficient(draft, count, from);
 
-  const take = (from: CpuSet, n: number) =>
-    topology.bestFit(from, n, {
-      strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
-      distributeAcrossNuma: placement.distributeAcrossNuma,
-      preferAlignByUncoreCache: placement.preferAlignByUncoreCache,
-    });
-  const near = hint.nodes === null ? usable : usable.intersection(cpusOfNodes(topology, hint.nodes));
+  const take = (choice: CpuSet, n: number) => takeCpus(machine, placement, choice, n);
+  const near =
+    hint.nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, hint.nodes, placement.alignBySocket));
   const aligned = take(near, Math.min(near.size, count));
-  return aligned.union(take(usable.difference(aligned), count - aligned.size));
+  const cpus = aligned.union(take(from.difference(aligned), count - aligned.size));
+
+  const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
+  if (placement.fullPhysicalCpusOnly && !placement.holdSiblings && !topology.wholeCores(cpus).equals(cpus)) {
+    throw smtAlignment(`${count} CPUs cannot be had in whole cores of ${from}`, { value: count });
+  }
+  return { cpus, held };
 }
 
-function insufficient(
-  topology: Topology,
-  state: Assignments,
-  count: number,
-  free: CpuSet,
-  allowed: CpuSet,
-): NumalignError {
-  const managed = universe(state.settings, topology.cpus);
-  const reserved = state.settings.reservedSystemCPUs.intersection(managed);
-  const usable = free.intersection(allowed);
-  const holders = state.pods.map((pod) => ({
-    id: pod.uid,
-    name: pod.name,
-    cpus: cpusOf(pod).toString(),
-    pid: pod.owner.pid,
-  }));
-  const beyond = free.difference(allowed);
-  const parts = [
-    `exclusive CPUs asked for: ${count}, free: ${usable.size}${usable.isEmpty ? '' : ` (${usable})`} of ${managed}`,
-    ...(reserved.isEmpty ? [] : [`reserved: ${reserved}`]),
-    ...holders.map(({ name, cpus, pid }) => `held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${cpus}`),
-    ...(beyond.isEmpty ? [] : [`outside the cpuset of this process: ${beyond}`]),
-  ];
-  return new NumalignError('ERR_INSUFFICIENT_CPUS', parts.join('; '), {
-    value: count,
-    valid: admissible(usable, sharedPool(state, topology.cpus)),
-    free: freePerNode(topology, free),
-    reserved: reserved.toString(),
-    holders,
+/** Takes `count` of `from` by best fit. */
+export function takeCpus(machine: Topology, placement: Placement, from: CpuSet, count: number): CpuSet {
+  return machine.bestFit(from, count, {
+    strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
+    distributeAcrossNuma: placement.distributeAcrossNuma,
+    cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
+    preferAlignByUncoreCache: placement.preferAlignByUncoreCache,
   });
 }
 
-// How many CPUs one grant can have at most: all that are free, unless that leaves nothing to share.
-function admissible(usable: CpuSet, pool: CpuSet): string {
-  const most = usable.size - (pool.isSubsetOf(usable) ? 1 : 0);
-  return most > 0 ? `1 to ${most}` : 'none at present';
+function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
+  return cores
+    .filter((core) => core.cpus.intersects(cpus))
+    .reduce((held, core) => held.union(core.cpus), CpuSet.EMPTY)
+    .difference(cpus);
 }
 
-function poolEmpty(count: number, pool: CpuSet): NumalignError {
-  return new NumalignError(
+// As the kubelet: CPUs left behind by init containers do not count here.
+function checkSmtAlignment({ topology, placement }: Draft, count: number, free: CpuSet): void {
+  if (!placement.fullPhysicalCpusOnly || placement.holdSiblings) return;
+  const { cpusPerCore } = topology;
+  if (count % cpusPerCore !== 0) {
+    throw smtAlignment(`${count} CPUs are no multiple of ${cpusPerCore}, the threads of a core`, {
+      value: count,
+      valid: `a multiple of ${cpusPerCore}`,
+    });
+  }
+  const whole = topology.wholeCores(free);
+  if (whole.size < count) {
+    throw smtAlignment(`${count} CPUs asked for in whole cores, of which ${whole.size} CPUs are free`, {
+      value: count,
+      valid: `at most ${whole.size} at present`,
+    });
+  }
+}
+
+function smtAlignment(message: string, details: ErrorDetails): NumalignError {
+  return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
+}
+
+function insufficient({ topology, placement }: Draft, count: number, from: CpuSet): NumalignError {
+  const what = placement.holdSiblings ? 'whole cores' : 'exclusive CPUs';
+  const which = from.isEmpty ? '' : ` (${from})`;
+  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${what} asked for: ${count}, free: ${from.size}${which}`, {
+    reason: 'UnexpectedAdmissionError',
+    value: count,
+    valid: from.isEmpty ? 'none at present' : `1 to ${from.size}`,
+    free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
+  });
+}
+
+/** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
+export function checkSharedPool({ topology, state, containers }: Draft): void {
+  const taken = cpusOf({ containers });
+  const pool = sharedPool(state, topology.cpus);
+  if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
+  throw new NumalignError(
     'ERR_SHARED_POOL_EMPTY',
-    `${count} exclusive CPUs would take the last of the shared pool (${pool}), where everything else runs: ask for fewer`,
-    { value: count, valid: admissible(pool, pool), sharedPool: pool.toString() },
+    `${taken.size} exclusive CPUs would take the last of the shared pool (${pool}), where everything else runs: ask for fewer`,
+    {
+      reason: 'UnexpectedAdmissionError',
+      value: taken.size,
+      valid: pool.size > 1 ? `1 to ${taken.size - 1}` : 'none at present',
+      sharedPool: pool.toString(),
+    },
   );
 }

@@ -1,15 +1,16 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
 import { randomUUID } from 'node:crypto';
 import type { SharedMembers } from '../cgroups/shared-members.js';
-import type { Placement } from '../config.js';
-import { CpuSet } from '../cpu-set.js';
+import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { ANY_NODES, type TopologyHint } from '../hints.js';
+import { askToRelease, type HintProvider } from '../hint-provider.js';
 import { native } from '../native.js';
-import type { AcquireRequest } from '../request.js';
+import type { PodRequest } from '../pod-request.js';
+import type { AdmissionRequest } from '../request.js';
 import {
   type Assignments,
   addPod,
+  type ContainerAssignment,
   findPod,
   type OwnerRecord,
   type PodAssignment,
@@ -19,76 +20,78 @@ import {
 import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Ledger } from '../state/ledger.js';
 import type { Topology } from '../topology.js';
-import { allocateCpus } from './cpu-manager.js';
+import { decide, undo } from './decision.js';
+import { type Plan, plan, planOfPlaced } from './plan.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
 export interface Site {
   readonly topology: Topology;
   readonly ledger: Ledger;
   readonly members: SharedMembers;
+  /** Custom ones, in the order in which they are asked. */
+  readonly providers: readonly HintProvider[];
   readonly lockTimeoutMs: number;
 }
 
-/** Lock, reload, decide, shared members leave, commit. @throws ERR_INSUFFICIENT_CPUS, ERR_SHARED_POOL_EMPTY, and the ledger's errors. */
-export function admit(site: Site, request: AcquireRequest, signal?: AbortSignal): Promise<PodAssignment> {
-  const { topology, ledger, members } = site;
+/**
+ * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is.
+ * @throws what {@link decide} and the ledger throw, ERR_POD_CONFLICT
+ */
+export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<PodAssignment> {
+  const { topology, ledger, members, providers } = site;
   return transact(site, signal, async (state, commit) => {
+    const placed = placedPod(state, request.pod);
+    if (placed) return placed;
     const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
-    const pod = decide({ topology, state, request, owner, uid: randomUUID(), now: new Date() });
+    const uid = request.pod.uid ?? randomUUID();
+    const question = { topology, state, request, providers, owner, uid, now: new Date(), dryRun: false };
+    const { pod } = decide(question);
     const next = addPod(state, pod);
-    const leaving = members.confineTo(sharedPool(next, topology.cpus));
-    if (leaving) await leaving;
     try {
+      const leaving = members.confineTo(sharedPool(next, topology.cpus));
+      if (leaving) await leaving;
       ledger.owners.claim(pod);
       await commit(next, true);
     } catch (error) {
       ledger.owners.disclaim(pod);
+      undo(question);
       throw error;
     }
     return pod;
   });
 }
 
-/** What {@link decide} looks at: all of it is input, nothing is read from the machine. */
-export interface Question {
-  readonly topology: Topology;
-  readonly state: Assignments;
-  readonly request: AcquireRequest;
-  readonly owner: OwnerRecord;
-  readonly uid: string;
-  readonly now: Date;
+/** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
+export function planFor(site: Site, request: AdmissionRequest): Plan {
+  const { topology, ledger, providers } = site;
+  const recorded = assignmentsOf(site, ledger.read());
+  const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
+  const state = removePods(recorded, new Set(dead));
+  const placed = placedPod(state, request.pod);
+  if (placed) return planOfPlaced(placed);
+  const uid = request.pod.uid ?? randomUUID();
+  return plan({ topology, state, request, providers, owner: PERSISTENT_OWNER, uid, now: new Date(0), dryRun: true });
 }
 
-/** Hints, merge, allocate. Pure. */
-export function decide({ topology, state, request, owner, uid, now }: Question): PodAssignment {
-  const hint: TopologyHint = ANY_NODES; // the policy `none`: no provider is asked
-  const cpus = allocateCpus(topology, state, request, hint, topology.allowed);
-  return {
-    uid,
-    name: request.name ?? uid,
-    containers: [
-      {
-        name: 'main',
-        kind: 'app',
-        started: true,
-        request: { cpu: request.cpu },
-        cpus,
-        held: CpuSet.EMPTY,
-        hint,
-        memory: [],
-        devices: {},
-        reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} },
-        unknown: {},
-      },
-    ],
-    policy: 'none',
-    scope: 'container',
-    options: policyOptions(request.placement),
-    owner,
-    enforcement: { level: 'recorded', target: null },
-    admittedAt: now.toISOString(),
-    unknown: {},
-  };
+/** What a pod that is admitted again has. @throws ERR_POD_CONFLICT where it asks for something else than before */
+export function placedPod(state: Assignments, { uid, containers }: PodRequest): PodAssignment | undefined {
+  const placed = uid === undefined ? undefined : findPod(state, uid);
+  if (!placed) return undefined;
+  const shape = (list: readonly Pick<ContainerAssignment, 'name' | 'kind'>[], requests: readonly object[]) =>
+    JSON.stringify(list.map(({ name, kind }, i) => [name, kind, Object.entries(requests[i]!).sort()]));
+  const before = shape(
+    placed.containers,
+    placed.containers.map(({ request }) => request),
+  );
+  const now = shape(
+    containers,
+    containers.map(({ requests }) => requests),
+  );
+  if (before === now) return placed;
+  throw new NumalignError('ERR_POD_CONFLICT', `pod ${uid} is admitted already, with other containers or requests`, {
+    value: now,
+    valid: before,
+  });
 }
 
 /** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
@@ -102,7 +105,7 @@ export interface Vacate<T> {
  * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's errors.
  */
 export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<T> {
-  const { topology, ledger } = site;
+  const { topology, ledger, providers } = site;
   return transact(site, undefined, async (state, commit, recorded) => {
     const pod = findPod(recorded, uid);
     if (pod) checkReleasable(site, pod);
@@ -116,6 +119,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
       throw error;
     }
     ledger.owners.disclaim(pod);
+    askToRelease(providers, { pod: { uid, name: pod.name }, dryRun: false });
     return left;
   });
 }
@@ -155,14 +159,6 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
 }
 
 const PERSISTENT_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
-
-function policyOptions(placement: Placement): Record<string, boolean> {
-  return {
-    'distribute-cpus-across-cores': placement.distributeAcrossCores,
-    'distribute-cpus-across-numa': placement.distributeAcrossNuma,
-    'prefer-align-cpus-by-uncorecache': placement.preferAlignByUncoreCache,
-  };
-}
 
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the

@@ -43,7 +43,7 @@ export interface ContainerAssignment {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
   readonly started: boolean;
-  /** Resource name to amount, as asked for. */
+  /** Resource name to amount, as asked for: `cpu` in millicores, everything else in whole units. */
   readonly request: Readonly<Record<string, number>>;
   /** The CPUs it runs on, exclusively; empty for a container of the shared pool. */
   readonly cpus: CpuSet;
@@ -100,12 +100,12 @@ export function emptyAssignments(settings: MachineSettings): Assignments {
 }
 
 /** The CPUs that a pod's containers run on, exclusively. */
-export function runningCpus(pod: PodAssignment): CpuSet {
+export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
 }
 
 /** All CPUs that a pod keeps from others: running, held and kept for its later containers. */
-export function cpusOf(pod: PodAssignment): CpuSet {
+export function cpusOf(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   return pod.containers.reduce(
     (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
     CpuSet.EMPTY,

@@ -39,6 +39,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports["setErrorClass"] = Napi::Function::New(env, set_error_class);
   export_id_lists(env, exports);
   export_topology(env, exports);
+  export_hints(env, exports);
   export_threads(env, exports);
   export_folder(env, exports);
   return exports;

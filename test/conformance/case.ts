@@ -10,11 +10,15 @@ export interface Case {
   readonly [field: string]: unknown;
 }
 
-/** How the replay of one case came out. `letter` is the divergence it counts under (vectors/DIVERGENCES.md). */
+/**
+ * How the replay of one case came out. `letter` is the divergence it counts under (vectors/DIVERGENCES.md), `reason` what it needs that the
+ * package does not do yet.
+ */
 export type Result =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'diverged'; readonly letter: string }
-  | { readonly outcome: 'failed'; readonly detail: { readonly expected: string; readonly got: string } };
+  | { readonly outcome: 'failed'; readonly detail: { readonly expected: string; readonly got: string } }
+  | { readonly outcome: 'skipped'; readonly reason: string };
 
 /** A machine by name: as recorded, and as the package sees it. */
 export interface Machine {
@@ -41,6 +45,10 @@ export const passed: Result = { outcome: 'passed' };
 
 export function diverged(letter: string): Result {
   return { outcome: 'diverged', letter };
+}
+
+export function skipped(reason: string): Result {
+  return { outcome: 'skipped', reason };
 }
 
 export function failed(expected: string, got: string): Result {

@@ -1,35 +1,18 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gunzipSync, gzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { gzipSync } from 'node:zlib';
+import { beforeAll, describe, expect, it } from 'vitest';
 import * as numalign from '../../lib/index.js';
 import type { Case, Numalign, Result } from './case.js';
 import { contextOf } from './read.js';
-import { main, readCases, replay } from './replay.js';
+import { readCases, replay } from './replay.js';
+import { fileOf, outcomeOf, run, vectors } from './support/cases.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const vectors = (name: string) => fileURLToPath(new URL(`vectors/${name}.jsonl.gz`, import.meta.url));
 
-type Fields = Record<string, unknown>;
 type BestFit = numalign.Topology['bestFit'];
-
-const machines = gunzipSync(readFileSync(vectors('topologies'))).toString();
-
-/** Writes cases (objects, or lines as they are) beside the machines, for as long as the test runs. Answers the file's path. */
-function fileOf(
-  cases: readonly (Fields | string)[],
-  { name = 'cases.jsonl', topologies = machines as string | null } = {},
-) {
-  const folder = mkdtempSync(join(tmpdir(), 'conformance-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  if (topologies !== null) writeFileSync(join(folder, 'topologies.jsonl'), topologies);
-  const text = cases.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)) + '\n').join('');
-  writeFileSync(join(folder, name), name.endsWith('.gz') ? gzipSync(text) : text);
-  return join(folder, name);
-}
 
 function brokenGzip() {
   const path = fileOf([]);
@@ -52,23 +35,6 @@ const throwing = (error: Error) =>
   withBestFit(() => {
     throw error;
   });
-
-/** Replays one case and answers how it came out: `passed`, `failed` or the letter. */
-async function outcomeOf(vector: Fields, api: Numalign = numalign): Promise<string> {
-  const { failures, letters } = await replay(readCases(fileOf([{ id: 'x', ...vector }]))!, api);
-  return failures.length > 0 ? 'failed' : (Object.keys(letters)[0] ?? 'passed');
-}
-
-async function run(...paths: string[]) {
-  const [printed, complaints]: [string[], string[]] = [[], []];
-  const code = await main(
-    paths,
-    numalign,
-    (line) => printed.push(line),
-    (line) => complaints.push(line),
-  );
-  return { code, printed, complaints };
-}
 
 describe('the recorded cases', () => {
   it.each<[string, number, Record<string, number>]>([

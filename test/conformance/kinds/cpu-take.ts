@@ -1,6 +1,8 @@
 // cpu-take: which CPUs are chosen out of those that are free. Replayed through Topology.bestFit.
 import type { BestFitOptions, MachineJson } from '../../../lib/index.js';
 import { attempt, type Case, describeError, diverged, failed, type Kind, passed, type Result } from '../case.js';
+import { idsOf } from '../cpu-list.js';
+import { isIrregular } from '../machine.js';
 
 interface Answer {
   readonly cpus?: string;
@@ -21,35 +23,10 @@ interface CpuTakeCase extends Case, Answer {
 
 const ANSWERS = ['cpus', 'error', 'hang', 'panic'] as const satisfies readonly (keyof Answer)[];
 
-// Reads a recorded or an answered list. Written here once more, because what is judged must not judge itself.
-function idsOf(list: string): Set<number> {
-  const ids = new Set<number>();
-  for (const part of list === '' ? [] : list.split(',')) {
-    const [first, last = first] = part.split('-').map(Number);
-    for (let id = first!; id <= last!; id++) ids.add(id);
-  }
-  return ids;
-}
-
 /** Whether these are exactly as many CPUs as asked for, all of them free before. */
 function isValidPlacement(cpus: string, { available, count }: CpuTakeCase): boolean {
   const [taken, free] = [idsOf(cpus), idsOf(available)];
   return taken.size === count && [...taken].every((cpu) => free.has(cpu));
-}
-
-/** A1: some core, socket or L3 differs in size from the machine's average as upstream rounds it. */
-function isIrregular(machine: MachineJson): boolean {
-  const differs = (column: string, groups: number) => {
-    const at = machine.columns.indexOf(column);
-    const sizes = new Map<number, number>();
-    for (const row of machine.cpus) sizes.set(row[at]!, (sizes.get(row[at]!) ?? 0) + 1);
-    return [...sizes.values()].some((size) => size !== Math.floor(machine.numCpus / groups));
-  };
-  return (
-    differs('core', machine.numCores) ||
-    differs('socket', machine.numSockets) ||
-    differs('uncoreCache', machine.numUncoreCaches)
-  );
 }
 
 function show({ cpus, error, hang, panic }: Answer): string {

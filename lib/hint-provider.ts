@@ -1,0 +1,110 @@
+// HintProvider: a resource of the caller's own that takes part in admission. What it answers is checked here.
+import { inspect } from 'node:util';
+import { checkOptions, invalidOption } from './check-options.js';
+import { NumalignError } from './errors.js';
+import type { HintFamily, TopologyHint } from './hints.js';
+import { type ProviderHints, packHints } from './merge-hints.js';
+import type { QosClass } from './pod-request.js';
+
+/** What a provider is asked for. */
+export interface HintRequest {
+  readonly pod: { readonly uid: string; readonly name: string; readonly qosClass: QosClass };
+  /** The container, or null where hints are for the whole pod (scope `pod`). */
+  readonly container: string | null;
+  readonly kind: 'init' | 'sidecar' | 'app' | null;
+  /** By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs at one time. */
+  readonly requests: Readonly<Record<string, number>>;
+  /** The decision is only planned: what is allocated will be released at once. */
+  readonly dryRun: boolean;
+}
+
+/** A pod whose share a provider may take back. */
+export interface ReleaseRequest {
+  readonly pod: { readonly uid: string; readonly name: string };
+  readonly dryRun: boolean;
+}
+
+/**
+ * A provider of topology hints, as the kubelet's managers are. Its functions are called under the state's lock and must neither wait nor return a
+ * promise. What one of them throws rolls the whole admission back (ERR_HINT_PROVIDER).
+ */
+export interface HintProvider {
+  readonly name: string;
+  /** Where the request can be met now, by resource; null: no preference. Must change nothing. */
+  hints(request: HintRequest): ProviderHints;
+  /** Takes what one container asks for, near the merged hint as far as possible. */
+  allocate(request: HintRequest, hint: TopologyHint): void;
+  /** Gives back what was taken for a pod: it was released, or its admission failed later on. Also called for a pod without any. */
+  release(pod: ReleaseRequest): void;
+}
+
+const METHODS = ['hints', 'allocate', 'release'] as const;
+
+/** @throws ERR_INVALID_OPTION */
+export function checkProvider(provider: unknown): HintProvider {
+  if (typeof provider !== 'object' || provider === null) invalidOption('provider', provider, 'a HintProvider');
+  const { name, ...rest } = provider as Record<string, unknown>;
+  if (typeof name !== 'string' || !/^[^\p{C}]+$/u.test(name)) invalidOption('name', name, 'a printable text');
+  for (const method of METHODS) {
+    // A class has them on its prototype.
+    const given = rest[method] ?? (provider as Record<string, unknown>)[method];
+    if (typeof given !== 'function') invalidOption(method, given, 'a function');
+  }
+  if (Object.getPrototypeOf(provider) === Object.prototype)
+    checkOptions(provider, ['name', ...METHODS], 'a HintProvider');
+  return provider as HintProvider;
+}
+
+function failed({ name }: HintProvider, method: string, why: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_HINT_PROVIDER', `the hint provider ${name} failed in ${method}(): ${why}`, {
+    value: name,
+    method,
+    ...(method === 'allocate' && { reason: 'UnexpectedAdmissionError' }),
+    cause,
+  });
+}
+
+function call<T>(provider: HintProvider, method: (typeof METHODS)[number], action: () => T): T {
+  let result: T;
+  try {
+    result = action();
+  } catch (error) {
+    throw failed(provider, method, error instanceof Error ? error.message : inspect(error), error);
+  }
+  if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result;
+  // Nobody will wait for it; that it fails must not end the process.
+  Promise.resolve(result).catch(() => {});
+  throw failed(provider, method, 'it returned a promise, but the state is locked meanwhile');
+}
+
+/** @throws ERR_HINT_PROVIDER */
+export function askForHints(
+  provider: HintProvider,
+  request: HintRequest,
+  numaNodes: readonly number[],
+): Record<string, HintFamily> {
+  const hints = call(provider, 'hints', () => provider.hints(request));
+  try {
+    return packHints(hints, numaNodes);
+  } catch (error) {
+    throw failed(provider, 'hints', (error as Error).message, error);
+  }
+}
+
+/** @throws ERR_HINT_PROVIDER */
+export function askToAllocate(provider: HintProvider, request: HintRequest, hint: TopologyHint): void {
+  call(provider, 'allocate', () => provider.allocate(request, hint));
+}
+
+/** Calls every one of them, whatever the others do. @throws ERR_HINT_PROVIDER, the first */
+export function askToRelease(providers: readonly HintProvider[], request: ReleaseRequest): void {
+  const errors: unknown[] = [];
+  for (const provider of providers) {
+    try {
+      call(provider, 'release', () => provider.release(request));
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}

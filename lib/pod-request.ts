@@ -1,0 +1,229 @@
+// A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for, checked and frozen.
+// null stands for a field left out, as Kubernetes reads it.
+import { inspect } from 'node:util';
+import { checkOptions } from './check-options.js';
+import { NumalignError } from './errors.js';
+import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
+
+/** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
+export type ResourceAmounts = Readonly<Record<string, Quantity>>;
+
+/** What one container may use. A request that is left out is its limit. */
+export interface ResourceRequirements {
+  readonly requests?: ResourceAmounts;
+  readonly limits?: ResourceAmounts;
+}
+
+/** A container of a pod: with `resources`, as Kubernetes writes it, or with `requests` and `limits` of its own. */
+export interface ContainerSpec extends ResourceRequirements {
+  /** Unique in the pod: up to 63 small letters, digits and inner hyphens. */
+  readonly name: string;
+  /** `Always` on an init container: it is a sidecar, and runs as long as the pod. */
+  readonly restartPolicy?: string;
+  readonly resources?: ResourceRequirements;
+}
+
+/** The containers of a pod. */
+export interface PodContainers {
+  /** They run one after the other, before `containers`. */
+  readonly initContainers?: readonly ContainerSpec[];
+  /** At least one. */
+  readonly containers: readonly ContainerSpec[];
+}
+
+/** A pod in plain words. */
+export interface PlainPod extends PodContainers {
+  readonly uid?: string;
+  readonly name?: string;
+}
+
+/**
+ * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. Typed loosely, since a real one has many fields that do not matter here;
+ * those that do are checked.
+ */
+export interface PodManifest {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: object;
+  readonly spec?: object;
+  readonly status?: object;
+}
+
+/** What a caller may give for a pod. */
+export type PodSpec = PlainPod | PodManifest;
+
+export interface ContainerRequest {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  /** `cpu` in millicores, everything else in whole units: bytes, devices. */
+  readonly requests: Readonly<Record<string, number>>;
+}
+
+export interface PodRequest {
+  readonly uid: string | undefined;
+  readonly name: string | undefined;
+  readonly qosClass: QosClass;
+  /** In the order in which they are admitted: init containers and sidecars, then the others. */
+  readonly containers: readonly ContainerRequest[];
+}
+
+type Amounts = Map<string, bigint>;
+type ParsedContainer = ContainerRequest & { readonly exact: { readonly requests: Amounts; readonly limits: Amounts } };
+
+const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
+const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
+const RESOURCES_KEYS = ['requests', 'limits'] as const;
+const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
+
+const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
+const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+// Kubernetes' qualified names: a name, perhaps behind a domain.
+const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
+
+function fail(field: string, value: unknown, valid: string): never {
+  const shown = inspect(value, { depth: 0, maxStringLength: 80 });
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, not ${shown}`, { field, value, valid });
+}
+
+/** An object; with `keys`, one that has no others. */
+function parseObject(value: unknown, field: string, keys?: readonly string[]): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
+  return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
+}
+
+// Names are printed: control characters would let one line look like another.
+function parseName(value: unknown, field: string): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' && /^[^\p{C}]+$/u.test(value) && value.length <= MAX_NAME_LENGTH) return value;
+  return fail(field, value, `a text of 1 to ${MAX_NAME_LENGTH} printable characters`);
+}
+
+function parseAmounts(value: unknown, field: string): Amounts {
+  const amounts: Amounts = new Map();
+  for (const [resource, given] of Object.entries(parseObject(value ?? {}, field))) {
+    if (!RESOURCE_NAME.test(resource)) {
+      fail(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
+    }
+    const where = `${field}.${resource}`;
+    const amount = parseQuantity(given, where);
+    if (amount < 0n) fail(where, given, 'zero or more');
+    // Half a device cannot be had. Names in Kubernetes' own domain are no devices.
+    const isExtended = resource.includes('/') && !resource.includes('kubernetes.io/');
+    if (isExtended && amount % UNIT !== 0n) fail(where, given, 'a whole number');
+    amounts.set(resource, amount);
+  }
+  return amounts;
+}
+
+function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {
+  const isGiven = restartPolicy !== undefined && restartPolicy !== null;
+  if (!isInit) return isGiven ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
+  if (!isGiven) return 'init';
+  return restartPolicy === 'Always' ? 'sidecar' : fail(field, restartPolicy, '"Always", or left out');
+}
+
+function parseContainer(value: unknown, field: string, isInit: boolean, isManifest: boolean): ParsedContainer {
+  const container = parseObject(value, field, isManifest ? undefined : CONTAINER_KEYS);
+  const { name, resources } = container;
+  if (typeof name !== 'string' || !CONTAINER_NAME.test(name)) {
+    fail(`${field}.name`, name, '1 to 63 small letters, digits and inner hyphens');
+  }
+  const isNested = resources !== undefined && resources !== null;
+  if (isNested && RESOURCES_KEYS.some((key) => container[key] !== undefined && container[key] !== null)) {
+    fail(`${field}.resources`, resources, 'left out where the container has requests or limits of its own');
+  }
+  const at = isNested ? `${field}.resources` : field;
+  const given = isNested ? parseObject(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
+  const requests = parseAmounts(given.requests, `${at}.requests`);
+  const limits = parseAmounts(given.limits, `${at}.limits`);
+  for (const [resource, limit] of limits) {
+    const request = requests.get(resource) ?? limit;
+    if (request > limit) {
+      fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], 'at most its limit');
+    }
+    requests.set(resource, request);
+  }
+  const inUnits = [...requests].map(([resource, amount]) => {
+    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
+    return [resource, toNumber(amount, `${at}.requests.${resource}`)] as const;
+  });
+  return {
+    name,
+    kind: parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit),
+    requests: Object.freeze(Object.fromEntries(inUnits)),
+    exact: { requests, limits },
+  };
+}
+
+/** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
+function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
+  const amounts = (resource: string, side: 'requests' | 'limits') =>
+    containers.map(({ exact }) => exact[side].get(resource) ?? 0n);
+  const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n);
+  const pairs = ['cpu', 'memory'].map((resource) => ({
+    requests: amounts(resource, 'requests'),
+    limits: amounts(resource, 'limits'),
+  }));
+  if (pairs.every(({ requests, limits }) => sum(requests) + sum(limits) === 0n)) return 'BestEffort';
+  const isGuaranteed = pairs.every(
+    ({ requests, limits }) => limits.every((limit) => limit > 0n) && sum(requests) === sum(limits),
+  );
+  return isGuaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+/**
+ * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
+ * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an unknown key of a plain pod
+ */
+export function parsePod(value: unknown): PodRequest {
+  const pod = parseObject(value, 'the pod');
+  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  if (isManifest && pod.kind !== 'Pod') fail('kind', pod.kind, '"Pod"');
+  if (isManifest && (pod.apiVersion ?? 'v1') !== 'v1') fail('apiVersion', pod.apiVersion, '"v1"');
+  const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
+  const spec = isManifest ? parseObject(pod.spec, 'spec') : pod;
+  const metadata = isManifest ? parseObject(pod.metadata ?? {}, 'metadata') : pod;
+  // To ignore them would give the pod less than it asks for.
+  if (spec.resources !== undefined && spec.resources !== null) {
+    fail(`${specField}resources`, spec.resources, 'left out: resources of a whole pod are not supported');
+  }
+  if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
+
+  const names = new Set<string>();
+  const containers = (['initContainers', 'containers'] as const).flatMap((key) => {
+    const list = spec[key] ?? [];
+    const field = `${specField}${key}`;
+    if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
+    if (key === 'containers' && list.length === 0) fail(field, list, 'a list of at least one container');
+    return Array.from(list, (given: unknown, i) => {
+      const container = parseContainer(given, `${field}[${i}]`, key === 'initContainers', isManifest);
+      if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');
+      names.add(container.name);
+      return container;
+    });
+  });
+  return Object.freeze({
+    uid: parseName(metadata.uid, `${nameField}uid`),
+    name: parseName(metadata.name, `${nameField}name`),
+    qosClass: qosClassOf(containers),
+    containers: Object.freeze(containers.map(({ exact, ...container }) => Object.freeze(container))),
+  });
+}
+
+/**
+ * What a pod needs of something at one time, as Kubernetes counts it: app containers and sidecars together, or an init container and the sidecars
+ * started before it, whichever is more.
+ */
+export function podTotal({ containers }: PodRequest, amountOf: (container: ContainerRequest) => number): number {
+  let [starting, sidecars, apps] = [0, 0, 0];
+  for (const container of containers) {
+    const amount = amountOf(container);
+    if (container.kind === 'app') apps += amount;
+    else if (container.kind === 'sidecar') sidecars += amount;
+    else starting = Math.max(starting, sidecars + amount);
+  }
+  return Math.max(starting, sidecars + apps);
+}

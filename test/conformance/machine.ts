@@ -1,0 +1,28 @@
+// What recorded machines are like, counted from their rows: the conditions of divergences hang on it.
+import type { MachineJson } from '../../lib/index.js';
+
+/** The CPUs of every core, socket, L3 or NUMA node, by its id. */
+export function groupsOf({ columns, cpus }: MachineJson, column: string): Map<number, number[]> {
+  const [cpu, group] = [columns.indexOf('cpu'), columns.indexOf(column)];
+  const groups = new Map<number, number[]>();
+  for (const row of cpus) groups.set(row[group]!, [...(groups.get(row[group]!) ?? []), row[cpu]!]);
+  return groups;
+}
+
+/** A1: some core, socket or L3 differs in size from the machine's average as upstream rounds it. */
+export function isIrregular(machine: MachineJson): boolean {
+  const differs = (column: string, groups: number) =>
+    [...groupsOf(machine, column).values()].some((cpus) => cpus.length !== Math.floor(machine.numCpus / groups));
+  return (
+    differs('core', machine.numCores) ||
+    differs('socket', machine.numSockets) ||
+    differs('uncoreCache', machine.numUncoreCaches)
+  );
+}
+
+/** A4: some core is only in part among these CPUs. */
+export function hasHalfCores(machine: MachineJson, cpus: ReadonlySet<number>): boolean {
+  return [...groupsOf(machine, 'core').values()].some(
+    (core) => core.some((cpu) => cpus.has(cpu)) && !core.every((cpu) => cpus.has(cpu)),
+  );
+}

@@ -1,0 +1,73 @@
+// Pods as scenarios record them: what they ask for, and how the package is asked.
+import type { PodSpec } from '../../lib/index.js';
+
+/** Resource name to amount: CPU in millicores, everything else in whole units. */
+type Amounts = Readonly<Record<string, number>>;
+
+interface RecordedContainer {
+  readonly name: string;
+  readonly requests: Amounts;
+  readonly limits: Amounts;
+  readonly restartPolicy?: string;
+}
+
+export interface RecordedPod {
+  readonly uid: string;
+  readonly initContainers: readonly RecordedContainer[];
+  readonly containers: readonly RecordedContainer[];
+}
+
+/** One container as the CPU Manager looks at it. */
+export interface Claim {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  /** How many exclusive CPUs it must have; 0: it runs in the shared pool. */
+  readonly cpus: number;
+}
+
+function sum(containers: readonly RecordedContainer[], list: 'requests' | 'limits', resource: string): number {
+  return containers.reduce((total, container) => total + (container[list][resource] ?? 0), 0);
+}
+
+/** As the API classifies pods: every container limits both CPU and memory, and in sum the requests are the limits. */
+function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
+  const all = [...initContainers, ...containers];
+  return ['cpu', 'memory'].every(
+    (resource) =>
+      all.every(({ limits }) => (limits[resource] ?? 0) > 0) &&
+      sum(all, 'requests', resource) === sum(all, 'limits', resource),
+  );
+}
+
+/** The pod's containers in order of admission, under the static or the none CPU policy. */
+export function claimsOf(pod: RecordedPod, cpuPolicy: 'none' | 'static'): Claim[] {
+  const isExclusive = cpuPolicy === 'static' && isGuaranteed(pod);
+  const claim = ({ name, requests: { cpu = 0 } }: RecordedContainer, kind: Claim['kind']): Claim => {
+    return { name, kind, cpus: isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0 };
+  };
+  return [
+    ...pod.initContainers.map((container) =>
+      claim(container, container.restartPolicy === 'Always' ? 'sidecar' : 'init'),
+    ),
+    ...pod.containers.map((container) => claim(container, 'app')),
+  ];
+}
+
+function quantities(amounts: Amounts): Record<string, string | number> {
+  const entries = Object.entries(amounts);
+  return Object.fromEntries(entries.map(([name, amount]) => [name, name === 'cpu' ? `${amount}m` : amount]));
+}
+
+/** The pod as the package takes it. It fills in requests from limits as the API does; the recorded pods stand behind that step. */
+export function podSpec({ uid, initContainers, containers }: RecordedPod): PodSpec {
+  const spec = ({ name, requests, limits, restartPolicy }: RecordedContainer) => {
+    const none = Object.fromEntries(Object.keys(limits).map((resource) => [resource, 0]));
+    return {
+      name,
+      requests: quantities({ ...none, ...requests }),
+      limits: quantities(limits),
+      ...(restartPolicy !== undefined && { restartPolicy }),
+    };
+  };
+  return { uid, initContainers: initContainers.map(spec), containers: containers.map(spec) };
+}
