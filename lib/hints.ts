@@ -112,7 +112,7 @@ export class HintFamily implements Iterable<TopologyHint> {
   toJSON(): { nodes: number[] | null; preferred: boolean }[] {
     const shown = [];
     for (const { nodes, preferred } of this) {
-      shown.push({ nodes: nodes && nodes.toArray(), preferred });
+      shown.push({ nodes: nodes?.toArray() ?? null, preferred });
       if (shown.length === HINTS_IN_JSON) break;
     }
     return shown;

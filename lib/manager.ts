@@ -5,19 +5,25 @@ import { invalidOption } from './check-options.js';
 import {
   type Config,
   checkPlacement,
-  type GivenSettings,
   type MachineOptions,
   type ManagerOptions,
   parseConfig,
   parseMachineOptions,
   type RequiredSettings,
 } from './config.js';
-import { CpuSet, type NodeSet } from './cpu-set.js';
+import type { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
 import { checkProvider, type HintProvider } from './hint-provider.js';
 import type { TopologyHint } from './hints.js';
-import { takeCpus } from './managers/cpu-manager.js';
+import {
+  applySettings,
+  checkAgreement,
+  checkKnown,
+  checkLeavesPool,
+  chosenSettings,
+  firstState,
+} from './machine-settings.js';
 import type { Plan } from './managers/plan.js';
 import {
   admit,
@@ -36,7 +42,6 @@ import {
   type Assignments,
   cpusOf,
   type EnforcementLevel,
-  emptyAssignments,
   findPod,
   freeCpus,
   type MachineSettings,
@@ -252,10 +257,11 @@ export class Manager {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
-    const required = chosen(parseMachineOptions(options), this.#config, this.topology);
-    checkKnown(required, this.topology);
+    const given = parseMachineOptions(options);
+    checkKnown(given, this.topology);
     await transact(site, undefined, async (state, commit) => {
-      const settings = apply(state.settings, required);
+      const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
+      const settings = applySettings(state.settings, required);
       checkLeavesPool({ ...state, settings }, this.topology);
       await commit({ ...state, settings }, true);
     });
@@ -270,80 +276,6 @@ export class Manager {
   [Symbol.dispose](): void {
     this.close();
   }
-}
-
-const DEFAULT_SETTINGS: MachineSettings = {
-  managedCPUs: null,
-  reservedSystemCPUs: CpuSet.EMPTY,
-  strictCPUReservation: false,
-  simulated: false,
-  unknown: {},
-};
-
-function apply(settings: MachineSettings, required: RequiredSettings): MachineSettings {
-  const given = Object.entries(required).filter(([, value]) => value !== undefined);
-  return { ...settings, ...Object.fromEntries(given) };
-}
-
-/** Settings with the reserved CPUs chosen where only their number is given. @throws ERR_INVALID_OPTION */
-function chosen(given: GivenSettings, { placement }: Config, topology: Topology): RequiredSettings {
-  const { reservedCount, ...settings } = given;
-  if (reservedCount === undefined) return settings;
-  const all = given.managedCPUs?.intersection(topology.cpus) ?? topology.cpus;
-  if (reservedCount > all.size) {
-    invalidOption(
-      'systemReserved.cpu + kubeReserved.cpu',
-      reservedCount,
-      `at most the machine's ${all.size} managed CPUs`,
-    );
-  }
-  return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
-}
-
-// Settings must name CPUs that the machine has.
-function checkKnown(required: RequiredSettings, topology: Topology): void {
-  const known = topology.cpus.union(topology.possible);
-  for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
-    const beyond = required[name]?.difference(known);
-    if (!beyond || beyond.isEmpty) continue;
-    throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
-      option: name,
-      value: required[name]?.toString(),
-      valid: known.toString(),
-    });
-  }
-}
-
-// Settings must leave a CPU for everything else.
-function checkLeavesPool(state: Assignments, topology: Topology): void {
-  if (!sharedPool(state, topology.cpus).isEmpty) return;
-  throw new NumalignError(
-    'ERR_CONFIG_CONFLICT',
-    'these settings leave no CPU for the shared pool, where everything else runs',
-    { value: state.settings, valid: 'at least one managed CPU that is neither strictly reserved nor granted' },
-  );
-}
-
-function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
-  const same = (a: unknown, b: unknown) => (a instanceof CpuSet && b instanceof CpuSet ? a.equals(b) : a === b);
-  const show = (value: unknown) =>
-    value === null ? 'all' : value instanceof CpuSet && value.isEmpty ? 'none' : String(value);
-  const differences = Object.entries(required)
-    .filter(([name, value]) => value !== undefined && !same(value, recorded[name as keyof RequiredSettings]))
-    .map(([name, value]) => ({
-      option: name,
-      asked: show(value),
-      recorded: show(recorded[name as keyof RequiredSettings]),
-    }));
-  if (differences.length === 0) return;
-  const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
-  throw new NumalignError(
-    'ERR_CONFIG_CONFLICT',
-    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
-    {
-      differences,
-    },
-  );
 }
 
 // A simulated machine and the real one must not share a state.
@@ -367,15 +299,16 @@ function machineFolderIsReal(path: string): NumalignError {
 }
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
-function prepare(site: Site, required: RequiredSettings): Promise<void> {
+function prepare(site: Site, { settings: given, placement }: Config): Promise<void> {
   const { ledger, topology, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
     const write = (next: Assignments) => commit(withIdentities(next, topology));
     if (!checkpoint) {
       ledger.checkUnused();
-      return write(firstState(required, topology));
+      return write(firstState(chosenSettings(given, placement, topology), topology));
     }
     const state = checkpoint.assignments;
+    const required = chosenSettings(given, placement, topology, state.settings);
     checkSameKind(state.settings, topology, ledger.path);
     checkAgreement(state.settings, required, ledger.path);
     if (!ledger.isOfThisBoot(checkpoint)) {
@@ -386,10 +319,6 @@ function prepare(site: Site, required: RequiredSettings): Promise<void> {
     if (alive !== state) await write(alive);
     ledger.owners.sweep();
   });
-}
-
-function firstState(required: RequiredSettings, topology: Topology): Assignments {
-  return emptyAssignments(apply({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
 }
 
 function siteOf(
@@ -412,11 +341,11 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const topology = config.topology ?? (await discover());
   // Before anything is made on disk.
   checkPlacement(config.placement, topology);
-  const settings = chosen(config.settings, config, topology);
+  const settings = chosenSettings(config.settings, config.placement, topology);
   checkKnown(settings, topology);
   checkLeavesPool(firstState(settings, topology), topology);
   if (topology.isSimulated && scopeOf(config.stateDir) === 'machine') throw machineFolderIsReal(config.stateDir);
   const ledger = Ledger.open(config.stateDir);
-  await prepare(siteOf(config, topology, ledger, []), settings);
+  await prepare(siteOf(config, topology, ledger, []), config);
   return new Manager(config, topology, ledger);
 }

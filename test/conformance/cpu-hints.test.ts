@@ -92,11 +92,9 @@ describe('the recorded cases of cpu-hints', () => {
 describe('a cpu-hints case', () => {
   // 2s-3c2t-inter: even CPUs are node 0, odd ones node 1; CPU n and n + 6 are a core.
   const vector = { topology: '2s-3c2t-inter', reserved: '', available: '0-11', reusable: '', request: 2, options: {} };
-  const [first, second, both] = [[0], [1], [0, 1]].map((nodes) => ({ nodes, preferred: nodes.length === 1 })) as [
-    RecordedHint,
-    RecordedHint,
-    RecordedHint,
-  ];
+  const first: RecordedHint = { nodes: [0], preferred: true };
+  const second: RecordedHint = { nodes: [1], preferred: true };
+  const both: RecordedHint = { nodes: [0, 1], preferred: false };
   const others: RecordedHint[] = [{ nodes: [1], preferred: false }];
 
   it('passes with the recorded hints and fails with others', async () => {

@@ -1,0 +1,98 @@
+// The machine's settings: chosen from what an opener gives, checked against the machine, compared with what is recorded. Pure.
+import { invalidOption } from './check-options.js';
+import type { GivenSettings, Placement, RequiredSettings } from './config.js';
+import { CpuSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
+import { takeCpus } from './managers/cpu-manager.js';
+import { type Assignments, emptyAssignments, type MachineSettings, sharedPool } from './state/assignments.js';
+import type { Topology } from './topology.js';
+
+const DEFAULT_SETTINGS: MachineSettings = {
+  managedCPUs: null,
+  reservedSystemCPUs: CpuSet.EMPTY,
+  strictCPUReservation: false,
+  simulated: false,
+  unknown: {},
+};
+
+/** Settings with those that are required instead. */
+export function applySettings(settings: MachineSettings, required: RequiredSettings): MachineSettings {
+  const given = Object.entries(required).filter(([, value]) => value !== undefined);
+  return { ...settings, ...Object.fromEntries(given) };
+}
+
+/**
+ * Settings with the reserved CPUs chosen where only their number is given: as many as are `recorded` will do, whichever they are.
+ * @throws ERR_INVALID_OPTION
+ */
+export function chosenSettings(
+  given: GivenSettings,
+  placement: Placement,
+  topology: Topology,
+  recorded: MachineSettings = DEFAULT_SETTINGS,
+): RequiredSettings {
+  const { reservedCount, ...settings } = given;
+  if (reservedCount === undefined || reservedCount === recorded.reservedSystemCPUs.size) return settings;
+  const managed = given.managedCPUs === undefined ? recorded.managedCPUs : given.managedCPUs;
+  const all = managed?.intersection(topology.cpus) ?? topology.cpus;
+  if (reservedCount > all.size) {
+    invalidOption(
+      'systemReserved.cpu + kubeReserved.cpu',
+      reservedCount,
+      `at most the machine's ${all.size} managed CPUs`,
+    );
+  }
+  return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
+}
+
+/** Settings must name CPUs that the machine has. @throws ERR_INVALID_OPTION */
+export function checkKnown(required: RequiredSettings, topology: Topology): void {
+  const known = topology.cpus.union(topology.possible);
+  for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
+    const beyond = required[name]?.difference(known);
+    if (!beyond || beyond.isEmpty) continue;
+    throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
+      option: name,
+      value: required[name]?.toString(),
+      valid: known.toString(),
+    });
+  }
+}
+
+/** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
+export function checkLeavesPool(state: Assignments, topology: Topology): void {
+  if (!sharedPool(state, topology.cpus).isEmpty) return;
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    'these settings leave no CPU for the shared pool, where everything else runs',
+    { value: state.settings, valid: 'at least one managed CPU that is neither strictly reserved nor granted' },
+  );
+}
+
+/** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
+export function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
+  const same = (a: unknown, b: unknown) => (a instanceof CpuSet && b instanceof CpuSet ? a.equals(b) : a === b);
+  const show = (value: unknown) =>
+    value === null ? 'all' : value instanceof CpuSet && value.isEmpty ? 'none' : String(value);
+  const differences = Object.entries(required)
+    .filter(([name, value]) => value !== undefined && !same(value, recorded[name as keyof RequiredSettings]))
+    .map(([name, value]) => ({
+      option: name,
+      asked: show(value),
+      recorded: show(recorded[name as keyof RequiredSettings]),
+    }));
+  if (differences.length === 0) return;
+  const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
+    {
+      differences,
+    },
+  );
+}
+
+/** The state of a machine that has none yet. */
+export function firstState(required: RequiredSettings, topology: Topology): Assignments {
+  return emptyAssignments(applySettings({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
+}

@@ -1,0 +1,444 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import * as numalign from '../../lib/index.js';
+import type { Case, Numalign } from './case.js';
+import { contextOf } from './read.js';
+import { readCases, replay } from './replay.js';
+import { writePods } from './state-file.js';
+import { type Fields, fileOf, outcomeOf, run, vectors } from './support/cases.js';
+
+type Options = numalign.ManagerOptions;
+type Manager = numalign.Manager;
+type PlainPod = { uid: string; initContainers: { restartPolicy?: string }[]; containers: unknown[] };
+
+const file = readCases(vectors('scenario'))!;
+const needMore = 'need the Memory Manager or devices';
+
+/** The package with other options for openManager. */
+function withOptions(change: (options: Options) => Options): Numalign {
+  return { ...numalign, openManager: (options = {}) => numalign.openManager(change(options)) };
+}
+
+/** The package with managers that do some things in another way; `change` gets the true one. */
+function withManager(change: (manager: Manager) => Partial<Record<keyof Manager, unknown>>): Numalign {
+  const openManager = async (options?: Options) => {
+    const manager = await numalign.openManager(options);
+    const changed = change(manager);
+    return new Proxy(manager, {
+      get(target, name) {
+        if (name in changed) return changed[name as keyof Manager];
+        const value = Reflect.get(target, name, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  };
+  return { ...numalign, openManager };
+}
+
+/** ... with an admit that does something else. */
+const withAdmit = (admit: (manager: Manager, pod: PlainPod, options: object) => Promise<unknown>) =>
+  withManager((manager) => ({ admit: (pod: PlainPod, options: object) => admit(manager, pod, options) }));
+
+const isPlaced = (manager: Manager, pod: PlainPod) => manager.grants().some(({ id }) => id === pod.uid);
+
+/** The package, which on opening a folder again first does something to it. */
+function beforeReopening(change: (stateDir: string) => void): Numalign {
+  return withOptions((options) => {
+    if (existsSync(join(options.stateDir!, 'state.json'))) change(options.stateDir!);
+    return options;
+  });
+}
+
+describe('the recorded cases of scenario', () => {
+  it('that need more than CPUs are left out, counted and told', async () => {
+    const { skipped } = await replay(file, numalign);
+    expect(skipped).toEqual({ [needMore]: 434 });
+    const { code, printed } = await run(file.path);
+    expect(printed).toContain(`scenario.jsonl.gz: 434 left out: ${needMore}`);
+    expect(printed.at(-1)).toMatch(/^\d+ passed, 0 failed, \d+ diverged$/);
+    expect(code).toBe(0);
+  });
+
+  it('that are left out all are no success', async () => {
+    const leftOut = file.cases.filter(({ config }) => (config as Fields).memoryPolicy === 'Static').slice(0, 3);
+    const path = fileOf(leftOut);
+    expect(await run(path)).toEqual({
+      code: 1,
+      printed: [
+        `cases.jsonl: 3 left out: ${needMore}`,
+        'cases.jsonl: scenario: 0 passed, 0 failed, 0 diverged',
+        '0 passed, 0 failed, 0 diverged',
+      ],
+      complaints: [],
+    });
+  });
+
+  it('fail where a recorded result is altered and none of the known differences can explain it', async () => {
+    const context = contextOf(file.path, numalign);
+    const notNoticed: string[] = [];
+    let checked = 0;
+    const irregular = ['2s-6c2t-offline', 'hybrid-8p8e', 'harvested-l3', 'uneven-numa'];
+    for (const vector of file.cases) {
+      const { config, machine } = vector as unknown as { config: Fields; machine: Fields };
+      const steps = vector.steps as { op: string; result: Record<string, any> }[];
+      const isOn = (option: string) => option in (config.cpuPolicyOptions as Fields);
+      if (config.memoryPolicy === 'Static' || (machine.deviceResources as unknown[]).length > 0) continue;
+      if (isOn('full-pcpus-only') || irregular.includes(machine.topology as string)) continue;
+      // One alteration of each kind, at the last step where it can be made.
+      const kinds: ((result: Record<string, any>) => Fields | undefined)[] = [
+        ({ admitted }) => (admitted === undefined ? undefined : { admitted: !admitted }),
+        ({ reason }) => (reason ? { reason: 'UnexpectedError' } : undefined),
+        ({ defaultCpuSet }) => (config.cpuPolicy === 'static' ? { defaultCpuSet: defaultCpuSet + ',600' } : undefined),
+        ({ containers }) => containers && { containers: { ...containers, more: Object.values(containers)[0] } },
+        ({ containers }) => {
+          const [name, holding] = Object.entries<any>(containers ?? {}).at(-1) ?? [];
+          return name && { containers: { ...containers, [name]: { ...holding, cpus: holding.cpus ? null : '0' } } };
+        },
+        ({ containers }) => {
+          const [name, holding] = Object.entries<any>(containers ?? {}).at(-1) ?? [];
+          const hint = { ...holding?.hint, preferred: !holding?.hint.preferred };
+          return name && { containers: { ...containers, [name]: { ...holding, hint } } };
+        },
+      ];
+      for (const [kind, alter] of kinds.entries()) {
+        const at = steps.findLastIndex(({ op, result }) => op !== 'readmit' && alter(result));
+        if (at < 0) continue;
+        const { result, ...step } = steps[at]!;
+        const altered = steps.with(at, { ...step, result: { ...result, ...alter(result) } });
+        const { outcome } = await file.kind.run!({ ...vector, steps: altered } as Case, context);
+        checked += 1;
+        if (outcome !== 'failed') notNoticed.push(`${vector.id} ${at} ${kind}`);
+      }
+    }
+    expect(notNoticed).toEqual([]);
+    expect(checked).toBeGreaterThan(100);
+  });
+
+  it.each<[string, number, Numalign]>([
+    ['ignores the topology policy', 10, withOptions((options) => ({ ...options, topologyManagerPolicy: 'none' }))],
+    [
+      'admits under restricted what best-effort does',
+      2,
+      withOptions((options) =>
+        options.topologyManagerPolicy === 'restricted' ? { ...options, topologyManagerPolicy: 'best-effort' } : options,
+      ),
+    ],
+    ['forgets the scope of pods', 3, withOptions((options) => ({ ...options, topologyManagerScope: 'container' }))],
+    ['takes every scope for that of pods', 3, withOptions((options) => ({ ...options, topologyManagerScope: 'pod' }))],
+    [
+      'ignores the options of the CPU Manager',
+      5,
+      withOptions((options) => ({ ...options, cpuManagerPolicyOptions: {} })),
+    ],
+    [
+      'starts with options that exclude each other',
+      4,
+      withOptions(({ cpuManagerPolicyOptions = {}, ...options }) => {
+        const { 'align-by-socket': _, ...others } = cpuManagerPolicyOptions;
+        return { ...options, cpuManagerPolicyOptions: others };
+      }),
+    ],
+    [
+      'hands out reserved CPUs',
+      10,
+      {
+        ...numalign,
+        openManager: async (options = {}) => {
+          const { reservedSystemCPUs: _, systemReserved: __, ...others } = options;
+          const stateDir = `${options.stateDir}-reserved`;
+          const { settings } = await numalign.openManager({ ...options, stateDir });
+          const manager = await numalign.openManager({ ...others, reservedSystemCPUs: '' });
+          return Object.defineProperty(manager, 'settings', { value: settings });
+        },
+      },
+    ],
+    [
+      'never uses CPUs of an init container again',
+      5,
+      withAdmit((manager, pod, options) => {
+        const initContainers = pod.initContainers.map((container) => ({ ...container, restartPolicy: 'Always' }));
+        return manager.admit({ ...pod, initContainers } as never, options);
+      }),
+    ],
+    [
+      'gives sidecar containers no CPUs of their own',
+      3,
+      withAdmit((manager, pod, options) => {
+        const initContainers = pod.initContainers.map(({ restartPolicy: _, ...container }) => container);
+        return manager.admit({ ...pod, initContainers } as never, options);
+      }),
+    ],
+    [
+      'admits everybody to the shared pool',
+      10,
+      withAdmit((manager, pod, options) => {
+        const shared = (container: object) => ({ ...container, limits: {} });
+        const { initContainers, containers } = pod;
+        return manager.admit(
+          {
+            ...pod,
+            initContainers: initContainers.map(shared),
+            containers: (containers as object[]).map(shared),
+          } as never,
+          options,
+        );
+      }),
+    ],
+    [
+      'keeps something of a rejected pod',
+      10,
+      withAdmit(async (manager, pod, options) => {
+        try {
+          return await manager.admit(pod as never, options);
+        } catch (error) {
+          const requests = { cpu: '1', memory: 1 };
+          const rest = { uid: 'rest', containers: [{ name: 'rest', requests, limits: requests }] };
+          if (!isPlaced(manager, { ...pod, uid: 'rest' })) await manager.admit(rest as never, options).catch(() => {});
+          throw error;
+        }
+      }),
+    ],
+    [
+      'gives another reason',
+      10,
+      withAdmit((manager, pod, options) =>
+        manager.admit(pod as never, options).catch((error: numalign.NumalignError) => {
+          throw new numalign.NumalignError(error.code, error.message, {
+            ...error.details,
+            reason: 'UnexpectedAdmissionError',
+          });
+        }),
+      ),
+    ],
+    [
+      'gives no reason',
+      10,
+      withAdmit((manager, pod, options) =>
+        manager.admit(pod as never, options).catch((error: Error) => {
+          throw new numalign.NumalignError('ERR_INSUFFICIENT_CPUS', error.message);
+        }),
+      ),
+    ],
+    [
+      'rejects again what is placed',
+      10,
+      withAdmit(async (manager, pod, options) => {
+        if (!isPlaced(manager, pod)) return manager.admit(pod as never, options);
+        throw new numalign.NumalignError('ERR_INSUFFICIENT_CPUS', 'no', { reason: 'UnexpectedAdmissionError' });
+      }),
+    ],
+    ['does not remember hints', 10, withManager(() => ({ getAffinity: () => ({ nodes: null, preferred: false }) }))],
+    [
+      'prefers every hint',
+      3,
+      withManager((manager) => ({
+        getAffinity: (uid: string, name: string) => ({ ...manager.getAffinity(uid, name), preferred: true }),
+      })),
+    ],
+    ['does not release', 10, withManager(() => ({ release: async () => {} }))],
+    ['shares all CPUs always', 10, withManager((manager) => ({ sharedPool: manager.topology.cpus }))],
+    ['forgets all on a restart', 10, beforeReopening((stateDir) => writePods(stateDir, []))],
+    [
+      'does not open again',
+      10,
+      beforeReopening(() => {
+        throw new numalign.NumalignError('ERR_STATE_CORRUPT', 'no');
+      }),
+    ],
+  ])('fail with a package that %s', async (_, atLeast, api) => {
+    const { failures } = await replay(file, api);
+    expect(failures.length).toBeGreaterThanOrEqual(atLeast);
+  });
+});
+
+describe('a scenario', () => {
+  // Eight cores of one thread.
+  const machine = {
+    topology: 'uma-8c',
+    distances: [[10]],
+    nodes: [{ id: 0, memory: 2 ** 33, hugepages: [], reserved: {} }],
+    deviceResources: [],
+  };
+  const config = {
+    cpuPolicy: 'static',
+    cpuPolicyOptions: {},
+    reservedCpus: '0',
+    reservedCpuMilli: 1000,
+    topologyPolicy: 'none',
+    topologyPolicyOptions: {},
+    topologyScope: 'container',
+    memoryPolicy: 'None',
+  };
+  const onAny = { nodes: null, preferred: false };
+  const podOf = (uid: string, cpus: number) => {
+    const amounts = { cpu: cpus * 1000, memory: 1 };
+    return { uid, initContainers: [], containers: [{ name: 'app', requests: amounts, limits: amounts }] };
+  };
+  const admitted = (cpus: string | null, defaultCpuSet: string) => {
+    return { admitted: true, reason: '', containers: { app: { cpus, hint: onAny } }, defaultCpuSet };
+  };
+  const rejected = (defaultCpuSet: string, reason = 'UnexpectedAdmissionError') => {
+    return { admitted: false, reason, defaultCpuSet };
+  };
+  const admit = (uid: string, cpus: number, result: Fields) => ({
+    op: 'admit',
+    podUid: uid,
+    pod: podOf(uid, cpus),
+    result,
+  });
+  const on = (op: string, podUid: string, result: Fields) => ({ op, podUid, result });
+  const scenarioOf = (steps: readonly Fields[], more: Fields = {}, options: Fields = {}) => {
+    return { machine, config: { ...config, ...options }, reservedCpusEffective: '0', steps, ...more };
+  };
+  const restart = (defaultCpuSet: string) => ({ op: 'restart', result: { defaultCpuSet } });
+  const strict = { cpuPolicyOptions: { 'strict-cpu-reservation': 'true' } };
+
+  it('passes with what is recorded and fails with anything else', async () => {
+    const steps = [
+      admit('a', 2, admitted('1-2', '0,3-7')),
+      on('start', 'a', { containers: { app: { cpus: '1-2', hint: onAny } }, defaultCpuSet: '0,3-7' }),
+      admit('b', 6, rejected('0,3-7')),
+      restart('0,3-7'),
+      on('readmit', 'a', admitted('1-2', '0,3-7')),
+      on('remove', 'a', { defaultCpuSet: '0-7' }),
+    ];
+    expect(await outcomeOf(scenarioOf(steps))).toBe('passed');
+    expect(await outcomeOf(scenarioOf(steps.with(5, on('remove', 'a', { defaultCpuSet: '0-6' }))))).toBe('failed');
+    expect(await outcomeOf(scenarioOf(steps, { reservedCpusEffective: '1' }))).toBe('failed');
+    expect(await outcomeOf(scenarioOf(steps, { startError: 'no' }))).toBe('failed');
+    const { printed } = await run(fileOf([{ id: 'x', ...scenarioOf([admit('a', 2, admitted('1,3', '0,2,4-7'))]) }]));
+    expect(printed[0]).toBe(
+      `cases.jsonl: x: expected at step 0 (admit a) app's CPUs "1,3", the shared pool "0,2,4-7", got app's CPUs "1-2", the shared pool "0,3-7"`,
+    );
+  });
+
+  it('of a configuration that is refused passes only where upstream refuses it too', async () => {
+    const options = { cpuPolicyOptions: { 'align-by-socket': 'true' }, topologyPolicy: 'single-numa-node' };
+    const refused = scenarioOf([], { startError: 'incompatible' }, options);
+    expect(await outcomeOf(refused)).toBe('passed');
+    expect(await outcomeOf({ ...refused, startError: undefined })).toBe('failed');
+    const failing = withOptions(() => {
+      throw new numalign.NumalignError('ERR_STATE_FOLDER', 'no');
+    });
+    expect(await outcomeOf(refused, failing)).toBe('failed');
+  });
+
+  it('without a CPU policy expects all CPUs to be shared', async () => {
+    const steps = [admit('a', 2, { ...admitted(null, '') })];
+    expect(await outcomeOf(scenarioOf(steps, { reservedCpusEffective: null }, { cpuPolicy: 'none' }))).toBe('passed');
+  });
+
+  it('is left out where memory or devices are assigned', async () => {
+    expect(await outcomeOf(scenarioOf([], {}, { memoryPolicy: 'Static' }))).toBe('skipped');
+    const devices = [{ name: 'example.com/gpu', preferredAllocation: false, devices: [] }];
+    expect(await outcomeOf(scenarioOf([], { machine: { ...machine, deviceResources: devices } }))).toBe('skipped');
+  });
+
+  it('passes a request for nothing where only a limit is recorded', async () => {
+    const { uid, containers } = podOf('a', 2);
+    const pod = { uid, initContainers: [], containers: [{ ...containers[0]!, requests: {} }] };
+    const step = { op: 'admit', podUid: 'a', pod, result: admitted(null, '0-7') };
+    expect(await outcomeOf(scenarioOf([step]))).toBe('passed');
+  });
+
+  it('counts as A6 where upstream uses the shared pool up, and ends there', async () => {
+    const steps = [admit('a', 7, admitted('1-7', '')), on('remove', 'a', { defaultCpuSet: 'anything' })];
+    expect(await outcomeOf(scenarioOf(steps, {}, strict))).toBe('A6');
+    const empty = withManager(() => ({ sharedPool: numalign.CpuSet.EMPTY }));
+    expect(await outcomeOf(scenarioOf(steps, {}, strict), empty)).toBe('failed');
+    // Nothing but the result of this step can be meant.
+    const before = [admit('a', 2, admitted('2-3', '1,4-7')), ...steps];
+    expect(await outcomeOf(scenarioOf(before, {}, strict))).toBe('failed');
+  });
+
+  it('counts as B where upstream rejects a pod after a restart, and goes on without the pod', async () => {
+    const first = [admit('a', 2, admitted('1-2', '0,3-7')), restart('0,3-7')];
+    const steps = [...first, on('readmit', 'a', rejected('0-7')), admit('b', 2, admitted('1-2', '0,3-7'))];
+    expect(await outcomeOf(scenarioOf(steps))).toBe('B');
+    expect(await outcomeOf(scenarioOf(steps.with(3, admit('b', 2, admitted('3-4', '0-2,5-7')))))).toBe('failed');
+    const losing = withAdmit(async (manager, pod, options) => {
+      if (isPlaced(manager, pod)) await manager.release(pod.uid);
+      const others = { ...pod, containers: podOf(pod.uid, 3).containers };
+      return manager.admit((isPlaced(manager, pod) ? pod : others) as never, options);
+    });
+    expect(await outcomeOf(scenarioOf(steps), losing)).toBe('failed');
+    const reopened = beforeReopening((stateDir) => writePods(stateDir, []));
+    expect(await outcomeOf(scenarioOf(steps), reopened)).toBe('failed');
+  });
+
+  it('counts as B where upstream stores another hint after a restart, and goes on with it', async () => {
+    const other = { app: { cpus: '1-2', hint: { nodes: [0], preferred: true } } };
+    const steps = [
+      admit('a', 2, admitted('1-2', '0,3-7')),
+      restart('0,3-7'),
+      on('readmit', 'a', { ...admitted('1-2', '0,3-7'), containers: other }),
+      on('start', 'a', { containers: other, defaultCpuSet: '0,3-7' }),
+      restart('0,3-7'),
+      on('readmit', 'a', { ...admitted('1-2', '0,3-7'), containers: other }),
+      on('remove', 'a', { defaultCpuSet: '0-7' }),
+    ];
+    expect(await outcomeOf(scenarioOf(steps))).toBe('B');
+    expect(await outcomeOf(scenarioOf(steps.with(6, on('remove', 'a', { defaultCpuSet: '0' }))))).toBe('failed');
+  });
+
+  it('counts as A1 on an irregular machine and goes on with what upstream did, as long as that makes sense', async () => {
+    // CPUs 0-15 are pairs, 16-23 are single.
+    const irregular = (steps: Fields[]) => scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } });
+    const steps = [
+      admit('a', 3, admitted('1,3,5', '0,2,4,6-23')),
+      on('start', 'a', { containers: { app: { cpus: '1,3,5', hint: onAny } }, defaultCpuSet: '0,2,4,6-23' }),
+      on('remove', 'a', { defaultCpuSet: '0-23' }),
+    ];
+    expect(await outcomeOf(irregular(steps))).toBe('A1');
+    expect(await outcomeOf(irregular([...steps, on('readmit', 'a', rejected('0-22'))]))).toBe('failed');
+    const unsafe = admit('a', 2, admitted('0-1', '2-23'));
+    expect(await outcomeOf(irregular([unsafe, on('remove', 'a', { defaultCpuSet: 'anything' })]))).toBe('A1');
+    expect(await outcomeOf(irregular([admit('a', 2, { panic: 'index out of range' })]))).toBe('A1');
+    expect(await outcomeOf(scenarioOf([admit('a', 2, { panic: 'index out of range' })]))).toBe('failed');
+  });
+
+  it('counts as A3 where upstream never returns', async () => {
+    expect(await outcomeOf(scenarioOf([admit('a', 2, { hang: true })]))).toBe('A3');
+    expect(await outcomeOf(scenarioOf([admit('a', 9, { hang: true })]))).toBe('A3');
+    const crash = withAdmit(async () => {
+      throw new TypeError('no');
+    });
+    expect(await outcomeOf(scenarioOf([admit('a', 2, { hang: true })]), crash)).toBe('failed');
+  });
+
+  it('counts as A4 under full-pcpus-only where a core is free in part', async () => {
+    // 2s-3c2t-inter: CPU n and n + 6 are a core.
+    const more = {
+      machine: {
+        ...machine,
+        topology: '2s-3c2t-inter',
+        distances: [
+          [10, 20],
+          [20, 10],
+        ],
+        nodes: [0, 1].map((id) => ({ ...machine.nodes[0], id })),
+      },
+    };
+    const options = { cpuPolicyOptions: { 'full-pcpus-only': 'true' } };
+    const step = admit('a', 2, admitted('1,5', '0,2-4,6-11'));
+    expect(await outcomeOf(scenarioOf([step], more, options))).toBe('A4');
+    const whole = { ...more, reservedCpusEffective: '0,6' };
+    expect(await outcomeOf(scenarioOf([step], whole, { ...options, reservedCpus: '0,6' }))).toBe('failed');
+  });
+
+  it('ends before a step with several outcomes, of which one must be ours', async () => {
+    const { result: _, ...next } = admit('a', 2, {});
+    const right = admitted('1-2', '0,3-7');
+    const wrong = admitted('3-4', '0-2,5-7');
+    expect(await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong, right] } }))).toBe(
+      'passed',
+    );
+    expect(await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong] } }))).toBe('failed');
+  });
+
+  it('takes an upstream that does not start again only where the pool was used up', async () => {
+    const error = { error: 'cpu manager start: default cpuset cannot be empty' };
+    expect(await outcomeOf(scenarioOf([{ op: 'restart', result: error }]))).toBe('failed');
+  });
+});
