@@ -9,7 +9,6 @@ import {
   type ManagerOptions,
   parseConfig,
   parseMachineOptions,
-  type RequiredSettings,
 } from './config.js';
 import type { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';

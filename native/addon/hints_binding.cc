@@ -1,4 +1,5 @@
-// Bindings of the topology hints and their merge. A family of hints crosses as the words of HintFamily::to_words() in a Uint32Array.
+// Bindings of the topology hints and their merge. A family of hints crosses as the words of
+// HintFamily::to_words() in a Uint32Array.
 #include <algorithm>
 
 #include "addon/convert.h"
@@ -33,8 +34,8 @@ HintFamily to_family(const Napi::Value& value) {
 // (topology, available, reusable, count, alignBySocket) -> family
 Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
-  CpuHintsRequest request{to_id_set<CpuTag>(info[1]), to_id_set<CpuTag>(info[2]), to_int(info[3], "the count"),
-                          to_bool(info[4], "alignBySocket")};
+  CpuHintsRequest request{to_id_set<CpuTag>(info[1]), to_id_set<CpuTag>(info[2]),
+                          to_int(info[3], "the count"), to_bool(info[4], "alignBySocket")};
   if (request.count < 1 || topology.spec().nodes.size() > NodeMask::kBits) {
     throw Napi::RangeError::New(info.Env(), "hints are for at least one CPU and at most 64 NUMA nodes");
   }
@@ -56,7 +57,8 @@ Napi::Value judge_mask(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), verdict);
 }
 
-// (families, nodes, policy, distances or undefined) -> [low, high, any | preferred << 1 | admitted << 2 | exact << 3]
+// (families, nodes, policy, distances or undefined) -> [low, high, any | preferred << 1 | admitted << 2 |
+// exact << 3]
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!info[0].IsArray()) throw Napi::TypeError::New(env, "the families must be an array");

@@ -95,8 +95,8 @@ std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
   for (int i = 0; linear.packages_needed > 0 && i < nodes; i++) linear.packages.push_back(reader.wide());
   uint64_t known = all_nodes(nodes);
   bool is_right = linear.request > 0 && (linear.must.bits() & ~linear.domain.bits()) == 0 &&
-                  (linear.domain.bits() & ~known) == 0 && linear.narrowest >= 1 && linear.narrowest <= nodes &&
-                  linear.packages_needed >= 0 && linear.packages_needed <= 64;
+                  (linear.domain.bits() & ~known) == 0 && linear.narrowest >= 1 &&
+                  linear.narrowest <= nodes && linear.packages_needed >= 0 && linear.packages_needed <= 64;
   uint64_t sum = 0;
   for (int i = 0; i < nodes; i++) {
     // Sums stay exact, in doubles too.

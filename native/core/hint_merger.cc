@@ -16,7 +16,8 @@ void for_each_node(uint64_t mask, F&& visit) {
 
 // ---- which of two masks is better
 
-// The best mask of each size among those it was shown: the closest where distances count, then the lowest binary value.
+// The best mask of each size among those it was shown: the closest where distances count, then the lowest
+// binary value.
 class Best {
  public:
   explicit Best(const MergeOptions& options) : distances_(options.distances), nodes_(options.nodes) {
@@ -26,7 +27,8 @@ class Best {
   bool by_distance() const { return !distances_.empty(); }
   uint64_t between(int a, int b) const { return distances_[a * nodes_ + b]; }
 
-  // The sum over all pairs, both ways and with itself: it orders masks of one size as their mean distance does.
+  // The sum over all pairs, both ways and with itself: it orders masks of one size as their mean distance
+  // does.
   uint64_t distance(uint64_t mask) const {
     uint64_t sum = 0;
     if (!by_distance()) return sum;
@@ -61,8 +63,8 @@ class Best {
   std::array<uint64_t, NodeMask::kBits + 1> distances_of_;
 };
 
-// The order in which sizes are wanted where no mask is preferred by all: `wanted`, then the nearest below, then the nearest above.
-// Answers the first for which visit() is true, or 0.
+// The order in which sizes are wanted where no mask is preferred by all: `wanted`, then the nearest below,
+// then the nearest above. Answers the first for which visit() is true, or 0.
 template <class F>
 int first_size(int wanted, int most, F&& visit) {
   for (int size = std::min(wanted, most); size >= 1; size--) {
@@ -81,7 +83,8 @@ bool has_masks(const HintFamily& family) {
   return true;  // the other forms are made only where something is offered
 }
 
-// No mask and no hint without one: nothing can satisfy the request, which counts as a single hint that is not preferred.
+// No mask and no hint without one: nothing can satisfy the request, which counts as a single hint that is not
+// preferred.
 bool is_impossible(const HintFamily& family) { return !family.any_preferred && !has_masks(family); }
 
 // It can leave every node in: by a hint without a mask.
@@ -105,7 +108,8 @@ int narrowest(const HintFamily& family) {
   }
   const LinearHints& linear = std::get<LinearHints>(family.masks);
   std::vector<uint64_t> rest;
-  for_each_node(linear.domain.bits() & ~linear.must.bits(), [&](int node) { rest.push_back(linear.free[node]); });
+  for_each_node(linear.domain.bits() & ~linear.must.bits(),
+                [&](int node) { rest.push_back(linear.free[node]); });
   std::ranges::sort(rest, std::greater());
   uint64_t sum = linear.free_in(linear.must);
   int count = linear.must.size();
@@ -146,8 +150,8 @@ void for_each_mask(std::span<const uint64_t> bits, F&& visit) {
   }
 }
 
-// For each mask how many members of a set contain it, and back. Counts wrap around; what comes out of the way back is exact as long as the true
-// numbers fit in Count.
+// For each mask how many members of a set contain it, and back. Counts wrap around; what comes out of the way
+// back is exact as long as the true numbers fit in Count.
 template <class Count>
 void superset_sums(std::vector<Count>& counts, bool back) {
   size_t n = counts.size();
@@ -172,8 +176,8 @@ std::vector<Count> superset_sums_of(std::span<const uint64_t> bits, int nodes) {
   return counts;
 }
 
-// The masks that the AND of one member of each set can be: a convolution, which is a product of superset sums. A product of two sets of at most
-// 2^nodes - 1 masks fits in twice as many bits as there are nodes.
+// The masks that the AND of one member of each set can be: a convolution, which is a product of superset
+// sums. A product of two sets of at most 2^nodes - 1 masks fits in twice as many bits as there are nodes.
 template <class Count>
 void and_with(std::vector<uint64_t>& reached, std::span<const uint64_t> offered, int nodes) {
   std::vector<Count> a = superset_sums_of<Count>(reached, nodes);
@@ -241,12 +245,13 @@ class Enumeration {
 
 // ---- many nodes: search
 
-// Looks for the best subset of a fixed size of some nodes by deciding, from the highest node down, which are left out. Leaving a node out costs
-// something in each row (a resource: what the node has free of it), and no row may be overdrawn.
+// Looks for the best subset of a fixed size of some nodes by deciding, from the highest node down, which are
+// left out. Leaving a node out costs something in each row (a resource: what the node has free of it), and no
+// row may be overdrawn.
 class SubsetSearch {
  public:
-  // Leaving a node out draws on every row (the mask must do for all resources), or on one row of choice (each resource has a mask of its own, and it
-  // is enough that one of them leaves the node out).
+  // Leaving a node out draws on every row (the mask must do for all resources), or on one row of choice (each
+  // resource has a mask of its own, and it is enough that one of them leaves the node out).
   enum class Draws { kOnAll, kOnOne };
 
   struct Row {
@@ -259,6 +264,10 @@ class SubsetSearch {
   SubsetSearch(std::vector<int> nodes, std::vector<Row> rows, Draws draws, int& budget, Best& best)
       : nodes_(std::move(nodes)), rows_(std::move(rows)), draws_(draws), budget_(budget), best_(best) {
     for (const Row& row : rows_) cheapest_.push_back(prefix_sums(row.costs));
+    for (size_t i = 0; i < nodes_.size(); i++) {
+      lowest_.push_back(lowest_.back() | uint64_t{1} << nodes_[i]);
+      by_cost_.push_back(rows_by_cost(i));
+    }
     budget_ -= static_cast<int>(rows_.size() * nodes_.size() * nodes_.size() / 16);
   }
 
@@ -285,6 +294,14 @@ class SubsetSearch {
     return sums;
   }
 
+  // The row of which the node takes the least part first.
+  std::vector<int> rows_by_cost(size_t i) const {
+    std::vector<int> order(rows_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](int r) { return rows_[r].costs[i] / (rows_[r].slack + 1); });
+    return order;
+  }
+
   // Whether `out` of the first `left` nodes could still be left out, as far as can be said quickly.
   bool can_leave_out(int left, int out, const std::vector<double>& slack) const {
     if (draws_ == Draws::kOnAll) {
@@ -306,26 +323,32 @@ class SubsetSearch {
     std::vector<uint64_t> added;
     for (int i = 0; i < left; i++) {
       uint64_t sum = best_.between(nodes_[i], nodes_[i]);
-      for_each_node(kept_, [&](int kept) {
-        sum += best_.between(nodes_[i], kept) + best_.between(kept, nodes_[i]);
-      });
+      for_each_node(
+          kept_, [&](int kept) { sum += best_.between(nodes_[i], kept) + best_.between(kept, nodes_[i]); });
       added.push_back(sum);
     }
     std::ranges::sort(added);
     return std::accumulate(added.begin(), added.begin() + missing, kept_distance_);
   }
 
-  // Decides node left-1. Subsets come in ascending binary order, so without distances the first is the best. Answers whether to go on.
+  // Whether no completion can be better than what was found.
+  bool is_beaten(int left, int out) {
+    if (best_.of_size(size_) == 0) return false;
+    if (!best_.by_distance()) return (kept_ | lowest_[left - out]) >= best_.of_size(size_);
+    budget_ -= left * (std::popcount(kept_) + 4) / 16;
+    // Of masks as close, a lower one may still come.
+    return least_distance(left, left - out) > best_.distance_of_size(size_);
+  }
+
+  // Decides node left-1: left out first, so that lower masks come earlier. Answers whether to go on.
   template <class Accept>
   bool descend(int left, int out, std::vector<double>& slack, Accept& accept) {
-    if (out == 0) return complete(left, accept);
-    if (--budget_ < 0) return false;
-    if (out > left || !can_leave_out(left, out, slack)) return true;
-    if (best_.by_distance() && best_.of_size(size_) != 0 &&
-        least_distance(left, left - out) >= best_.distance_of_size(size_)) {
-      budget_ -= left / 8;
+    if (out == 0) {
+      complete(left, accept);
       return true;
     }
+    if (--budget_ < 0) return false;
+    if (out > left || is_beaten(left, out) || !can_leave_out(left, out, slack)) return true;
     int i = left - 1;
     if (draws_ == Draws::kOnAll) {
       if (!leave_out_of_all(i, out, slack, accept)) return false;
@@ -348,7 +371,7 @@ class SubsetSearch {
 
   template <class Accept>
   bool leave_out_of_one(int i, int out, std::vector<double>& slack, Accept& accept) {
-    for (size_t r = 0; r < rows_.size(); r++) {
+    for (int r : by_cost_[i]) {
       double cost = rows_[r].costs[i];
       if (cost > slack[r]) continue;
       slack[r] -= cost;
@@ -365,8 +388,9 @@ class SubsetSearch {
     uint64_t before = kept_distance_;
     if (best_.by_distance()) {
       kept_distance_ += best_.between(node, node);
-      for_each_node(kept_,
-                    [&](int other) { kept_distance_ += best_.between(node, other) + best_.between(other, node); });
+      for_each_node(kept_, [&](int other) {
+        kept_distance_ += best_.between(node, other) + best_.between(other, node);
+      });
     }
     kept_ |= uint64_t{1} << node;
     bool more = inner();
@@ -376,17 +400,18 @@ class SubsetSearch {
   }
 
   template <class Accept>
-  bool complete(int left, Accept& accept) {
-    uint64_t mask = kept_;
-    for (int i = 0; i < left; i++) mask |= uint64_t{1} << nodes_[i];
-    if (!accept(mask)) return true;
+  void complete(int left, Accept& accept) {
+    uint64_t mask = kept_ | lowest_[left];
+    if (!accept(mask)) return;
+    if (best_.by_distance()) budget_ -= size_ * size_ / 16;
     best_.consider(mask);
-    return best_.by_distance();
   }
 
   std::vector<int> nodes_;
   std::vector<Row> rows_;
   std::vector<std::vector<std::vector<double>>> cheapest_;
+  std::vector<uint64_t> lowest_{0};  // [k]: the mask of the first k nodes
+  std::vector<std::vector<int>> by_cost_;
   Draws draws_;
   int& budget_;
   Best& best_;
@@ -418,7 +443,8 @@ class Search {
   bool exact() const { return exact_; }
 
   uint64_t preferred() {
-    // Whatever all prefer is in every list that must be met. Where no list must be, the linear families decide alone.
+    // Whatever all prefer is in every list that must be met. Where no list must be, the linear families
+    // decide alone.
     const HintList* shortest = nullptr;
     for (const HintFamily& family : families_) {
       auto* list = std::get_if<HintList>(&family.masks);
@@ -524,7 +550,8 @@ class Search {
     return row;
   }
 
-  // What is possible for each resource alone may be impossible for two together: weighted sums of two rows see some of it.
+  // What is possible for each resource alone may be impossible for two together: weighted sums of two rows
+  // see some of it.
   static void add_mixed_rows(std::vector<SubsetSearch::Row>& rows) {
     size_t n = rows.size();
     for (size_t a = 0; a < n; a++) {
@@ -620,8 +647,8 @@ MergedHint merge_single_numa_node(std::span<const HintFamily> families, const Me
   Best best(options);
   for (int node = 0; node < options.nodes; node++) {
     uint64_t mask = uint64_t{1} << node;
-    bool by_one =
-        std::ranges::any_of(families, [&](const HintFamily& family) { return family.prefers(NodeMask(mask)); });
+    bool by_one = std::ranges::any_of(
+        families, [&](const HintFamily& family) { return family.prefers(NodeMask(mask)); });
     if (by_one && by_all(mask)) best.consider(mask);
   }
   if (best.of_size(1) != 0) merged.mask = NodeMask(best.of_size(1));
