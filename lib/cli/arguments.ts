@@ -1,16 +1,21 @@
 // Values on the command line -> what the API takes. What is wrong is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
+import { type CpuManagerPolicyOptions, parseConfig } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 
-/** A Linux list such as `0-3,8`; `none` is the empty one. */
-export function cpuList(value: string): CpuSet {
+function asArgument<T>(parse: () => T): T {
   try {
-    return CpuSet.parse(value === 'none' ? '' : value);
+    return parse();
   } catch (error) {
     if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
     throw error;
   }
+}
+
+/** A Linux list such as `0-3,8`; `none` is the empty one. */
+export function cpuList(value: string): CpuSet {
+  return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
 }
 
 /** As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that failed.) */
@@ -24,6 +29,14 @@ export function cpuCount(value: string): number {
     throw new InvalidArgumentError('It must be a whole number of CPUs, at least 1.');
   }
   return count;
+}
+
+/** `full-pcpus-only` or `full-pcpus-only=false`, added to those before. */
+export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): CpuManagerPolicyOptions {
+  const [, name, flag = 'true'] = /^([^=]*)(?:=(.*))?$/s.exec(value)!;
+  const options = { ...before, [name!]: flag };
+  asArgument(() => parseConfig({ cpuManagerPolicyOptions: options }));
+  return options;
 }
 
 export function outputOption(): Option {

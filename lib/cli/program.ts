@@ -1,7 +1,9 @@
 // The program: its commands and what they have in common.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addAdmit } from './admit.js';
 import { addConfigure } from './configure.js';
+import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
 import { addRun } from './run.js';
 import { addStatus } from './status.js';
@@ -14,7 +16,7 @@ function version(): string {
 
 export function createProgram(): Command {
   const program = new Command('numalign')
-    .description('Exclusive CPUs on the right NUMA node, for one command or for looking at.')
+    .description('Exclusive CPUs on the right NUMA node, for a command, for pods, or for looking at.')
     .version(version())
     .enablePositionalOptions()
     .showHelpAfterError('(--help after the command shows its options)')
@@ -22,7 +24,9 @@ export function createProgram(): Command {
     .exitOverride();
   // Commands take the settings above over when they are made.
   addTopology(program);
+  addPlan(program);
   addRun(program);
+  addAdmit(program);
   addStatus(program);
   addRelease(program);
   addConfigure(program);
@@ -32,6 +36,7 @@ export function createProgram(): Command {
 Examples:
   $ numalign topology
   $ numalign run --cpus 2 -- ./server --port 8080
+  $ numalign plan -f pod.yaml
   $ numalign status
 
 NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,

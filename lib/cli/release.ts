@@ -11,7 +11,7 @@ import { printable } from './text.js';
 export function addRelease(program: Command): void {
   program
     .command('release')
-    .description('Give the CPUs of a grant back. One whose process still runs ends with that process instead.')
+    .description('Give the CPUs of a grant or pod back. One whose process still runs ends with that process instead.')
     .argument('<id>', 'the id, its first characters (at least 4), or the name')
     .addOption(stateDirOption())
     .addHelpText(
@@ -39,7 +39,8 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { st
     manager.close();
   }
   const name = grant.name === grant.id ? '' : ` (${printable(grant.name)})`;
+  const cpus = grant.cpus.isEmpty ? 'it had no exclusive CPUs' : `CPUs ${grant.cpus}`;
   process.stdout.write(
-    `released grant ${grant.id}${name}: CPUs ${grant.cpus}${grant.alive ? '' : '; its owner was dead'}\n`,
+    `released grant ${printable(grant.id)}${name}: ${cpus}${grant.alive ? '' : '; its owner was dead'}\n`,
   );
 }

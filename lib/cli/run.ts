@@ -2,12 +2,13 @@
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
 import { affinity, pin } from '../affinity.js';
-import type { CpuManagerPolicyOptions } from '../config.js';
+import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
 import { cpuCount, cpuList } from './arguments.js';
+import { policyOption } from './placement.js';
 import { errorText } from './report-error.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { stateDirOption } from './state-dir.js';
@@ -23,6 +24,8 @@ interface RunFlags {
   spread?: boolean;
   distribute?: boolean;
   alignL3?: boolean;
+  policy?: TopologyManagerPolicy;
+  smt?: 'hold-sibling';
   stateDir?: string;
   quiet?: boolean;
 }
@@ -56,6 +59,12 @@ export function addRun(program: Command): void {
         'distribute',
       ]),
     )
+    .addOption(policyOption())
+    .addOption(
+      new Option('--smt <mode>', 'keep the other threads of its cores idle, and others off them').choices([
+        'hold-sibling',
+      ]),
+    )
     .addOption(stateDirOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
@@ -71,6 +80,7 @@ for it; 2 for a wrong command line.
 Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
+  $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -81,7 +91,7 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, name, reserved, stateDir, quiet = false } = flags;
+  const { cpus, name, reserved, policy, smt, stateDir, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
@@ -90,7 +100,12 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     ...(reserved && { reservedSystemCPUs: reserved }),
     cpuManagerPolicyOptions: placementOf(flags),
   });
-  const grant = await manager.acquire({ cpu: cpus, ...(name !== undefined && { name }) });
+  const grant = await manager.acquire({
+    cpu: cpus,
+    ...(name !== undefined && { name }),
+    ...(policy && { policy }),
+    ...(smt && { smt }),
+  });
   let ended: Ending;
   try {
     leaveExclusiveCpus(manager);
@@ -124,8 +139,8 @@ function placementOf({ spread = false, distribute = false, alignL3 = false }: Ru
   };
 }
 
-function grantLine({ id, cpus, numaNodes, enforcement }: Grant): string {
-  return `CPUs ${cpus} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement}), grant ${id}`;
+function grantLine({ id, cpus, held, numaNodes, enforcement }: Grant): string {
+  return `CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement}), grant ${id}`;
 }
 
 // This process only waits from now on, but not on the command's CPUs.

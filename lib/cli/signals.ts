@@ -7,6 +7,8 @@ import { constants } from 'node:os';
 const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
 /** Typed on a terminal, they reach every process in its foreground, the command too. */
 const TYPED = ['SIGINT', 'SIGQUIT'] as const;
+/** By them a command is told to end. */
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** A second core file, of this process, would overwrite the command's. */
 const DUMPS_CORE = new Set<NodeJS.Signals>([
   'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGIOT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGSYS', 'SIGXCPU', 'SIGXFSZ',
@@ -31,6 +33,19 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
   return () => {
     for (const signal of RELAYED) process.off(signal, relay);
     for (const signal of TYPED) process.off(signal, relayUnlessTyped);
+  };
+}
+
+/** A signal that is aborted by the first of those by which a command is told to end; its reason is that one's name. `stop` leaves them as they were. */
+export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
+  const controller = new AbortController();
+  const abort = (name: NodeJS.Signals) => controller.abort(name);
+  for (const name of ENDING) process.on(name, abort);
+  return {
+    signal: controller.signal,
+    stop: () => {
+      for (const name of ENDING) process.off(name, abort);
+    },
   };
 }
 

@@ -3,11 +3,16 @@
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../manager.js';
+import { type PodContainer, podContainer } from '../managers/plan.js';
 import { type NativeFolder, native } from '../native.js';
-import { type Assignments, freeCpus, sharedPool, universe } from '../state/assignments.js';
+import { type Assignments, freeCpus, removePods, sharedPool, universe } from '../state/assignments.js';
 import { decodeCheckpoint } from '../state/checkpoint.js';
 import { PREVIOUS_FILE, readBootId, STATE_FILE, scopeOf } from '../state/ledger.js';
 import type { Topology } from '../topology.js';
+
+export interface GrantView extends GrantInfo {
+  readonly containers: readonly PodContainer[];
+}
 
 export interface StateView {
   readonly stateDir: string;
@@ -23,7 +28,9 @@ export interface StateView {
   readonly strict: boolean;
   readonly sharedPool: CpuSet;
   readonly free: CpuSet;
-  readonly grants: readonly GrantInfo[];
+  readonly grants: readonly GrantView[];
+  /** What an admission would find: without the grants of dead owners. */
+  readonly assignments: Assignments;
 }
 
 function openExisting(path: string): NativeFolder | undefined {
@@ -77,6 +84,12 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? { ...assignments, pods: [] } : assignments;
   const { settings } = state;
+  const grants = state.pods.map((pod) => {
+    const { kind, uuid } = pod.owner;
+    const alive = kind !== 'process' || (owners?.isOwnerAlive(uuid) ?? false);
+    return { ...grantInfo(pod, topology, alive), containers: pod.containers.map(podContainer) };
+  });
+  const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
   return {
     stateDir,
     scope: scopeOf(stateDir),
@@ -88,9 +101,7 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
     strict: settings.strictCPUReservation,
     sharedPool: sharedPool(state, topology.cpus),
     free: freeCpus(state, topology.cpus),
-    grants: state.pods.map((pod) => {
-      const { kind, uuid } = pod.owner;
-      return grantInfo(pod, topology, kind !== 'process' || (owners?.isOwnerAlive(uuid) ?? false));
-    }),
+    grants,
+    assignments: removePods(state, new Set(dead)),
   };
 }

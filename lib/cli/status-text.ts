@@ -1,7 +1,8 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
+import type { CpuSet } from '../cpu-set.js';
 import type { GrantInfo } from '../manager.js';
-import type { StateView } from './state-view.js';
+import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';
 import { labelled, listed, printable } from './text.js';
@@ -61,7 +62,23 @@ function since(time: string): string {
     .replace(/\.\d+Z$/, 'Z');
 }
 
-export function grantTable(grants: readonly GrantInfo[], { width, colors = PLAIN }: StatusOptions): string[] {
+/** CPUs that somebody has or would have alone. */
+export function cpusText(cpus: CpuSet | null): string {
+  return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
+}
+
+// A row for each container, where there is more to tell of them than of the pod.
+function containerRows({ containers }: GrantView): string[][] {
+  if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
+  return containers.map(({ name, kind, cpus, held }, i) => [
+    '',
+    `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
+    `${cpusText(cpus)}${held.isEmpty ? '' : `, held ${held}`}`,
+    ...['', '', '', '', ''],
+  ]);
+}
+
+export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN }: StatusOptions): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
   const columns = [
     { title: 'ID' },
@@ -73,15 +90,18 @@ export function grantTable(grants: readonly GrantInfo[], { width, colors = PLAIN
     { title: 'ENFORCEMENT' },
     { title: 'SINCE' },
   ];
-  const rows = grants.map((grant) => [
-    printable(grant.id.slice(0, length)),
-    grant.name === grant.id ? '-' : printable(grant.name),
-    listed(grant.cpus),
-    listed(grant.numaNodes),
-    ownerText(grant),
-    grant.alive ? 'alive' : 'dead',
-    grant.enforcement,
-    since(grant.admittedAt),
+  const rows = grants.flatMap((grant) => [
+    [
+      printable(grant.id.slice(0, length)),
+      grant.name === grant.id ? '-' : printable(grant.name),
+      cpusText(grant.cpus),
+      grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
+      ownerText(grant),
+      grant.alive ? 'alive' : 'dead',
+      grant.enforcement,
+      since(grant.admittedAt),
+    ],
+    ...containerRows(grant),
   ]);
   return table(columns, rows, { width, colors });
 }

@@ -186,10 +186,13 @@ function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width
 
 /** The state of the CPUs in words, so that no colour is needed to read it. */
 function stateLines(view: StateView, width: number, colors: Colors): string[] {
-  const holders = view.grants.map(
-    ({ name, cpus, alive }) =>
-      `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
-  );
+  // Pods may have no exclusive CPUs at all.
+  const holders = view.grants
+    .filter(({ cpus }) => !cpus.isEmpty)
+    .map(
+      ({ name, cpus, alive }) =>
+        `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
+    );
   const unmanaged = view.managesAll ? [] : [['managed:', listed(view.managed)] as const];
   const rows = [
     [

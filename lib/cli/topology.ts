@@ -1,43 +1,26 @@
 // numalign topology: what a machine is made of, and whose its CPUs are.
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { NumalignError } from '../errors.js';
-import { discover, type Topology } from '../topology.js';
+import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
+import { type MachineFlags, machineOf, machineOptions } from './machine.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson } from './text.js';
 import { type StateNote, topologyTree } from './topology-tree.js';
 
-interface TopologyFlags {
-  xml?: string;
-  synthetic?: string;
-  json?: string;
+interface TopologyFlags extends MachineFlags {
   stateDir?: string;
   output: 'text' | 'json';
 }
 
 export function addTopology(program: Command): void {
-  program
+  const command = program
     .command('topology')
-    .description('Show packages, NUMA nodes, L3 groups, cores and CPUs of this machine or of a described one.')
-    .addOption(
-      new Option('--xml <file>', 'a machine saved by hwloc (lstopo machine.xml)').conflicts([
-        'synthetic',
-        'json',
-        'stateDir',
-      ]),
-    )
-    .addOption(
-      new Option('--synthetic <description>', "a machine in hwloc's synthetic form").conflicts([
-        'xml',
-        'json',
-        'stateDir',
-      ]),
-    )
-    .addOption(
-      new Option('--json <file>', 'a machine as --output json prints it').conflicts(['xml', 'synthetic', 'stateDir']),
-    )
+    .description('Show packages, NUMA nodes, L3 groups, cores and CPUs of this machine or of a described one.');
+  for (const option of machineOptions()) command.addOption(option);
+  command
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -55,7 +38,7 @@ Examples:
 }
 
 async function showTopology({ output, stateDir, ...source }: TopologyFlags): Promise<void> {
-  const topology = await discover(source);
+  const topology = await machineOf(source);
   const state = topology.isSimulated ? undefined : look(topology, stateDir);
   if (output === 'text') {
     process.stdout.write(

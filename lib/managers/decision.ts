@@ -181,7 +181,6 @@ export function undo(question: Question): void {
 
 function explained(progress: Progress, error: unknown): unknown {
   if (!(error instanceof NumalignError) || typeof error.details.reason !== 'string') return error;
-  if (error.code === 'ERR_HINT_PROVIDER') return error;
   const { question, offers, container } = progress;
   const draft = draftOf(progress);
   const offer = offers.at(-1);
@@ -198,6 +197,7 @@ function explained(progress: Progress, error: unknown): unknown {
   const { settings } = question.state;
   return new NumalignError(error.code, messageOf(error.message, explanation), {
     ...error.details,
+    cause: error.cause,
     reserved: settings.reservedSystemCPUs.toString(),
     holders: holdersOf(draft),
     explanation,

@@ -31,6 +31,10 @@ export interface ResourceExplanation {
   readonly asked: number | null;
   /** Only for resources that numalign manages itself. */
   readonly nodes: readonly NodeAmount[];
+  /** What is kept for the system, for people; null: nothing. */
+  readonly reserved: string | null;
+  /** What is free, but closed to the process that asks, for people; null: nothing. */
+  readonly unusable: string | null;
   /** The hints that were offered. */
   readonly hints: HintFamily | null;
   readonly holders: readonly Holder[];
@@ -70,9 +74,10 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const found = pod.containers.find(({ name }) => name === container);
   const count = (of: (typeof pod.containers)[number]) => exclusiveCount(pod, of, placement);
   const free = available(draft);
-  const possible = universe(state.settings, topology.cpus)
-    .difference(state.settings.reservedSystemCPUs)
-    .intersection(allowed);
+  const managed = universe(state.settings, topology.cpus);
+  const reserved = managed.intersection(state.settings.reservedSystemCPUs);
+  const unusable = available({ ...draft, allowed: topology.cpus }).difference(allowed);
+  const possible = managed.difference(reserved).intersection(allowed);
   return {
     resource: 'cpu',
     asked: found ? count(found) : podTotal(pod, count),
@@ -83,6 +88,8 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
         free: cpus.intersection(free).size,
         possible: cpus.intersection(possible).size,
       })),
+    reserved: reserved.isEmpty ? null : reserved.toString(),
+    unusable: unusable.isEmpty ? null : unusable.toString(),
     hints: offered.cpu ?? null,
     holders: holdersOf(draft),
   };
@@ -96,6 +103,8 @@ function otherExplanations({ draft: { pod }, container, offered }: RejectionFact
       resource,
       asked: (found ? found.requests[resource] : podTotal(pod, ({ requests }) => requests[resource] ?? 0)) ?? null,
       nodes: [],
+      reserved: null,
+      unusable: null,
       hints,
       holders: [],
     }));
@@ -116,13 +125,15 @@ function hintsText(hints: HintFamily | null): string[] {
   return [`  hints offered: ${shown.join(', ') || 'none'}`];
 }
 
-function resourceText({ resource, asked, nodes, hints, holders }: ResourceExplanation): string[] {
+function resourceText({ resource, asked, nodes, reserved, unusable, hints, holders }: ResourceExplanation): string[] {
   return [
     `${resource}${asked === null ? '' : `: ${asked} asked for`}`,
     ...(nodes.length === 0
       ? []
       : [`  free by NUMA node: ${nodes.map((n) => `${n.node}: ${n.free} of ${n.possible}`).join(', ')}`]),
     ...hintsText(hints),
+    ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
+    ...(unusable === null ? [] : [`  outside the cpuset of this process: ${unusable}`]),
     ...holders.map(({ name, cpus, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${cpus}`),
   ];
 }

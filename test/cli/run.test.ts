@@ -128,7 +128,9 @@ describe('numalign run', { timeout: 60_000 }, () => {
         setInterval(() => {}, 1000);
         console.log('ready');`,
       );
-      const line = ['exec', process.execPath, MAIN, ...RUN, folder, '--quiet', '--', process.execPath, script].join(' ');
+      const line = ['exec', process.execPath, MAIN, ...RUN, folder, '--quiet', '--', process.execPath, script].join(
+        ' ',
+      );
       const run = start([], { program: ['/usr/bin/script', '-qec', line, '/dev/null'] });
       await until(() => run.output.stdout.includes('ready'), 'the command');
       run.process.stdin?.write('\u0003');

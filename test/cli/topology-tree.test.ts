@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { StateView } from '../../lib/cli/state-view.js';
 import { topologyTree } from '../../lib/cli/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
+import { emptyAssignments } from '../../lib/state/assignments.js';
 import { discover } from '../../lib/topology.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
@@ -20,6 +21,13 @@ function view(fields: Partial<StateView>): StateView {
     sharedPool: cpus('0-7'),
     free: cpus('0-7'),
     grants: [],
+    assignments: emptyAssignments({
+      managedCPUs: null,
+      reservedSystemCPUs: CpuSet.EMPTY,
+      strictCPUReservation: false,
+      simulated: false,
+      unknown: {},
+    }),
     ...fields,
   };
 }
@@ -34,6 +42,7 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
     admittedAt: '2026-01-02T03:04:05.678Z',
+    containers: [],
   };
 }
 

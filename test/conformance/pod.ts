@@ -21,8 +21,15 @@ export interface RecordedPod {
 export interface Claim {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
+  readonly requests: Amounts;
   /** How many exclusive CPUs it must have; 0: it runs in the shared pool. */
   readonly cpus: number;
+}
+
+/** What a container asks for. The package fills in requests from limits as the API does; recorded pods stand behind that step. */
+function requestsOf({ requests, limits }: RecordedContainer): Amounts {
+  const none = Object.fromEntries(Object.keys(limits).map((resource) => [resource, 0]));
+  return { ...none, ...requests };
 }
 
 function sum(containers: readonly RecordedContainer[], list: 'requests' | 'limits', resource: string): number {
@@ -42,8 +49,10 @@ function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
 /** The pod's containers in order of admission, under the static or the none CPU policy. */
 export function claimsOf(pod: RecordedPod, cpuPolicy: 'none' | 'static'): Claim[] {
   const isExclusive = cpuPolicy === 'static' && isGuaranteed(pod);
-  const claim = ({ name, requests: { cpu = 0 } }: RecordedContainer, kind: Claim['kind']): Claim => {
-    return { name, kind, cpus: isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0 };
+  const claim = (container: RecordedContainer, kind: Claim['kind']): Claim => {
+    const requests = requestsOf(container);
+    const { cpu = 0 } = requests;
+    return { name: container.name, kind, requests, cpus: isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0 };
   };
   return [
     ...pod.initContainers.map((container) =>
@@ -58,13 +67,13 @@ function quantities(amounts: Amounts): Record<string, string | number> {
   return Object.fromEntries(entries.map(([name, amount]) => [name, name === 'cpu' ? `${amount}m` : amount]));
 }
 
-/** The pod as the package takes it. It fills in requests from limits as the API does; the recorded pods stand behind that step. */
+/** The pod as the package takes it. */
 export function podSpec({ uid, initContainers, containers }: RecordedPod): PodSpec {
-  const spec = ({ name, requests, limits, restartPolicy }: RecordedContainer) => {
-    const none = Object.fromEntries(Object.keys(limits).map((resource) => [resource, 0]));
+  const spec = (container: RecordedContainer) => {
+    const { name, limits, restartPolicy } = container;
     return {
       name,
-      requests: quantities({ ...none, ...requests }),
+      requests: quantities(requestsOf(container)),
       limits: quantities(limits),
       ...(restartPolicy !== undefined && { restartPolicy }),
     };

@@ -49,11 +49,11 @@ function encodePod({ uid, holdings, claims, policy, scope }: StoredPod) {
   return {
     uid,
     name: uid,
-    containers: claims.map(({ name, kind, cpus: count }) => ({
+    containers: claims.map(({ name, kind, requests }) => ({
       name,
       kind,
       started: true,
-      request: { cpu: count * 1000 },
+      request: requests,
       cpus: holdings[name]!.cpus ?? '',
       held: '',
       hint: holdings[name]!.hint,

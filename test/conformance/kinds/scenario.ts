@@ -191,6 +191,11 @@ class Replay {
     const { expected, got } = differences[0]!;
     if (letter === undefined) return { verdict: failed(expected, got), isOver: true };
 
+    const halves = Object.values(answer?.containers ?? {}).find(({ cpus }) =>
+      hasHalfCores(this.#machine, idsOf(cpus ?? '')),
+    );
+    if (letter === 'A4' && halves) return { verdict: failed('whole cores', `CPUs ${halves.cpus}`), isOver: true };
+
     await this.#node.restart();
     const reopened = this.#node.observe();
     if (!isSamePods(after.pods, reopened.pods) || after.sharedPool !== reopened.sharedPool) {

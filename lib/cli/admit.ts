@@ -1,0 +1,122 @@
+// numalign admit: pods that stay until they are released.
+import type { Command } from 'commander';
+import { NumalignError } from '../errors.js';
+import { type Manager, openManager } from '../manager.js';
+import type { Explanation } from '../managers/explanation.js';
+import type { Pod } from '../pod.js';
+import { outputOption } from './arguments.js';
+import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
+import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
+import { podTable, podTitle } from './pod-text.js';
+import { abortedByEnd, dieOf } from './signals.js';
+import { stateDirOption } from './state-dir.js';
+import { stdoutColors, stdoutWidth } from './terminal.js';
+import { formatJson, printable } from './text.js';
+
+interface AdmitFlags extends PlacementFlags {
+  file?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+interface Admitted {
+  readonly pod: Pod;
+  /** It was there before this call. */
+  readonly isPlaced: boolean;
+}
+
+export function addAdmit(program: Command): void {
+  const command: Command = program
+    .command('admit')
+    .description('Admit pods: their containers keep their CPUs until the pods are released, whatever runs.')
+    .usage('-f <file> [options]')
+    .addOption(podFileOption());
+  for (const option of placementOptions()) command.addOption(option);
+  command
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+All pods of the file are admitted, or none. A pod without a uid gets one. A pod that is admitted already, by its uid, stays as it is.
+
+Exit code: 0 where all pods are admitted; 1 where one is rejected, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign admit -f pod.yaml
+  $ numalign admit -f pod.yaml --policy restricted --output json | jq -r '.pods[].uid'
+  $ numalign release gateway`,
+    )
+    .action((flags: AdmitFlags) => admit(fileOf(command, flags), flags));
+}
+
+async function admit(file: string, flags: AdmitFlags): Promise<void> {
+  const pods = await readPods(file);
+  const { stateDir, output } = flags;
+  const manager = await openManager({ ...(await managerOptions(flags)), ...(stateDir !== undefined && { stateDir }) });
+  const admitted = await admitAll(manager, pods);
+  const text =
+    output === 'json'
+      ? formatJson({ pods: admitted.map(({ pod, isPlaced }) => ({ ...pod.toJSON(), alreadyAdmitted: isPlaced })) })
+      : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
+  process.stdout.write(text);
+}
+
+/** All or none: what was admitted before one is rejected is released, also where a signal ends this. */
+async function admitAll(manager: Manager, pods: readonly FilePod[]): Promise<Admitted[]> {
+  const admitted: Admitted[] = [];
+  const { signal, stop } = abortedByEnd();
+  let current: FilePod | undefined;
+  try {
+    for (current of pods) {
+      const { spec, uid } = current;
+      const isPlaced = manager.grants().some(({ id, alive }) => id === uid && alive);
+      admitted.push({ pod: await manager.admit(spec, { owner: 'persistent', signal }), isPlaced });
+      signal.throwIfAborted();
+    }
+    return admitted;
+  } catch (error) {
+    const outcome = await takeBack(admitted);
+    if (signal.aborted) {
+      process.stderr.write(`numalign: ended by ${signal.reason}${outcome}\n`);
+      stop();
+      dieOf(signal.reason as NodeJS.Signals);
+    }
+    throw error instanceof NumalignError ? failure(error, current!, outcome) : error;
+  } finally {
+    stop();
+  }
+}
+
+// Says what became of them, in lines of their own.
+async function takeBack(admitted: readonly Admitted[]): Promise<string> {
+  const released: string[] = [];
+  const lines: string[] = [];
+  for (const { pod, isPlaced } of admitted) {
+    if (isPlaced) continue;
+    const { name, uid } = pod;
+    try {
+      await pod.release();
+      released.push(name);
+    } catch (error) {
+      lines.push(`pod ${name} stays admitted as ${uid}: ${(error as Error).message}`);
+    }
+  }
+  if (released.length > 0) lines.unshift(`admitted before and released again: ${released.join(', ')}`);
+  return lines.map((line) => `\n${printable(line)}`).join('');
+}
+
+function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignError {
+  const explanation = error.details.explanation as Explanation | undefined;
+  const message = `${podTitle(pod)} is not admitted: ${explanation?.text ?? error.message}${outcome}`;
+  return new NumalignError(error.code, message, { ...error.details, cause: error });
+}
+
+function podLines({ pod, isPlaced }: Admitted): string[] {
+  const colors = stdoutColors();
+  return [
+    colors.bold(`pod ${printable(pod.name)}`),
+    ...podTable(pod.containers, { width: stdoutWidth(), colors }),
+    `${isPlaced ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
+  ];
+}

@@ -1,0 +1,64 @@
+// The documents of a YAML or JSON file, and how messages say where they are.
+import { createReadStream } from 'node:fs';
+import { NumalignError } from '../errors.js';
+import { YamlText } from './yaml-text.js';
+
+export interface FileDocument {
+  readonly value: unknown;
+  /** The file, and the line where it has several. */
+  readonly place: string;
+}
+
+/** As a file's name. */
+export const STANDARD_INPUT = '-';
+const MAX_BYTES = 1 << 22;
+
+function unreadable(place: string, why: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${why}`, { value: place, cause });
+}
+
+/** What messages call a file. */
+export function fileName(path: string): string {
+  return path === STANDARD_INPUT ? 'standard input' : path;
+}
+
+/** Has errors say what they are about. */
+export function inPlace<T>(place: string, action: () => T): T {
+  try {
+    return action();
+  } catch (cause) {
+    if (!(cause instanceof NumalignError)) throw cause;
+    throw new NumalignError(cause.code, `${place}: ${cause.message}`, { ...cause.details, cause });
+  }
+}
+
+async function readText(path: string, name: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    // Bit by bit, since there are files without an end.
+    for await (const chunk of path === STANDARD_INPUT ? process.stdin : createReadStream(path)) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size > MAX_BYTES) break;
+    }
+  } catch (cause) {
+    throw unreadable(name, `it cannot be read: ${(cause as NodeJS.ErrnoException).code}`, cause);
+  }
+  if (size > MAX_BYTES) throw unreadable(name, `it is larger than ${MAX_BYTES >> 20} MiB`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw unreadable(name, 'it is no UTF-8 text', cause);
+  }
+}
+
+/** Reads a file. Empty documents are left out. @throws ERR_INVALID_ARGUMENT */
+export async function readDocuments(path: string): Promise<FileDocument[]> {
+  const name = fileName(path);
+  const documents = new YamlText(name, await readText(path, name)).documents();
+  return documents.map(({ value, line }) => ({
+    value,
+    place: documents.length === 1 ? name : `${name}, document at line ${line}`,
+  }));
+}

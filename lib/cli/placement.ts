@@ -1,0 +1,72 @@
+// How pods are to be placed, and by which machine settings: from a kubelet's configuration, and options over it.
+import { Option } from 'commander';
+import {
+  type CpuManagerPolicyOptions,
+  type ManagerOptions,
+  parseConfig,
+  TOPOLOGY_MANAGER_POLICIES,
+  type TopologyManagerPolicy,
+  type TopologyManagerScope,
+} from '../config.js';
+import type { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { cpuList, cpuOption } from './arguments.js';
+import { fileName, inPlace, readDocuments } from './documents.js';
+
+export interface PlacementFlags {
+  config?: string;
+  policy?: TopologyManagerPolicy;
+  scope?: TopologyManagerScope;
+  cpuOption?: CpuManagerPolicyOptions;
+  reserved?: CpuSet;
+}
+
+export function policyOption(): Option {
+  return new Option('--policy <policy>', 'of the Topology Manager (default: best-effort)').choices(
+    TOPOLOGY_MANAGER_POLICIES,
+  );
+}
+
+export function placementOptions(): Option[] {
+  return [
+    new Option('--config <file>', "a KubeletConfiguration, with Kubernetes' defaults for what it leaves out"),
+    policyOption(),
+    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices(['container', 'pod']),
+    new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy, may be repeated').argParser(
+      cpuOption,
+    ),
+    new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
+      cpuList,
+    ),
+  ];
+}
+
+async function readConfiguration(file: string): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
+  const [document, second] = await readDocuments(file);
+  if (!document || second) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      `${fileName(file)}: it must be one document, a KubeletConfiguration`,
+      {
+        value: file,
+      },
+    );
+  }
+  const { value, place } = document;
+  inPlace(place, () => parseConfig({ kubeletConfiguration: value as object }));
+  return value as object;
+}
+
+/** The flags as the API takes them. */
+export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
+  const { config, policy, scope, cpuOption, reserved } = flags;
+  const document = config === undefined ? undefined : await readConfiguration(config);
+  return {
+    ...(document && { kubeletConfiguration: document }),
+    ...(policy && { topologyManagerPolicy: policy }),
+    ...(scope && { topologyManagerScope: scope }),
+    // One by one over the document's, where the API's would stand for them all.
+    ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+  };
+}

@@ -1,0 +1,143 @@
+// numalign plan: whether pods would be admitted, and where they would go. Only looks.
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import { type Config, checkPlacement, parseConfig } from '../config.js';
+import { NumalignError } from '../errors.js';
+import { checkAgreement, checkKnown, checkLeavesPool, chosenSettings, firstState } from '../machine-settings.js';
+import { decide } from '../managers/decision.js';
+import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
+import { placedPod } from '../managers/topology-manager.js';
+import { parseAdmit } from '../request.js';
+import { type Assignments, addPod, type OwnerRecord } from '../state/assignments.js';
+import type { Topology } from '../topology.js';
+import { outputOption } from './arguments.js';
+import { inPlace } from './documents.js';
+import { type MachineFlags, machineOf, machineOptions } from './machine.js';
+import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
+import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
+import { podTable, podTitle } from './pod-text.js';
+import { stateDirOption } from './state-dir.js';
+import { readState } from './state-view.js';
+import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
+import { formatJson, printable } from './text.js';
+
+interface PlanFlags extends PlacementFlags, MachineFlags {
+  file?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+/** The answer for one pod. */
+interface PodPlan {
+  readonly pod: FilePod;
+  /** It was there before: it keeps what it has. */
+  readonly isPlaced: boolean;
+  readonly policy: string;
+  readonly scope: string;
+  readonly cpuPolicy: string;
+  readonly plan: Plan;
+}
+
+const REJECTED = 1;
+const NO_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
+
+export function addPlan(program: Command): void {
+  const command: Command = program
+    .command('plan')
+    .description('Say whether pods would be admitted, and where they would go, on this machine or on a described one.')
+    .usage('-f <file> [options]')
+    .addOption(podFileOption());
+  for (const option of [...placementOptions(), ...machineOptions()]) command.addOption(option);
+  command
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Only looks: no state folder is made, locked or changed. On this machine the recorded settings and grants count; a described machine
+is empty. Several pods are planned one on top of the other; one that is rejected takes nothing, and the next is planned without it.
+
+Exit code: 0 where all pods would be admitted; 1 where one would not, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign plan -f pod.yaml
+  $ numalign plan -f pod.yaml --policy single-numa-node --cpu-option full-pcpus-only
+  $ numalign plan -f pod.yaml --config kubelet.yaml --synthetic 'package:2 numa:2 core:16 pu:2'
+  $ kubectl get pod web -o yaml | numalign plan -f - --output json | jq .pods[0].containers`,
+    )
+    .action((flags: PlanFlags) => showPlan(fileOf(command, flags), flags));
+}
+
+async function showPlan(file: string, flags: PlanFlags): Promise<void> {
+  const pods = await readPods(file);
+  const { stateDir } = flags;
+  const config = parseConfig({ ...(await managerOptions(flags)), ...(stateDir !== undefined && { stateDir }) });
+  const topology = await machineOf(flags);
+  checkPlacement(config.placement, topology);
+  const plans = planAll(pods, config, topology);
+  const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
+  const text =
+    flags.output === 'json'
+      ? formatJson({ admitted: isAdmitted, pods: plans.map(planJson) })
+      : plans.map((answer) => `${planLines(answer, stdoutWidth(), stdoutColors()).join('\n')}\n`).join('\n');
+  process.stdout.write(text);
+  if (!isAdmitted) process.exitCode = REJECTED;
+}
+
+function planAll(pods: readonly FilePod[], config: Config, topology: Topology): PodPlan[] {
+  let state = stateOf(config, topology);
+  return pods.map((pod) => {
+    const request = parseAdmit(pod.spec, { owner: 'persistent' }, config.placement);
+    const { topologyPolicy, scope, cpuPolicy } = request.placement;
+    const placed = inPlace(pod.place, () => placedPod(state, request.pod));
+    if (placed) {
+      const { policy } = placed;
+      return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
+    }
+    const question = {
+      ...{ topology, state, request, providers: [], owner: NO_OWNER },
+      ...{ uid: pod.uid ?? randomUUID(), now: new Date(0), dryRun: true },
+    };
+    const answer = plan(question);
+    if (answer.admitted) state = addPod(state, decide(question).pod);
+    return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: answer };
+  });
+}
+
+/** What the pods are planned on, checked as openManager checks it. */
+function stateOf({ settings, placement, stateDir }: Config, topology: Topology): Assignments {
+  const first = chosenSettings(settings, placement, topology);
+  checkKnown(first, topology);
+  const empty = firstState(first, topology);
+  checkLeavesPool(empty, topology);
+  const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
+  if (!recorded) return empty;
+  if (recorded.settings.simulated) {
+    throw new NumalignError(
+      'ERR_SIMULATED_MACHINE',
+      `the state in ${stateDir} is of a simulated machine: it says nothing about this one`,
+      { value: stateDir, valid: 'another --state-dir' },
+    );
+  }
+  checkAgreement(recorded.settings, chosenSettings(settings, placement, topology, recorded.settings), stateDir);
+  return recorded;
+}
+
+function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: PodPlan, width: number, colors: Colors) {
+  const title = colors.bold(`${podTitle(pod)} (${pod.qosClass})`);
+  const { admitted, containers, explanation, exact } = answer;
+  if (!admitted) return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
+  const cpus = cpuPolicy === 'none' ? ', no exclusive CPUs (CPU policy none)' : '';
+  return [
+    title,
+    ...podTable(containers, { width, colors }),
+    isPlaced
+      ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
+      : `admitted under ${policy}, scope ${scope}${cpus}`,
+    ...(exact ? [] : ['On so many NUMA nodes not every hint was looked at: a better one may exist.']),
+  ];
+}
+
+function planJson({ pod: { uid, name, qosClass }, isPlaced, policy, scope, plan: answer }: PodPlan) {
+  return { uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted: isPlaced, policy, scope, ...answer };
+}

@@ -1,0 +1,42 @@
+// The pods that a command is to plan or admit: a file of them.
+import { type Command, Option } from 'commander';
+import { NumalignError } from '../errors.js';
+import { type PodSpec, parsePod, type QosClass } from '../pod-request.js';
+import { fileName, inPlace, readDocuments, STANDARD_INPUT } from './documents.js';
+
+export interface FilePod {
+  readonly spec: PodSpec;
+  /** For messages. */
+  readonly place: string;
+  readonly uid: string | undefined;
+  readonly name: string | undefined;
+  readonly qosClass: QosClass;
+}
+
+export function podFileOption(): Option {
+  return new Option('-f, --file <file>', 'the pods: YAML or JSON, several documents allowed; "-": standard input');
+}
+
+/** The file that was given. Ends the command where there is none, or where the configuration wants the standard input too. */
+export function fileOf(command: Command, { file, config }: { file?: string; config?: string }): string {
+  if (file === undefined) command.error("error: required option '-f, --file <file>' not specified");
+  if (file === STANDARD_INPUT && config === STANDARD_INPUT) {
+    command.error('error: --file and --config cannot both be the standard input');
+  }
+  return file;
+}
+
+/** Every document is a pod, and all are checked. @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+export async function readPods(file: string): Promise<FilePod[]> {
+  const documents = await readDocuments(file);
+  if (documents.length === 0) {
+    throw new NumalignError('ERR_INVALID_ARGUMENT', `${fileName(file)}: there is no pod in it`, {
+      value: file,
+      valid: 'a manifest of kind Pod',
+    });
+  }
+  return documents.map(({ value, place }) => {
+    const { uid, name, qosClass } = inPlace(place, () => parsePod(value));
+    return { spec: value as PodSpec, place, uid, name, qosClass };
+  });
+}

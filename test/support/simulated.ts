@@ -1,0 +1,17 @@
+// Managers of simulated machines, each with a state folder of its own.
+import { onTestFinished } from 'vitest';
+import { discover, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import { makeStateDir } from './state-dir.js';
+
+export async function simulate(synthetic: string, options: ManagerOptions = {}): Promise<Manager> {
+  const topology = await discover({ synthetic });
+  const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** A Guaranteed container: its limits are its requests. */
+export function guaranteed(name: string, resources: Record<string, number | string>) {
+  const limits = { memory: '64Mi', ...resources };
+  return { name, requests: limits, limits };
+}
