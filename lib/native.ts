@@ -93,6 +93,7 @@ interface Native {
     alignByL3: boolean,
     distributeAcrossNuma: boolean,
     cpuGroupSize: number,
+    wholeCores: boolean,
   ): Words;
 
   /** A family of hints; lib/hints.ts reads it. */

@@ -85,6 +85,8 @@ export interface BestFitOptions {
   cpuGroupSize?: number;
   /** Whole L3 groups where the request is that large, else the fewest; ignored when distributing. */
   preferAlignByUncoreCache?: boolean;
+  /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
+  wholeCores?: boolean;
 }
 
 /** A question for {@link Topology.cpuHints}. */
@@ -171,6 +173,7 @@ export class Topology {
       distributeAcrossNuma = false,
       cpuGroupSize = 1,
       preferAlignByUncoreCache = false,
+      wholeCores = false,
     } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
     if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
     if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
@@ -178,7 +181,7 @@ export class Topology {
     if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
       invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
     }
-    for (const [name, value] of Object.entries({ distributeAcrossNuma, preferAlignByUncoreCache })) {
+    for (const [name, value] of Object.entries({ distributeAcrossNuma, preferAlignByUncoreCache, wholeCores })) {
       if (typeof value !== 'boolean') invalid(name, value, 'true or false');
     }
     return new CpuSet(
@@ -190,8 +193,14 @@ export class Topology {
         preferAlignByUncoreCache,
         distributeAcrossNuma,
         cpuGroupSize,
+        wholeCores,
       ),
     );
+  }
+
+  /** Whether all cores have as many threads. */
+  get isUniform(): boolean {
+    return this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
   }
 
   /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
@@ -305,7 +314,13 @@ const CPU_HINTS_OPTIONS = [
   'alignBySocket',
   'fullPhysicalCpusOnly',
 ] as const;
-const BEST_FIT_OPTIONS = ['strategy', 'distributeAcrossNuma', 'cpuGroupSize', 'preferAlignByUncoreCache'] as const;
+const BEST_FIT_OPTIONS = [
+  'strategy',
+  'distributeAcrossNuma',
+  'cpuGroupSize',
+  'preferAlignByUncoreCache',
+  'wholeCores',
+] as const;
 
 function invalid(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });

@@ -36,7 +36,7 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
   };
 }
 
-/** A signal that is aborted by the first of those by which a command is told to end; its reason is that one's name. `stop` leaves them as they were. */
+/** Aborted when the command is told to end, the reason being the signal's name. `stop` leaves the signals as they were. */
 export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
   const controller = new AbortController();
   const abort = (name: NodeJS.Signals) => controller.abort(name);

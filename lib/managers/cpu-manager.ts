@@ -115,26 +115,46 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   const { machine, from } = choices(draft, count, free, reusableCpus(containers));
   if (from.size < count) throw insufficient(draft, count, from);
 
-  const take = (choice: CpuSet, n: number) => takeCpus(machine, placement, choice, n);
   const near =
     hint.nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, hint.nodes, placement.alignBySocket));
-  const aligned = take(near, Math.min(near.size, count));
-  const cpus = aligned.union(take(from.difference(aligned), count - aligned.size));
-
-  const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
-  if (placement.fullPhysicalCpusOnly && !placement.holdSiblings && !topology.wholeCores(cpus).equals(cpus)) {
-    throw smtAlignment(`${count} CPUs cannot be had in whole cores of ${from}`, { value: count });
-  }
-  return { cpus, held };
+  const cpus = takeNearFirst(machine, placement, from, near, count);
+  return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
 }
 
-/** Takes `count` of `from` by best fit. */
-export function takeCpus(machine: Topology, placement: Placement, from: CpuSet, count: number): CpuSet {
+function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, near: CpuSet, count: number): CpuSet {
+  const take = (nearby: number, isWhole: boolean) => {
+    const aligned = takeCpus(machine, placement, near, nearby, isWhole);
+    return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
+  };
+  const most = Math.min(near.size, count);
+  const cpus = take(most, false);
+  const mustBeWhole = placement.fullPhysicalCpusOnly && !placement.holdSiblings && !machine.isUniform;
+  if (!mustBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
+  // Cores of different sizes may not add up on the near nodes alone.
+  for (let nearby = most; nearby >= 0; nearby--) {
+    try {
+      return take(nearby, true);
+    } catch (error) {
+      if (!(error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS')) throw error;
+    }
+  }
+  throw smtAlignment(`${count} CPUs cannot be had in whole cores of ${from}`, { value: count });
+}
+
+/** Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes. @throws ERR_INSUFFICIENT_CPUS */
+export function takeCpus(
+  machine: Topology,
+  placement: Placement,
+  from: CpuSet,
+  count: number,
+  isWhole = false,
+): CpuSet {
   return machine.bestFit(from, count, {
     strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
-    distributeAcrossNuma: placement.distributeAcrossNuma,
+    distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     preferAlignByUncoreCache: placement.preferAlignByUncoreCache,
+    wholeCores: isWhole,
   });
 }
 

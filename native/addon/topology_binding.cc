@@ -143,7 +143,8 @@ Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   CpuSet available = to_id_set<CpuTag>(info[1]);
   int count = to_int(info[2], "the count");
   BestFitOptions options{to_bool(info[3], "spread"), to_bool(info[4], "alignByL3"),
-                         to_bool(info[5], "distributeAcrossNuma"), to_int(info[6], "cpuGroupSize")};
+                         to_bool(info[5], "distributeAcrossNuma"), to_int(info[6], "cpuGroupSize"),
+                         to_bool(info[7], "wholeCores")};
   if (count < 0 || options.cpu_group_size < 1) {
     throw Napi::RangeError::New(info.Env(), "the count must not be negative, the group size at least 1");
   }

@@ -12,6 +12,38 @@ namespace {
 // nodes that is at most 3^8 (combination, remainder subset) pairs; at 16 it would be 43 million.
 constexpr size_t kEnumeratedNodes = 8;
 
+// Whether free cores can add up to an amount exactly.
+class CoreSizes {
+ public:
+  void add(int size) {
+    if (static_cast<size_t>(size) >= free_.size()) free_.resize(size + 1);
+    free_[size]++;
+  }
+  void remove(int size) { free_[size]--; }
+
+  // A subset sum over the few sizes that there are: reachable[n] is how many cores of the size at hand it
+  // takes to get to n, or -1.
+  bool can_make(int amount) const {
+    std::vector<int> reachable(amount + 1, -1);
+    reachable[0] = 0;
+    for (size_t size = 1; size < free_.size(); size++) {
+      if (free_[size] == 0) continue;
+      for (int n = 0; n <= amount; n++) {
+        int before = n - static_cast<int>(size);
+        if (reachable[n] >= 0) {
+          reachable[n] = 0;
+        } else if (before >= 0 && reachable[before] >= 0 && reachable[before] < free_[size]) {
+          reachable[n] = reachable[before] + 1;
+        }
+      }
+    }
+    return reachable[amount] >= 0;
+  }
+
+ private:
+  std::vector<int> free_;
+};
+
 // CPUs still free, CPUs taken so far, and the orders in which elements are looked at.
 class Accumulator {
  public:
@@ -48,6 +80,26 @@ class Accumulator {
     if (!spread_) take_whole(topology_.cores(), core_order());
     if (satisfied()) return;
     take_single_cpus();
+  }
+
+  // Takes whole cores that add up to what is needed, in the order in which they are taken packed. Takes
+  // nothing where they cannot.
+  void take_whole_cores() {
+    const Level& cores = topology_.cores();
+    CoreSizes sizes;
+    std::vector<int> order;
+    std::vector<bool> seen(cores.count());
+    for (int core : core_order()) {  // lists a core again under each element that it is found in
+      if (seen[core] || !is_free(cores, core)) continue;
+      seen[core] = true;
+      order.push_back(core);
+      sizes.add(cores.size(core));
+    }
+    if (!sizes.can_make(needed_)) return;
+    for (int core : order) {
+      sizes.remove(cores.size(core));
+      if (cores.size(core) <= needed_ && sizes.can_make(needed_ - cores.size(core))) take(cores, core);
+    }
   }
 
   // Takes `count` CPUs of one NUMA node, packed.
@@ -407,6 +459,12 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
   if (count == 0) return CpuSet();
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
   if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
+  if (options.whole_cores) {
+    free.take_whole_cores();
+    if (free.satisfied()) return free.taken();
+    return Error{ErrorCode::kInsufficientCpus,
+                 "free cores do not add up to the " + std::to_string(count) + " CPUs asked for"};
+  }
   free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
   return free.taken();
 }

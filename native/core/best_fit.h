@@ -20,6 +20,10 @@ struct BestFitOptions {
   // When distributing, CPUs are handed out in groups of this many: the threads of a core, to keep cores
   // whole.
   int cpu_group_size = 1;
+  // Take whole cores only, whatever their sizes, or fail with kInsufficientCpus. Only for machines whose
+  // cores differ in size: where they do not, a multiple of their size is whole by itself. Ignored when
+  // distributing.
+  bool whole_cores = false;
 };
 
 // Takes `count` CPUs out of `available` (CPUs that the topology does not know are passed over). The answer

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
 
 describe('the command line', { timeout: 30_000 }, () => {
-  it.each([[], ['topology'], ['run'], ['status'], ['release'], ['configure']])(
+  it.each([[], ['topology'], ['plan'], ['run'], ['admit'], ['status'], ['release'], ['configure']])(
     '%s --help has examples',
     async (...command) => {
       const { code, stdout, stderr } = await numalign([...command, '--help']);

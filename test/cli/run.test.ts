@@ -193,6 +193,17 @@ describe('numalign run', { timeout: 60_000 }, () => {
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
   });
 
+  it('takes a policy, and holds the other threads of its cores', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const flags = ['--policy', 'single-numa-node', '--smt', 'hold-sibling'];
+    const script = 'cat "$0/state.json"';
+    const { code, stdout } = await numalign([...RUN, folder, ...flags, '--', 'sh', '-c', script, folder]);
+    expect(code).toBe(0);
+    const [pod] = JSON.parse(stdout).pods;
+    expect(pod).toMatchObject({ policy: 'single-numa-node', options: { 'hold-sibling': true } });
+  });
+
   it('refuses settings that differ from those recorded', async () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', 'none', '--state-dir', folder]);
@@ -218,6 +229,8 @@ describe('numalign run', { timeout: 60_000 }, () => {
     [['--cpus', '1'], "missing required argument 'command'"],
     [['--cpus', '1', '--reserved', '0-', '--', 'true'], "option '--reserved <list>' argument '0-' is invalid"],
     [['--cpus', '1', '--spread', '--distribute', '--', 'true'], 'cannot be used with'],
+    [['--cpus', '1', '--policy', 'strict', '--', 'true'], 'Allowed choices are none, best-effort'],
+    [['--cpus', '1', '--smt', 'off', '--', 'true'], 'Allowed choices are hold-sibling.'],
   ])('calls %j a wrong command line', async (args, message) => {
     const { code, stderr } = await numalign(['run', ...args]);
     expect(code).toBe(2);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -580,6 +581,47 @@ TEST(BestFit, LetsThreadsShareATopology) {
   for (auto& result : found) threads.emplace_back([&] { result = answers(); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : found) EXPECT_EQ(result, expected);
+}
+
+// Every amount that free cores can add up to is had in whole cores, and no other.
+TEST(BestFit, AddsUpWholeCoresOfAnySizesIfThatIsPossible) {
+  std::mt19937 engine(test::seed());
+  auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
+  for (int i = 0; i < 300; i++) {
+    TopologyPtr topology = Topology::create(test::random_machine(between)).value();
+    CpuSet available = test::random_available(between, *topology);
+    const Level& cores = topology->cores();
+    std::vector<uint64_t> free(topology->words());
+    for (size_t w = 0; w < std::min(free.size(), available.words().size()); w++)
+      free[w] = available.words()[w];
+    std::set<int> sums{0};
+    for (int core = 0; core < cores.count(); core++) {
+      if (cores.free_in(core, free) != cores.size(core)) continue;
+      std::set<int> more = sums;
+      for (int sum : sums) more.insert(sum + cores.size(core));
+      sums = std::move(more);
+    }
+    for (int count = 0; count <= available.size(); count++) {
+      BestFitOptions options;
+      options.whole_cores = true;
+      Result<CpuSet> taken = best_fit(*topology, available, count, options);
+      ASSERT_EQ(taken.ok(), sums.contains(count)) << count << " CPUs";
+      if (!taken.ok()) continue;
+      CpuSet got = std::move(taken).value();
+      ASSERT_EQ(got.size(), count);
+      ASSERT_TRUE(got.is_subset_of(available));
+      got.for_each([&](int cpu) {
+        for (int core = 0; core < cores.count(); core++) {
+          for (const Level::WordMask& m : cores.masks(core)) {
+            bool has = static_cast<int>(m.word) == cpu / 64 && (m.mask >> (cpu % 64) & 1) != 0;
+            if (has) {
+              ASSERT_EQ(got.words()[m.word] & m.mask, m.mask) << "a part of a core";
+            }
+          }
+        }
+      });
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { YamlText } from '../../lib/cli/yaml-text.js';
+
+const read = (text: string) => new YamlText('f', text).documents();
+
+describe('YAML', () => {
+  it('is read document by document, empty ones left out, each with its line', () => {
+    expect(read('---\n---\na: 1\n--- # x\n\nb: 2\n...\n')).toEqual([
+      { value: { a: 1 }, line: 3 },
+      { value: { b: 2 }, line: 6 },
+    ]);
+    expect(read('')).toEqual([]);
+    expect(read('{\n\t"a": [1, true, null]\n}\n')).toEqual([{ value: { a: [1, true, null] }, line: 1 }]);
+  });
+
+  it('has merged keys, and numbers as Kubernetes reads them', () => {
+    const [document] = read('x: &x {cpu: 2}\ny: {<<: *x, m: 010}\nz: [1e3, 0x10, 08, "010"]\n');
+    expect(document?.value).toEqual({ x: { cpu: 2 }, y: { cpu: 2, m: 8 }, z: [1000, 16, 8, '010'] });
+  });
+
+  it('says in which line and column something is wrong', () => {
+    for (const [text, message] of [
+      ['a: [1,\nb: 2', /^f, line 2, column 1: Flow sequence/],
+      ['a:\n\t- b', /^f, line 2, column 1: Tabs/],
+      ['x: 1\ny: {a: 1, a: 2}', /^f, line 2, column 11: "a" is there twice$/],
+      ['a: *b', /^f, line 1, column 4: no &b comes before this alias$/],
+      ['a: !!js/function "x"', /^f, line 1, column 4: Unresolved tag/],
+      ['a: !!binary aGk=', /^f, line 1, column 4: Unresolved tag/],
+      ['b: 1\n? [a]\n: c', /^f, line 2, column 3: /],
+    ] as const) {
+      expect(() => read(text)).toThrow(message);
+    }
+  });
+
+  it('cannot be made to exhaust us', () => {
+    const levels = Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(',')}]`);
+    expect(() => read(`a0: &a0 [x]\n${levels.join('\n')}\n`)).toThrow('alias');
+    for (const opening of ['[', '{a: ', '- ', '? ']) {
+      expect(() => read(opening.repeat(100_000))).toThrow(/^f, line 1, column \d+: nested deeper than 200 levels$/);
+    }
+    expect(() => read('a: &a {b: *a}')).not.toThrow();
+    // The time taken grows with the number of keys, not with its square.
+    const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`);
+    expect(Object.keys(read(keys.join('\n'))[0]!.value as object)).toHaveLength(20_000);
+    expect(read('__proto__: {x: 1}')[0]!.value).not.toHaveProperty('x');
+  });
+});
