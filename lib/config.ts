@@ -84,9 +84,12 @@ export interface MachineOptions {
 
 /** Options of {@link openManager}. */
 export interface ManagerOptions extends MachineOptions, PlacementOptions {
-  /** Default: /run/numalign. With another folder the manager is private and speaks only for those who share that folder. */
+  /**
+   * Default: /run/numalign; for a simulated machine memory alone. With another folder the manager is private and speaks only for those who
+   * share that folder.
+   */
   stateDir?: string;
-  /** The machine; default: this one, discovered anew. A simulated one needs a `stateDir` of its own. */
+  /** The machine; default: this one, discovered anew. */
   topology?: Topology;
   /**
    * A KubeletConfiguration document. What it says, and Kubernetes' defaults for what it leaves out, holds where the options beside it say
@@ -126,7 +129,8 @@ export interface GivenSettings extends RequiredSettings {
 }
 
 export interface Config {
-  readonly stateDir: string;
+  /** undefined: the machine's folder, or none for a simulated machine. */
+  readonly stateDir: string | undefined;
   readonly topology: Topology | undefined;
   readonly settings: GivenSettings;
   readonly placement: Placement;
@@ -375,8 +379,9 @@ export function parseConfig(options: ManagerOptions): Config {
   const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
   const given: Record<string, unknown> =
     own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
-  const { stateDir = MACHINE_STATE_DIR, topology, lockTimeoutMs = 10_000 } = given;
-  if (typeof stateDir !== 'string' || !stateDir.startsWith('/') || stateDir.includes('\0')) {
+  const { stateDir, topology, lockTimeoutMs = 10_000 } = given;
+  const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
+  if (stateDir !== undefined && !isPath) {
     invalidOption('stateDir', stateDir, 'an absolute path');
   }
   if (topology !== undefined && !(topology instanceof Topology)) {
@@ -386,7 +391,7 @@ export function parseConfig(options: ManagerOptions): Config {
     invalidOption('lockTimeoutMs', lockTimeoutMs, 'a number of milliseconds from 0 to 2147483647');
   }
   return Object.freeze({
-    stateDir: resolve(stateDir),
+    stateDir: isPath ? resolve(stateDir) : undefined,
     topology,
     placement: parsePlacement({
       cpuManagerPolicy: given.cpuManagerPolicy,

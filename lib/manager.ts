@@ -5,6 +5,7 @@ import { invalidOption } from './check-options.js';
 import {
   type Config,
   checkPlacement,
+  MACHINE_STATE_DIR,
   type MachineOptions,
   type ManagerOptions,
   parseConfig,
@@ -49,6 +50,8 @@ import {
   universe,
 } from './state/assignments.js';
 import { Ledger, scopeOf } from './state/ledger.js';
+import { MemoryStore } from './state/memory-store.js';
+import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
 
 /** What the state says of one grant. */
@@ -95,21 +98,22 @@ export interface Settings {
 /** Made by {@link openManager}. */
 export class Manager {
   readonly topology: Topology;
-  /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. */
-  readonly scope: 'machine' | 'private';
+  /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
+  readonly scope: 'machine' | 'private' | 'memory';
+  /** Empty where nothing is kept on disk. */
   readonly stateDir: string;
   readonly #config: Config;
-  readonly #ledger: Ledger;
+  readonly #ledger: Store;
   readonly #providers: HintProvider[] = [];
   #closed = false;
 
   /** Use {@link openManager}. */
-  constructor(config: Config, topology: Topology, ledger: Ledger) {
+  constructor(config: Config, topology: Topology, ledger: Store) {
     this.#config = config;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
-    this.stateDir = ledger.path;
+    this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
   }
 
   get #site(): Site {
@@ -241,7 +245,7 @@ export class Manager {
   #find(id: string): PodAssignment {
     const state = this.#state();
     const pod = findPod(state, id);
-    if (!pod) throw unknownGrant(id, state, this.stateDir);
+    if (!pod) throw unknownGrant(id, state, this.#ledger.path);
     return pod;
   }
 
@@ -289,14 +293,6 @@ function checkSameKind({ simulated }: MachineSettings, topology: Topology, path:
   );
 }
 
-function machineFolderIsReal(path: string): NumalignError {
-  return new NumalignError(
-    'ERR_SIMULATED_MACHINE',
-    `a simulated machine cannot use ${path}, which speaks for the real one: set stateDir`,
-    { value: path, valid: 'another folder' },
-  );
-}
-
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
 function prepare(site: Site, { settings: given, placement }: Config): Promise<void> {
   const { ledger, topology, lockTimeoutMs } = site;
@@ -320,10 +316,22 @@ function prepare(site: Site, { settings: given, placement }: Config): Promise<vo
   });
 }
 
+// A simulated machine has no say in the real one's folder, and needs none of its own.
+function openStore({ stateDir }: Config, topology: Topology): Store {
+  if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
+  if (stateDir === undefined) return new MemoryStore();
+  if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    `a simulated machine cannot use ${stateDir}, which speaks for the real one: set another stateDir, or none`,
+    { value: stateDir, valid: 'another folder' },
+  );
+}
+
 function siteOf(
   { lockTimeoutMs }: Config,
   topology: Topology,
-  ledger: Ledger,
+  ledger: Store,
   providers: readonly HintProvider[],
 ): Site {
   return { topology, ledger, members: NO_MEMBERS, providers, lockTimeoutMs };
@@ -343,8 +351,7 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const settings = chosenSettings(config.settings, config.placement, topology);
   checkKnown(settings, topology);
   checkLeavesPool(firstState(settings, topology), topology);
-  if (topology.isSimulated && scopeOf(config.stateDir) === 'machine') throw machineFolderIsReal(config.stateDir);
-  const ledger = Ledger.open(config.stateDir);
+  const ledger = openStore(config, topology);
   await prepare(siteOf(config, topology, ledger, []), config);
   return new Manager(config, topology, ledger);
 }

@@ -18,6 +18,7 @@ import {
   affinity,
   CpuSet,
   discover,
+  MACHINE_STATE_DIR,
   type ManagerOptions,
   type NumalignError,
   openManager,
@@ -463,7 +464,22 @@ describe('openManager', () => {
 
   it('keeps a simulated machine away from the real one’s state', async () => {
     const topology = await discover({ synthetic: 'core:4 pu:1' });
-    expect((await errorOf(() => openManager({ topology }))).code).toBe('ERR_SIMULATED_MACHINE');
+    const stateDir = MACHINE_STATE_DIR;
+    expect((await errorOf(() => openManager({ topology, stateDir }))).code).toBe('ERR_SIMULATED_MACHINE');
+  });
+
+  it('keeps the state of a simulated machine in memory, one for each manager, unless a folder is given', async () => {
+    const topology = await discover({ synthetic: 'core:4 pu:1' });
+    const manager = await openManager({ topology, reservedSystemCPUs: '0' });
+    expect([manager.scope, manager.stateDir, manager.generation]).toEqual(['memory', '', 1]);
+    const [first, second] = await Promise.all([manager.acquire({ cpu: 2 }), manager.acquire({ cpu: 1 })]);
+    expect([first.cpus, second.cpus, manager.sharedPool].map(String)).toEqual(['1-2', '3', '0']);
+    expect((await openManager({ topology })).grants()).toEqual([]);
+    await first.release();
+    expect(manager.grants().map(({ id, alive }) => [id, alive])).toEqual([[second.id, true]]);
+    const controller = new AbortController();
+    controller.abort();
+    expect((await errorOf(() => manager.acquire({ cpu: 1, signal: controller.signal }))).name).toBe('AbortError');
   });
 
   it('may be called twice in a process: both see each other’s grants', async () => {

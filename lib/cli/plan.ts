@@ -16,7 +16,7 @@ import { type MachineFlags, machineOf, machineOptions } from './machine.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { podTable, podTitle } from './pod-text.js';
-import { stateDirOption } from './state-dir.js';
+import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
@@ -105,7 +105,7 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
 }
 
 /** What the pods are planned on, checked as openManager checks it. */
-function stateOf({ settings, placement, stateDir }: Config, topology: Topology): Assignments {
+function stateOf({ settings, placement, stateDir = MACHINE_STATE_DIR }: Config, topology: Topology): Assignments {
   const first = chosenSettings(settings, placement, topology);
   checkKnown(first, topology);
   const empty = firstState(first, topology);

@@ -18,7 +18,7 @@ import {
   sharedPool,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
-import type { Commit, Ledger } from '../state/ledger.js';
+import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { decide, undo } from './decision.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
@@ -26,7 +26,7 @@ import { type Plan, plan, planOfPlaced } from './plan.js';
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
 export interface Site {
   readonly topology: Topology;
-  readonly ledger: Ledger;
+  readonly ledger: Store;
   readonly members: SharedMembers;
   /** Custom ones, in the order in which they are asked. */
   readonly providers: readonly HintProvider[];

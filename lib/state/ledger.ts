@@ -7,6 +7,7 @@ import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.js';
 import { Owners, processCommand } from './owners.js';
+import type { Commit, Store, TransactOptions } from './store.js';
 
 export const STATE_FILE = 'state.json';
 export const PREVIOUS_FILE = 'state.prev.json';
@@ -101,15 +102,7 @@ function checkOwner(path: string, folder: NativeFolder): void {
 // manager leaves its grants as they are.
 const ledgers = new Map<string, Ledger>();
 
-export interface TransactOptions {
-  readonly lockTimeoutMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is, whatever this process does next. */
-export type Commit = (next: Assignments, isLast?: boolean) => Promise<void>;
-
-export class Ledger {
+export class Ledger implements Store {
   /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
   readonly scope: 'machine' | 'private';
   readonly path: string;

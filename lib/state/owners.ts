@@ -5,6 +5,7 @@ import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import type { OwnerRecord, PodAssignment } from './assignments.js';
 import { encodePod } from './checkpoint.js';
+import type { OwnerRegistry } from './store.js';
 
 const MAX_COMMAND_LENGTH = 200;
 
@@ -26,7 +27,7 @@ function writeFile({ uuid, file }: OwnOwner, pods: Iterable<PodAssignment>): voi
 }
 
 /** The owners of one state folder, this environment among them. Every member but the questions REQUIRES the state's lock. */
-export class Owners {
+export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
   #own: OwnOwner | undefined;
 

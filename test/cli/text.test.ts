@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { findGrant } from '../../lib/cli/find-grant.js';
-import { shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
+import { grantTable, shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
 import { table } from '../../lib/cli/table.js';
 import { colorsWanted } from '../../lib/cli/terminal.js';
 import { formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
+import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
 
 describe('text on the command line', () => {
   it('writes bytes in binary units', () => {
@@ -63,6 +64,27 @@ describe('text on the command line', () => {
     expect(shownIdLength([])).toBe(8);
     expect(shownIdLength(['12345678-aa', '12345678-ab'])).toBe(11);
     expect(shownIdLength(['abcdefgh-1', 'bbcdefgh-1'])).toBe(8);
+  });
+});
+
+describe('the table of grants', () => {
+  it('has a row for a container that holds more than it runs on, without control characters', () => {
+    const [cpus, held] = [CpuSet.parse('4-5'), CpuSet.parse('36-37')];
+    const grant = {
+      id: 'abcdefgh-1',
+      name: 'job',
+      cpus: cpus.union(held),
+      numaNodes: NodeSet.of(0),
+      enforcement: 'recorded' as const,
+      owner: { kind: 'persistent' as const, pid: null, command: null },
+      alive: true,
+      admittedAt: '2026-01-02T03:04:05.678Z',
+      containers: [{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } }],
+    };
+    expect(grantTable([grant], { width: 120 }).slice(1)).toEqual([
+      'abcdefgh  job       4-5,36-37        0     persistent  alive  recorded     2026-01-02 03:04:05Z',
+      '          └─ ma?in  4-5, held 36-37',
+    ]);
   });
 });
 

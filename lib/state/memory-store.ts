@@ -1,0 +1,59 @@
+// MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
+import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
+import type { Checkpoint } from './checkpoint.js';
+import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
+
+const OWNER: OwnerRecord = { kind: 'process', uuid: '', pid: process.pid, command: null, unknown: {} };
+
+// There is only this process, and it lives.
+const OWNERS: OwnerRegistry = {
+  ownRecord: () => OWNER,
+  isOwn: ({ kind }) => kind === 'process',
+  ownFd: () => undefined,
+  claim: () => {},
+  disclaim: () => {},
+  handOver: () => false,
+  orphans: (): PodAssignment[] => [],
+  isAlive: () => true,
+  deadPods: (): PodAssignment[] => [],
+  sweep: () => {},
+};
+
+export class MemoryStore implements Store {
+  readonly scope = 'memory';
+  readonly path = 'memory';
+  readonly owners = OWNERS;
+  #checkpoint: Checkpoint | undefined;
+  // The transactions that have begun or wait, one after the other.
+  #last: Promise<unknown> = Promise.resolve();
+
+  read(): Checkpoint | undefined {
+    return this.#checkpoint;
+  }
+
+  async transact<T>(
+    { signal }: TransactOptions,
+    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
+  ): Promise<T> {
+    const run = async () => {
+      signal?.throwIfAborted();
+      return decide(this.#checkpoint, async (next) => this.#commit(next));
+    };
+    const result = this.#last.then(run);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  #commit(assignments: Assignments): void {
+    const generation = (this.#checkpoint?.generation ?? 0) + 1;
+    this.#checkpoint = { generation, bootId: '', writtenAt: new Date().toISOString(), assignments };
+  }
+
+  checkUnused(): void {}
+
+  isOfThisBoot(): boolean {
+    return true;
+  }
+
+  async archive(): Promise<void> {}
+}
