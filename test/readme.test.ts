@@ -1,4 +1,4 @@
-// Every JavaScript block of the README runs as it stands, but in a state folder of its own.
+// Every JavaScript block of the documents runs as it stands, but in a state folder of its own.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -6,9 +6,16 @@ import { describe, expect, it } from 'vitest';
 import { makeStateDir } from './support/state-dir.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const readme = readFileSync(`${ROOT}README.md`, 'utf8');
-const blocks = [...readme.matchAll(/^```js\n(.*?)^```/gms)].map((match) => match[1]!);
-const outputs = [...readme.matchAll(/^```text\n(.*?)^```/gms)].map((match) => match[1]!);
+
+/** The JavaScript blocks of a document, each with the output that is shown right after it (and a line that leads over to it). */
+function blocksOf(path: string) {
+  const text = readFileSync(`${ROOT}${path}`, 'utf8');
+  return [...text.matchAll(/^```js\n(.*?)^```\n(?:\n(?:[^\n]*:\n\n)?```text\n(.*?)^```)?/gms)].map(
+    ([, code, output], i) => [path, i + 1, code!, output] as const,
+  );
+}
+
+const blocks = [...blocksOf('README.md'), ...blocksOf('docs/admission.md')];
 
 // Numbers depend on the machine.
 const shape = (text: string) => text.replace(/\d+(-\d+)?/g, 'N');
@@ -18,16 +25,17 @@ function run(code: string) {
   return spawnSync(process.execPath, ['--input-type=module', '-e', own], { cwd: ROOT, encoding: 'utf8' });
 }
 
-describe('the README', () => {
-  it.each(blocks.map((code, i) => [i + 1, code] as const))('has a block %i that runs', (_, code) => {
+describe('the documents', () => {
+  it.each(blocks)('%s has a block %i that runs, and prints what is shown', (_path, _number, code, output) => {
     const { status, stdout, stderr } = run(code);
     expect([status, stderr]).toEqual([0, '']);
+    if (output !== undefined) expect(shape(stdout)).toBe(shape(output));
     // What the comment behind a console.log promises.
     for (const [, promised] of code.matchAll(/console\.log\(.*\); \/\/ (.*)$/gm)) expect(stdout).toContain(promised!);
   });
 
-  it('shows what its first block prints', () => {
-    expect(shape(run(blocks[0]!).stdout)).toBe(shape(outputs[0]!));
+  it('show output where they should', () => {
+    expect(blocks.filter(([, , , output]) => output !== undefined).length).toBe(2);
   });
 });
 
