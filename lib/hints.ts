@@ -108,11 +108,11 @@ export class HintFamily implements Iterable<TopologyHint> {
     return [...this];
   }
 
-  /** The first hints, {@link HINTS_IN_JSON} at most. */
-  toJSON(): { nodes: number[] | null; preferred: boolean }[] {
+  /** The first hints, 256 at most, nodes in the list form. */
+  toJSON(): { nodes: string | null; preferred: boolean }[] {
     const shown = [];
     for (const { nodes, preferred } of this) {
-      shown.push({ nodes: nodes?.toArray() ?? null, preferred });
+      shown.push({ nodes: nodes?.toString() ?? null, preferred });
       if (shown.length === HINTS_IN_JSON) break;
     }
     return shown;

@@ -96,3 +96,15 @@ export function checkAgreement(recorded: MachineSettings, required: RequiredSett
 export function firstState(required: RequiredSettings, topology: Topology): Assignments {
   return emptyAssignments(applySettings({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
 }
+
+/** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
+export function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+  if (simulated === topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    simulated
+      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
+      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
+    { value: path, valid: 'another stateDir' },
+  );
+}

@@ -21,6 +21,7 @@ import {
   checkAgreement,
   checkKnown,
   checkLeavesPool,
+  checkSameKind,
   chosenSettings,
   firstState,
 } from './machine-settings.js';
@@ -44,7 +45,6 @@ import {
   type EnforcementLevel,
   findPod,
   freeCpus,
-  type MachineSettings,
   type PodAssignment,
   sharedPool,
   universe,
@@ -167,7 +167,8 @@ export class Manager {
     const site = this.#site;
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    return new Grant(site, await admit(site, request, options.signal));
+    const { pod } = await admit(site, request, options.signal);
+    return new Grant(site, pod);
   }
 
   /**
@@ -181,7 +182,8 @@ export class Manager {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    return new Pod(site, await admit(site, request, options.signal));
+    const admission = await admit(site, request, options.signal);
+    return new Pod(site, admission);
   }
 
   /**
@@ -198,7 +200,7 @@ export class Manager {
 
   /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */
   pod(uid: string): Pod {
-    return new Pod(this.#site, this.#find(uid));
+    return new Pod(this.#site, { pod: this.#find(uid), alreadyAdmitted: true });
   }
 
   /** What the Topology Manager decided for a container when it was admitted. @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER */
@@ -279,18 +281,6 @@ export class Manager {
   [Symbol.dispose](): void {
     this.close();
   }
-}
-
-// A simulated machine and the real one must not share a state.
-function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
-  if (simulated === topology.isSimulated) return;
-  throw new NumalignError(
-    'ERR_SIMULATED_MACHINE',
-    simulated
-      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
-      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
-    { value: path, valid: 'another stateDir' },
-  );
 }
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.

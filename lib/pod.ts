@@ -2,7 +2,7 @@
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
 import { type PodContainer, podContainer } from './managers/plan.js';
-import type { Site } from './managers/topology-manager.js';
+import type { Admission, Site } from './managers/topology-manager.js';
 import type { PodAssignment } from './state/assignments.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
@@ -11,15 +11,23 @@ export class Pod {
   readonly name: string;
   /** Init containers and sidecars first, each in the order of the request. */
   readonly containers: readonly PodContainer[];
+  /** Under which it was admitted. */
+  readonly policy: string;
+  readonly scope: string;
+  /** It was placed before, and stays as it was. */
+  readonly alreadyAdmitted: boolean;
   readonly #site: Site;
   readonly #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
-  constructor(site: Site, pod: PodAssignment) {
+  constructor(site: Site, { pod, alreadyAdmitted }: Admission) {
     this.#site = site;
     this.#pod = pod;
     this.uid = pod.uid;
     this.name = pod.name;
+    this.policy = pod.policy;
+    this.scope = pod.scope;
+    this.alreadyAdmitted = alreadyAdmitted;
     this.containers = Object.freeze(pod.containers.map(podContainer));
   }
 
@@ -47,7 +55,7 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, containers } = this;
-    return { uid, name, containers };
+    const { uid, name, policy, scope, alreadyAdmitted, containers } = this;
+    return { uid, name, policy, scope, alreadyAdmitted, containers };
   }
 }

@@ -9,7 +9,7 @@ import {
   type Manager,
   type ManagerOptions,
   NodeSet,
-  type NumalignError,
+  NumalignError,
   openManager,
 } from '../lib/index.js';
 import { DeviceProvider } from './support/device-provider.js';
@@ -96,7 +96,12 @@ describe('a pod', () => {
       topologyManagerPolicy: 'single-numa-node',
       cpuManagerPolicyOptions: { 'full-pcpus-only': true },
     });
-    expect((await again.admit(request)).containers).toEqual(before.containers);
+    const placed = await again.admit(request);
+    expect([placed.containers, placed.alreadyAdmitted, placed.policy]).toEqual([
+      before.containers,
+      true,
+      'best-effort',
+    ]);
     expect(again.plan(request).containers).toEqual(before.containers);
     expect(again.generation).toBe(generation);
     const error = await errorOf(() => again.admit({ uid: 'web', ...pod(2) }));
@@ -136,7 +141,7 @@ describe('plan', () => {
       expect(plan.generation).toBe(generation);
       expect([manager.generation, manager.grants()]).toEqual([generation, grants]);
       const admitted = await manager.admit(pod(cpu)).catch((error: NumalignError) => error);
-      if (!('containers' in admitted)) {
+      if (admitted instanceof NumalignError) {
         expect(plan).toMatchObject({ admitted: false, code: admitted.code, reason: admitted.details.reason });
         expect(plan.explanation?.text).toBe((admitted.details.explanation as Explanation).text);
         continue;
@@ -144,6 +149,7 @@ describe('plan', () => {
       expect(plan).toMatchObject({ admitted: true, reason: null, explanation: null, exact: true });
       expect(plan.containers).toEqual(admitted.containers);
       expect(plan.hints[0]!.merged.hint).toEqual(admitted.containers[0]!.hint);
+      expect(admitted.alreadyAdmitted).toBe(false);
       await admitted.release();
     }
   });
@@ -207,7 +213,7 @@ describe('a rejection', () => {
       ],
       holders: [{ id: 'db', name: 'database', pid: process.pid }],
     });
-    expect(cpu!.hints?.toJSON()).toEqual([{ nodes: [0, 1], preferred: true }]);
+    expect(cpu!.hints?.toJSON()).toEqual([{ nodes: '0-1', preferred: true }]);
     expect(explanation.text.split('\n')).toEqual([
       'TopologyAffinityError: container main: the resources cannot be aligned as single-numa-node asks',
       'cpu: 9 asked for',

@@ -19,12 +19,6 @@ interface AdmitFlags extends PlacementFlags {
   output: 'text' | 'json';
 }
 
-interface Admitted {
-  readonly pod: Pod;
-  /** It was there before this call. */
-  readonly isPlaced: boolean;
-}
-
 export function addAdmit(program: Command): void {
   const command: Command = program
     .command('admit')
@@ -57,21 +51,19 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const admitted = await admitAll(manager, pods);
   const text =
     output === 'json'
-      ? formatJson({ pods: admitted.map(({ pod, isPlaced }) => ({ ...pod.toJSON(), alreadyAdmitted: isPlaced })) })
+      ? formatJson({ pods: admitted })
       : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
   process.stdout.write(text);
 }
 
 /** All or none: what was admitted before one is rejected is released, also where a signal ends this. */
-async function admitAll(manager: Manager, pods: readonly FilePod[]): Promise<Admitted[]> {
-  const admitted: Admitted[] = [];
+async function admitAll(manager: Manager, pods: readonly FilePod[]): Promise<Pod[]> {
+  const admitted: Pod[] = [];
   const { signal, stop } = abortedByEnd();
   let current: FilePod | undefined;
   try {
     for (current of pods) {
-      const { spec, uid } = current;
-      const isPlaced = manager.grants().some(({ id, alive }) => id === uid && alive);
-      admitted.push({ pod: await manager.admit(spec, { owner: 'persistent', signal }), isPlaced });
+      admitted.push(await manager.admit(current.spec, { owner: 'persistent', signal }));
       signal.throwIfAborted();
     }
     return admitted;
@@ -89,12 +81,12 @@ async function admitAll(manager: Manager, pods: readonly FilePod[]): Promise<Adm
 }
 
 // Says what became of them, in lines of their own.
-async function takeBack(admitted: readonly Admitted[]): Promise<string> {
+async function takeBack(admitted: readonly Pod[]): Promise<string> {
   const released: string[] = [];
   const lines: string[] = [];
-  for (const { pod, isPlaced } of admitted) {
-    if (isPlaced) continue;
-    const { name, uid } = pod;
+  for (const pod of admitted) {
+    const { name, uid, alreadyAdmitted } = pod;
+    if (alreadyAdmitted) continue;
     try {
       await pod.release();
       released.push(name);
@@ -112,11 +104,11 @@ function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignE
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 
-function podLines({ pod, isPlaced }: Admitted): string[] {
+function podLines(pod: Pod): string[] {
   const colors = stdoutColors();
   return [
     colors.bold(`pod ${printable(pod.name)}`),
     ...podTable(pod.containers, { width: stdoutWidth(), colors }),
-    `${isPlaced ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
+    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
   ];
 }

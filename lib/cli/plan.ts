@@ -2,13 +2,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { type Config, checkPlacement, parseConfig } from '../config.js';
-import { NumalignError } from '../errors.js';
-import { checkAgreement, checkKnown, checkLeavesPool, chosenSettings, firstState } from '../machine-settings.js';
-import { decide } from '../managers/decision.js';
+import {
+  checkAgreement,
+  checkKnown,
+  checkLeavesPool,
+  checkSameKind,
+  chosenSettings,
+  firstState,
+} from '../machine-settings.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
-import { placedPod } from '../managers/topology-manager.js';
+import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
 import { parseAdmit } from '../request.js';
-import { type Assignments, addPod, type OwnerRecord } from '../state/assignments.js';
+import { type Assignments, addPod } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { inPlace } from './documents.js';
@@ -39,7 +44,6 @@ interface PodPlan {
 }
 
 const REJECTED = 1;
-const NO_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
 
 export function addPlan(program: Command): void {
   const command: Command = program
@@ -95,12 +99,12 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
       return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
     }
     const question = {
-      ...{ topology, state, request, providers: [], owner: NO_OWNER },
+      ...{ topology, state, request, providers: [], owner: PERSISTENT_OWNER },
       ...{ uid: pod.uid ?? randomUUID(), now: new Date(0), dryRun: true },
     };
-    const answer = plan(question);
-    if (answer.admitted) state = addPod(state, decide(question).pod);
-    return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: answer };
+    const planned = plan(question);
+    if (planned.pod) state = addPod(state, planned.pod);
+    return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
   });
 }
 
@@ -112,13 +116,7 @@ function stateOf({ settings, placement, stateDir = MACHINE_STATE_DIR }: Config, 
   checkLeavesPool(empty, topology);
   const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
   if (!recorded) return empty;
-  if (recorded.settings.simulated) {
-    throw new NumalignError(
-      'ERR_SIMULATED_MACHINE',
-      `the state in ${stateDir} is of a simulated machine: it says nothing about this one`,
-      { value: stateDir, valid: 'another --state-dir' },
-    );
-  }
+  checkSameKind(recorded.settings, topology, stateDir);
   checkAgreement(recorded.settings, chosenSettings(settings, placement, topology, recorded.settings), stateDir);
   return recorded;
 }

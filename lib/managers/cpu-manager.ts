@@ -138,7 +138,7 @@ function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, ne
       if (!(error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS')) throw error;
     }
   }
-  throw smtAlignment(`${count} CPUs cannot be had in whole cores of ${from}`, { value: count });
+  throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, { value: count });
 }
 
 /** Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes. @throws ERR_INSUFFICIENT_CPUS */
@@ -170,14 +170,14 @@ function checkSmtAlignment({ topology, placement }: Draft, count: number, free: 
   if (!placement.fullPhysicalCpusOnly || placement.holdSiblings) return;
   const { cpusPerCore } = topology;
   if (count % cpusPerCore !== 0) {
-    throw smtAlignment(`${count} CPUs are no multiple of ${cpusPerCore}, the threads of a core`, {
+    throw smtAlignment(`CPUs asked for: ${count}, no multiple of ${cpusPerCore}, the threads of a core`, {
       value: count,
       valid: `a multiple of ${cpusPerCore}`,
     });
   }
   const whole = topology.wholeCores(free);
   if (whole.size < count) {
-    throw smtAlignment(`${count} CPUs asked for in whole cores, of which ${whole.size} CPUs are free`, {
+    throw smtAlignment(`CPUs asked for in whole cores: ${count}, free in such: ${whole.size}`, {
       value: count,
       valid: `at most ${whole.size} at present`,
     });

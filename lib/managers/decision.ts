@@ -37,6 +37,12 @@ export interface Decision {
   readonly offers: readonly Offer[];
 }
 
+/** Why there is none: `reason` and `explanation` are in the error's details. */
+export interface Rejection {
+  readonly error: NumalignError;
+  readonly offers: readonly Offer[];
+}
+
 // How far a decision has come.
 interface Progress {
   readonly question: Question;
@@ -47,17 +53,19 @@ interface Progress {
 }
 
 /**
- * Decides. What custom providers have allocated is theirs to keep only if this returns.
- * @throws ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_SHARED_POOL_EMPTY, with `reason` and `explanation` in the details; ERR_HINT_PROVIDER
+ * Decides. What custom providers have allocated stays with them only where the pod is admitted. A rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT,
+ * ERR_INSUFFICIENT_CPUS, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER where one could not allocate.
+ * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
-export function decide(question: Question): Decision {
+export function decide(question: Question): Decision | Rejection {
   const progress: Progress = { question, containers: [], offers: [], container: undefined };
   try {
     place(progress);
     return { pod: podAssignment(progress), offers: progress.offers };
   } catch (error) {
     undo(question);
-    throw explained(progress, error);
+    if (!(error instanceof NumalignError) || error.details.reason === undefined) throw error;
+    return { error: explained(progress, error), offers: progress.offers };
   }
 }
 
@@ -179,8 +187,7 @@ export function undo(question: Question): void {
 
 // ---- rejections
 
-function explained(progress: Progress, error: unknown): unknown {
-  if (!(error instanceof NumalignError) || typeof error.details.reason !== 'string') return error;
+function explained(progress: Progress, error: NumalignError): NumalignError {
   const { question, offers, container } = progress;
   const draft = draftOf(progress);
   const offer = offers.at(-1);

@@ -1,6 +1,6 @@
 // Plan: a decision that is not carried out.
 import type { CpuSet } from '../cpu-set.js';
-import { type ErrorCode, NumalignError } from '../errors.js';
+import type { ErrorCode } from '../errors.js';
 import type { TopologyHint } from '../hints.js';
 import type { ContainerAssignment, PodAssignment } from '../state/assignments.js';
 import { decide, type Offer, type Question, undo } from './decision.js';
@@ -27,7 +27,7 @@ export interface Plan {
   readonly code: ErrorCode | null;
   /** What each container would get; empty where it is not admitted. */
   readonly containers: readonly PodContainer[];
-  /** What was merged, step by step; empty with the policy `none`, and where the pod is placed already. */
+  /** What was merged, step by step until it was admitted or rejected; empty with the policy `none`, and where the pod is placed already. */
   readonly hints: readonly Offer[];
   readonly explanation: Explanation | null;
   /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
@@ -46,16 +46,17 @@ export function planOfPlaced({ containers }: PodAssignment): Plan {
   return { ...ADMITTED, containers: containers.map(podContainer) };
 }
 
-/** Decides without doing it. @throws ERR_HINT_PROVIDER */
-export function plan(question: Question): Plan {
-  try {
-    const { pod, offers } = decide(question);
-    undo(question);
-    const exact = offers.every(({ merged }) => merged.exact);
-    return { ...ADMITTED, containers: pod.containers.map(podContainer), hints: offers, exact };
-  } catch (error) {
-    if (!(error instanceof NumalignError) || error.details.explanation === undefined) throw error;
-    const { reason, explanation } = error.details as { reason: AdmissionReason; explanation: Explanation };
-    return { admitted: false, reason, code: error.code, containers: [], hints: [], explanation, exact: true };
+/** Decides without doing it; with the pod as it would be recorded, if it is admitted. @throws ERR_HINT_PROVIDER */
+export function plan(question: Question): { readonly plan: Plan; readonly pod: PodAssignment | undefined } {
+  const decision = decide(question);
+  const hints = decision.offers;
+  const exact = hints.every(({ merged }) => merged.exact);
+  if ('error' in decision) {
+    const { code, details } = decision.error;
+    const { reason, explanation } = details as { reason: AdmissionReason; explanation: Explanation };
+    return { plan: { admitted: false, reason, code, containers: [], hints, explanation, exact }, pod: undefined };
   }
+  undo(question);
+  const { pod } = decision;
+  return { plan: { ...ADMITTED, containers: pod.containers.map(podContainer), hints, exact }, pod };
 }

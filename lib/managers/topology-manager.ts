@@ -33,19 +33,27 @@ export interface Site {
   readonly lockTimeoutMs: number;
 }
 
+/** A pod on record, and whether it was there before. */
+export interface Admission {
+  readonly pod: PodAssignment;
+  readonly alreadyAdmitted: boolean;
+}
+
 /**
  * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is.
- * @throws what {@link decide} and the ledger throw, ERR_POD_CONFLICT
+ * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
-export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<PodAssignment> {
+export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, members, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const placed = placedPod(state, request.pod);
-    if (placed) return placed;
+    if (placed) return { pod: placed, alreadyAdmitted: true };
     const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
     const uid = request.pod.uid ?? randomUUID();
     const question = { topology, state, request, providers, owner, uid, now: new Date(), dryRun: false };
-    const { pod } = decide(question);
+    const decision = decide(question);
+    if ('error' in decision) throw decision.error;
+    const { pod } = decision;
     const next = addPod(state, pod);
     try {
       const leaving = members.confineTo(sharedPool(next, topology.cpus));
@@ -57,7 +65,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       undo(question);
       throw error;
     }
-    return pod;
+    return { pod, alreadyAdmitted: false };
   });
 }
 
@@ -70,7 +78,8 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   const uid = request.pod.uid ?? randomUUID();
-  return plan({ topology, state, request, providers, owner: PERSISTENT_OWNER, uid, now: new Date(0), dryRun: true });
+  return plan({ topology, state, request, providers, owner: PERSISTENT_OWNER, uid, now: new Date(0), dryRun: true })
+    .plan;
 }
 
 /** What a pod that is admitted again has. @throws ERR_POD_CONFLICT where it asks for something else than before */
@@ -158,7 +167,8 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
   });
 }
 
-const PERSISTENT_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
+/** Of pods that stay until they are released. */
+export const PERSISTENT_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
 
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the

@@ -178,9 +178,9 @@ std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words
   family.nodes = static_cast<int>(nodes);
   family.any_preferred = (head & kAnyPreferred) != 0;
   family.any_other = (head & kAnyOther) != 0;
-  auto put = [&](auto&& masks) {
-    if (masks) family.masks = *std::move(masks);
-    return masks.has_value();
+  auto put = [&](auto&& form) {
+    if (form) family.masks = *std::move(form);
+    return form.has_value();
   };
   bool is_read = false;
   switch (head & 0xff) {

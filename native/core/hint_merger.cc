@@ -585,8 +585,7 @@ class Search {
         if (may_abstain(family)) next.push_back(mask);
       }
       std::ranges::sort(next);
-      auto repeated = std::ranges::unique(next);
-      next.erase(repeated.begin(), repeated.end());
+      next.erase(std::unique(next.begin(), next.end()), next.end());
       std::erase(next, uint64_t{0});
       if (next.size() > kMostCombinations) {
         next.resize(kMostCombinations);

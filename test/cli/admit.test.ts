@@ -85,6 +85,8 @@ describe('numalign admit', { timeout: 30_000 }, () => {
         {
           uid: 'u-1',
           name: 'one',
+          policy: 'best-effort',
+          scope: 'container',
           containers: [{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } }],
           alreadyAdmitted: false,
         },

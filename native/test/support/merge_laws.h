@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/hint_merger.h"
-#include "support/random_machine.h"
+#include "random_machine.h"
 
 namespace numalign::test {
 
