@@ -13,20 +13,12 @@ import {
   openManager,
 } from '../lib/index.js';
 import { DeviceProvider } from './support/device-provider.js';
+import { errorOf } from './support/error-of.js';
 import { guaranteed, simulate } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';
 
 // Two sockets of one NUMA node and four cores of two threads: node 0 has CPUs 0-7, node 1 has 8-15, siblings are neighbours.
 const MACHINE = 'package:2 numa:1 core:4 pu:2';
-
-async function errorOf(action: () => unknown): Promise<NumalignError> {
-  try {
-    await action();
-  } catch (error) {
-    return error as NumalignError;
-  }
-  throw new Error('no error came');
-}
 
 const pod = (cpu: number | string, more: Record<string, number | string> = {}) => ({
   containers: [guaranteed('main', { cpu, ...more })],

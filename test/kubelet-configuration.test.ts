@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { NumalignError } from '../lib/errors.js';
 import { fromKubeletConfiguration } from '../lib/kubelet-configuration.js';
+import { thrownBy } from './support/error-of.js';
 
 const document = (fields: object = {}) => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -15,14 +15,7 @@ const DEFAULTS = {
   topologyManagerPolicyOptions: {},
   topologyManagerScope: 'container',
 };
-const errorOf = (given: unknown) => {
-  try {
-    fromKubeletConfiguration(given);
-  } catch (error) {
-    return error as NumalignError;
-  }
-  return undefined;
-};
+const errorOf = (given: unknown) => thrownBy(() => fromKubeletConfiguration(given));
 
 describe('A KubeletConfiguration', () => {
   it('gives every option that it sets, and nothing of its other fields', () => {

@@ -25,21 +25,13 @@ import {
   pin,
   threads,
 } from '../lib/index.js';
+import { errorOf } from './support/error-of.js';
 import { makeStateDir } from './support/state-dir.js';
 
 const ALL = affinity();
 const RESERVED = String(ALL.first);
 const REST = String(ALL.difference(CpuSet.of(ALL.first!)));
 const stateOf = (dir: string) => JSON.parse(readFileSync(join(dir, 'state.json'), 'utf8'));
-
-async function errorOf(action: () => unknown): Promise<NumalignError> {
-  try {
-    await action();
-  } catch (error) {
-    return error as NumalignError;
-  }
-  throw new Error('no error came');
-}
 
 async function open(options: ManagerOptions = {}) {
   const manager = await openManager({ stateDir: makeStateDir(), ...options });

@@ -2,15 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { NumalignError } from '../lib/errors.js';
 import { parsePod } from '../lib/pod-request.js';
+import { thrownBy } from './support/error-of.js';
 
-const errorOf = (action: () => unknown) => {
-  try {
-    action();
-  } catch (error) {
-    return error as NumalignError;
-  }
-  return undefined;
-};
 const app = (rest: object = {}) => ({ name: 'app', ...rest });
 const podOf = (...containers: object[]) => ({ containers });
 const qosOf = (...containers: object[]) => parsePod(podOf(...containers)).qosClass;
@@ -162,7 +155,7 @@ describe('The QoS class', () => {
 
 describe('A pod is refused', () => {
   const refused = (pod: unknown, field: string, code = 'ERR_INVALID_POD') => {
-    const error = errorOf(() => parsePod(pod));
+    const error = thrownBy(() => parsePod(pod));
     expect(error?.code, field).toBe(code);
     expect(error?.details).toMatchObject({ field, valid: expect.any(String) });
     expect(error?.message).toContain(`${field} must be `);
@@ -243,7 +236,7 @@ describe('A pod is refused', () => {
 
   it('when a plain one has a misspelled key, and the error names the nearest', () => {
     const nearest = (pod: unknown) => {
-      const error = errorOf(() => parsePod(pod));
+      const error = thrownBy(() => parsePod(pod));
       expect(error?.code).toBe('ERR_INVALID_OPTION');
       return error?.details.nearest;
     };

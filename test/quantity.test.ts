@@ -2,17 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../lib/errors.js';
 import { milliValue, parseQuantity, wholeValue } from '../lib/quantity.js';
+import { thrownBy } from './support/error-of.js';
 
 const GREATEST = (2n ** 63n - 1n) * 10n ** 9n;
 const parse = (value: unknown) => parseQuantity(value, 'cpu');
-const errorOf = (action: () => unknown) => {
-  try {
-    action();
-  } catch (error) {
-    return error as NumalignError;
-  }
-  return undefined;
-};
 
 describe('Kubernetes quantities', () => {
   it('are read exactly, whatever way the same amount is written', () => {
@@ -97,7 +90,7 @@ describe('Kubernetes quantities', () => {
     ];
     const others = [Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, undefined, null, true, 1n, [], ['1'], { cpu: 1 }];
     for (const value of [...texts, ...exponents, ...others]) {
-      const error = errorOf(() => parseQuantity(value, 'limits.cpu'));
+      const error = thrownBy(() => parseQuantity(value, 'limits.cpu'));
       expect(error?.code, String(value)).toBe('ERR_INVALID_QUANTITY');
       expect(error?.details).toMatchObject({ field: 'limits.cpu', value, valid: expect.any(String) });
       expect(error?.message).toMatch(/^limits\.cpu must be a quantity/);
@@ -107,7 +100,7 @@ describe('Kubernetes quantities', () => {
   it('are refused at once when they would be costly to compute or too large', () => {
     const texts = ['1e999999999', '1e-999999999', '1e100', `1${'0'.repeat(10_000_000)}`, `0.${'3'.repeat(10_000_000)}`];
     for (const text of [...texts, '1e99', '8Ei', String(2n ** 63n), '-9223372036854775808']) {
-      const error = errorOf(() => parse(text));
+      const error = thrownBy(() => parse(text));
       expect(error?.code, text.slice(0, 30)).toBe('ERR_INVALID_QUANTITY');
       expect(error?.message.length).toBeLessThan(300);
     }
@@ -117,15 +110,15 @@ describe('Kubernetes quantities', () => {
   it('are refused where they do not fit a number exactly', () => {
     expect(wholeValue(parse('9007199254740991'))).toBe(2 ** 53 - 1);
     expect(milliValue(parse('9007199254740.991'))).toBe(2 ** 53 - 1);
-    expect(errorOf(() => wholeValue(parse('9007199254740992'), 'memory'))?.message).toMatch(/^memory must be at most/);
-    expect(errorOf(() => milliValue(parse('9007199254740.992')))?.code).toBe('ERR_INVALID_QUANTITY');
+    expect(thrownBy(() => wholeValue(parse('9007199254740992'), 'memory'))?.message).toMatch(/^memory must be at most/);
+    expect(thrownBy(() => milliValue(parse('9007199254740.992')))?.code).toBe('ERR_INVALID_QUANTITY');
   });
 
   it('are either read or refused, whatever the text is', () => {
     const text = fc.oneof(fc.string(), fc.stringMatching(/^[-+0-9.eEinumkKMGTP]*$/));
     fc.assert(
       fc.property(text, (value) => {
-        const error = errorOf(() => parse(value));
+        const error = thrownBy(() => parse(value));
         if (error === undefined) expect(value).toMatch(/^[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*$/);
         else expect(error).toBeInstanceOf(NumalignError);
       }),
