@@ -20,7 +20,6 @@ import {
   discover,
   MACHINE_STATE_DIR,
   type ManagerOptions,
-  type NumalignError,
   openManager,
   pin,
   threads,

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { NumalignError } from '../lib/errors.js';
 import { parsePod } from '../lib/pod-request.js';
 import { thrownBy } from './support/error-of.js';
 
