@@ -102,7 +102,9 @@ function admittedHint(progress: Progress): TopologyHint {
 function collectHints(progress: Progress): Record<string, HintFamily> {
   const { topology, providers } = progress.question;
   const cpu = cpuHints(draftOf(progress), progress.container);
-  const resources: Record<string, HintFamily> = cpu ? { cpu } : {};
+  // Without a prototype: a resource may have any name.
+  const resources: Record<string, HintFamily> = Object.create(null);
+  if (cpu) resources.cpu = cpu;
   for (const provider of providers) {
     const hints = askForHints(provider, hintRequest(progress), topology.numaNodes);
     for (const [resource, family] of Object.entries(hints)) {
