@@ -47,7 +47,7 @@ export function invalidOption(name: string, value: unknown, valid: string): neve
 }
 
 /** A value as messages show it, short, whatever it is. */
-function display(value: unknown): string {
+export function display(value: unknown): string {
   const text = inspect(value, {
     depth: 1,
     breakLength: Number.POSITIVE_INFINITY,
@@ -55,4 +55,19 @@ function display(value: unknown): string {
     maxStringLength: 80,
   });
   return text.length > 120 ? `${text.slice(0, 120)}…` : text;
+}
+
+const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
+
+/** What {@link isName} asks for, in words. */
+export const NAME = `a text of 1 to ${MAX_NAME_LENGTH} printable characters`;
+
+/** Whether a value can be a name. Names are printed: control characters would let one line look like another. */
+export function isName(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_NAME_LENGTH && /^[^\p{C}]+$/u.test(value);
+}
+
+/** What was thrown, as messages show it: anything can be thrown. */
+export function thrownText(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : display(thrown);
 }

@@ -198,9 +198,10 @@ function oneOf<T extends string>(name: string, value: unknown, valid: readonly T
   return invalidOption(name, value, valid.map((option) => `'${option}'`).join(' or '));
 }
 
+// Texts as Go's strconv.ParseBool takes them, since the kubelet does.
 function parseFlag(name: string, value: unknown): boolean {
-  if (value === true || value === 'true') return true;
-  if (value === false || value === 'false') return false;
+  if (value === true || ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value as string)) return true;
+  if (value === false || ['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(value as string)) return false;
   return invalidOption(name, value, 'true or false');
 }
 
@@ -288,6 +289,8 @@ export function parsePlacement(
   if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
     invalidOption('cpuManagerPolicyOptions', cpuManagerPolicyOptions, 'left out with the CPU policy none');
   }
+  if (placement.cpuPolicy === 'none' && placement.holdSiblings)
+    invalidOption('smt', smt, 'left out with the CPU policy none');
   return Object.freeze(placement);
 }
 
@@ -405,17 +408,19 @@ export function parseConfig(options: ManagerOptions): Config {
   });
 }
 
-// The document's options below those beside it. Reserved CPUs are one thing, however they are given.
+// The document's options below those beside it. Reserved CPUs are one thing, however they are given, and so is strict reservation.
 function withKubeletConfiguration(own: Record<string, unknown>, document: unknown): Record<string, unknown> {
-  const kubelet = fromKubeletConfiguration(document);
-  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS] as readonly string[];
-  const fromKubelet = Object.entries(kubelet).filter(([name]) => names.includes(name));
+  const { cpuManagerPolicyOptions, ...kubelet } = fromKubeletConfiguration(document);
+  const { [STRICT]: strict, ...cpuOptions } = cpuManagerPolicyOptions;
   const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  const amounts = 'systemReserved' in given || 'kubeReserved' in given;
-  const below = Object.fromEntries(
-    fromKubelet.filter(
-      ([name]) => !(amounts && ['reservedSystemCPUs', 'systemReserved', 'kubeReserved'].includes(name)),
-    ),
-  );
-  return { ...below, ...given };
+  const below: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
+  const isStrictGiven =
+    'strictCPUReservation' in given || STRICT in ((given.cpuManagerPolicyOptions as object | undefined) ?? {});
+  if (strict !== undefined && !isStrictGiven) below.strictCPUReservation = parseFlag(STRICT, strict);
+  const hasCpu = (amounts: unknown) => typeof amounts === 'object' && amounts !== null && 'cpu' in amounts;
+  if ('reservedSystemCPUs' in given || hasCpu(given.systemReserved) || hasCpu(given.kubeReserved)) {
+    for (const name of ['reservedSystemCPUs', 'systemReserved', 'kubeReserved']) delete below[name];
+  }
+  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS] as readonly string[];
+  return { ...Object.fromEntries(Object.entries(below).filter(([name]) => names.includes(name))), ...given };
 }

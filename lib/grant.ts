@@ -136,7 +136,9 @@ export class Grant {
    */
   release(): Promise<PinResult> {
     this.#released ??= this.#release().catch((error) => {
-      this.#released = undefined;
+      // The CPUs are given back; a custom hint provider has failed to do the same.
+      const isOff = error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
+      this.#released = isOff ? Promise.resolve(NOTHING_MOVED) : undefined;
       throw error;
     });
     return this.#released;

@@ -1,6 +1,5 @@
 // HintProvider: a resource of the caller's own that takes part in admission. What it answers is checked here.
-import { inspect } from 'node:util';
-import { checkOptions, invalidOption } from './check-options.js';
+import { checkOptions, invalidOption, isName, NAME, thrownText } from './check-options.js';
 import { NumalignError } from './errors.js';
 import type { HintFamily, TopologyHint } from './hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
@@ -14,7 +13,7 @@ export interface HintRequest {
   readonly kind: 'init' | 'sidecar' | 'app' | null;
   /** By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs at one time. */
   readonly requests: Readonly<Record<string, number>>;
-  /** The decision is only planned: what is allocated will be released at once. */
+  /** The decision is only planned: what is allocated will be released at once. The pod's uid is then one of its own. */
   readonly dryRun: boolean;
 }
 
@@ -34,7 +33,10 @@ export interface HintProvider {
   hints(request: HintRequest): ProviderHints;
   /** Takes what one container asks for, near the merged hint as far as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
-  /** Gives back what was taken for a pod: it was released, or its admission failed later on. Also called for a pod without any. */
+  /**
+   * Gives back what was taken for a pod: it is released (whoever did that, seen at this manager's next transaction), its owner has died, or its admission
+   * failed later on. Also called for a pod without any.
+   */
   release(pod: ReleaseRequest): void;
 }
 
@@ -44,7 +46,7 @@ const METHODS = ['hints', 'allocate', 'release'] as const;
 export function checkProvider(provider: unknown): HintProvider {
   if (typeof provider !== 'object' || provider === null) invalidOption('provider', provider, 'a HintProvider');
   const { name, ...rest } = provider as Record<string, unknown>;
-  if (typeof name !== 'string' || !/^[^\p{C}]+$/u.test(name)) invalidOption('name', name, 'a printable text');
+  if (!isName(name)) invalidOption('name', name, NAME);
   for (const method of METHODS) {
     // A class has them on its prototype.
     const given = rest[method] ?? (provider as Record<string, unknown>)[method];
@@ -65,13 +67,15 @@ function failed({ name }: HintProvider, method: string, why: string, cause?: unk
 }
 
 function call<T>(provider: HintProvider, method: (typeof METHODS)[number], action: () => T): T {
+  let isPromise: boolean;
   let result: T;
   try {
     result = action();
+    isPromise = typeof (result as { then?: unknown } | null | undefined)?.then === 'function';
   } catch (error) {
-    throw failed(provider, method, error instanceof Error ? error.message : inspect(error), error);
+    throw failed(provider, method, thrownText(error), error);
   }
-  if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result;
+  if (!isPromise) return result;
   // Nobody will wait for it; that it fails must not end the process.
   Promise.resolve(result).catch(() => {});
   throw failed(provider, method, 'it returned a promise, but the state is locked meanwhile');
@@ -87,7 +91,7 @@ export function askForHints(
   try {
     return packHints(hints, numaNodes);
   } catch (error) {
-    throw failed(provider, 'hints', (error as Error).message, error);
+    throw failed(provider, 'hints', thrownText(error), error);
   }
 }
 
@@ -96,15 +100,15 @@ export function askToAllocate(provider: HintProvider, request: HintRequest, hint
   call(provider, 'allocate', () => provider.allocate(request, hint));
 }
 
-/** Calls every one of them, whatever the others do. @throws ERR_HINT_PROVIDER, the first */
-export function askToRelease(providers: readonly HintProvider[], request: ReleaseRequest): void {
-  const errors: unknown[] = [];
+/** Calls every one of them, whatever the others do. Answers the first error, ERR_HINT_PROVIDER. */
+export function askToRelease(providers: readonly HintProvider[], request: ReleaseRequest): unknown {
+  let first: unknown;
   for (const provider of providers) {
     try {
       call(provider, 'release', () => provider.release(request));
     } catch (error) {
-      errors.push(error);
+      first ??= error;
     }
   }
-  if (errors.length > 0) throw errors[0];
+  return first;
 }

@@ -1,10 +1,9 @@
 // Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as the core packs them.
-import { inspect } from 'node:util';
+import { display } from './check-options.js';
 import { NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import { wordsOf } from './id-set.js';
-import { native, type Words } from './native.js';
-import { NodeMask } from './node-mask.js';
+import { popcount, wordsOf } from './id-set.js';
+import type { Words } from './native.js';
 
 /** A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever be. */
 export interface TopologyHint {
@@ -27,11 +26,12 @@ const ANY_PREFERRED = 1 << 8;
 const ANY_OTHER = 1 << 9;
 const LIST_HEADER = 3;
 const BITS_HEADER = 2;
+const LINEAR_HEADER = 10;
 const WORDS_PER_HINT = 3;
 const HINTS_IN_JSON = 256;
 
 function invalidHint(value: unknown, valid: string): never {
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `a topology hint must be ${valid}, not ${inspect(value)}`, {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `a topology hint must be ${valid}, not ${display(value)}`, {
     value,
     valid,
   });
@@ -58,9 +58,12 @@ export class HintFamily implements Iterable<TopologyHint> {
    * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet | null, preferred: boolean }` with nodes of the machine
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
+    // Nobody will wait for it; that it fails must not end the process.
+    if (hints instanceof Promise) hints.catch(() => {});
     if (hints === null) return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
     if (typeof hints !== 'object' || !(Symbol.iterator in hints)) invalidHint(hints, 'one of a list of hints, or null');
-    const list = Array.isArray(hints) ? (hints as TopologyHint[]) : [...hints];
+    // A copy: reading it may run anything.
+    const list = [...hints];
     const words = new Uint32Array(LIST_HEADER + WORDS_PER_HINT * list.length);
     const isDense = numaNodes.length === numaNodes[numaNodes.length - 1]! + 1;
     let at = LIST_HEADER;
@@ -100,22 +103,27 @@ export class HintFamily implements Iterable<TopologyHint> {
     const head = this.words[0]!;
     if (head & ANY_PREFERRED) yield NO_PREFERENCE;
     if (head & ANY_OTHER) yield ANY_NODES;
-    if ((head & 0xff) === LIST) yield* this.#listed();
-    else yield* this.#enumerated();
+    const form = head & 0xff;
+    yield* form === LIST ? this.#listed() : form === BITS ? this.#bits() : this.#linear();
   }
 
   toArray(): TopologyHint[] {
     return [...this];
   }
 
-  /** The first hints, 256 at most, nodes in the list form. */
-  toJSON(): { nodes: string | null; preferred: boolean }[] {
-    const shown = [];
-    for (const { nodes, preferred } of this) {
-      shown.push({ nodes: nodes?.toString() ?? null, preferred });
-      if (shown.length === HINTS_IN_JSON) break;
+  /** The first hints, as many as `limit`. */
+  first(limit: number): TopologyHint[] {
+    const hints: TopologyHint[] = [];
+    for (const hint of this) {
+      if (hints.length === limit) break;
+      hints.push(hint);
     }
-    return shown;
+    return hints;
+  }
+
+  /** The first 256 hints, with nodes in the list form. */
+  toJSON(): { nodes: string | null; preferred: boolean }[] {
+    return this.first(HINTS_IN_JSON).map(({ nodes, preferred }) => ({ nodes: nodes?.toString() ?? null, preferred }));
   }
 
   *#listed(): Generator<TopologyHint> {
@@ -124,25 +132,105 @@ export class HintFamily implements Iterable<TopologyHint> {
     }
   }
 
-  *#enumerated(): Generator<TopologyHint> {
-    for (const { bits } of NodeMask.subsets(this.numaNodes.map((_, position) => position))) {
-      const mask = [Number(bits & 0xffffffffn), Number(bits >> 32n)];
-      const verdict = this.#judge(mask);
-      if (verdict > 0) yield this.#hint(mask, verdict === 2);
+  *#bits(): Generator<TopologyHint> {
+    const length = (this.words.length - BITS_HEADER) / 2;
+    const bySize: number[][] = this.numaNodes.map(() => []);
+    for (let word = 0; word < length; word++) {
+      for (let bits = this.words[BITS_HEADER + word]!; bits !== 0; bits &= bits - 1) {
+        const mask = word * 32 + 31 - Math.clz32(bits & -bits);
+        bySize[popcount(mask) - 1]!.push(mask);
+      }
+    }
+    for (const masks of bySize) {
+      // By node ids: of two masks the one that has the lowest node in which they differ.
+      masks.sort((a, b) => ((a ^ b) & -(a ^ b) & a ? -1 : 1));
+      for (const mask of masks) {
+        const preferred = (this.words[BITS_HEADER + length + (mask >>> 5)]! >>> (mask & 31)) & 1;
+        yield this.#hint([mask, 0], preferred === 1);
+      }
     }
   }
 
-  // 0: no hint, 1: a hint, 2: a preferred one.
-  #judge([low, high]: readonly number[]): number {
-    if ((this.words[0]! & 0xff) !== BITS) return native.judgeMask(this.words, low!, high!);
-    const length = (this.words.length - BITS_HEADER) / 2;
-    const bit = (from: number) => (this.words[from + (low! >>> 5)]! >>> (low! & 31)) & 1;
-    return bit(BITS_HEADER) + bit(BITS_HEADER + length);
+  *#linear(): Generator<TopologyHint> {
+    const linear = readLinear(this.words, this.numaNodes.length);
+    for (let size = 1; size <= linear.nodes.length; size++) {
+      for (const positions of subsets(linear.nodes, size, linear.request)) {
+        yield this.#hint(wordsOf(positions), isPreferred(linear, positions));
+      }
+    }
   }
 
-  #hint(mask: readonly number[], preferred: boolean): TopologyHint {
-    return { nodes: nodesAt(mask, this.numaNodes), preferred };
+  #hint(mask: ArrayLike<number>, preferred: boolean): TopologyHint {
+    return Object.freeze({ nodes: nodesAt(mask, this.numaNodes), preferred });
   }
+}
+
+/** LinearHints of the core: amounts by node, from which every mask can be judged. */
+interface Linear {
+  readonly request: number;
+  readonly narrowest: number;
+  readonly packagesNeeded: number;
+  /** Those that may be in a mask, ascending, with what each has free. */
+  readonly nodes: readonly {
+    readonly position: number;
+    readonly free: number;
+    readonly must: boolean;
+    readonly packages: bigint;
+  }[];
+}
+
+function readLinear(words: Words, count: number): Linear {
+  const wide = (at: number) => words[at]! + words[at + 1]! * 2 ** 32;
+  const bit = (at: number, i: number) => ((words[at + (i >>> 5)]! >>> (i & 31)) & 1) === 1;
+  const packagesNeeded = words[9]!;
+  const packages = LINEAR_HEADER + 2 * count;
+  const nodes = [];
+  for (let position = 0; position < count; position++) {
+    if (!bit(6, position)) continue;
+    const at = packages + 2 * position;
+    nodes.push({
+      position,
+      free: wide(LINEAR_HEADER + 2 * position),
+      must: bit(4, position),
+      packages: packagesNeeded > 0 ? BigInt(words[at]!) | (BigInt(words[at + 1]!) << 32n) : 0n,
+    });
+  }
+  return { request: wide(2), narrowest: words[8]!, packagesNeeded, nodes };
+}
+
+// The sets of `size` of these nodes that have `missing` free and every node that must be in them, lexicographically. What cannot lead to one is not
+// entered, so that the first come at once however many nodes there are.
+function* subsets(
+  nodes: Linear['nodes'],
+  size: number,
+  missing: number,
+  chosen: readonly number[] = [],
+): Generator<readonly number[]> {
+  if (!haveSubset(nodes, size, missing)) return;
+  const [first, ...rest] = nodes;
+  if (size === 0 || !first) {
+    yield chosen;
+    return;
+  }
+  yield* subsets(rest, size - 1, missing - first.free, [...chosen, first.position]);
+  if (!first.must) yield* subsets(rest, size, missing, chosen);
+}
+
+function haveSubset(nodes: Linear['nodes'], size: number, missing: number): boolean {
+  const musts = nodes.filter(({ must }) => must);
+  if (musts.length > size || size > nodes.length) return false;
+  const others = nodes.filter(({ must }) => !must).sort((a, b) => b.free - a.free);
+  const widest = [...musts, ...others.slice(0, size - musts.length)];
+  return widest.reduce((sum, { free }) => sum + free, 0) >= missing;
+}
+
+function isPreferred({ nodes, narrowest, packagesNeeded }: Linear, positions: readonly number[]): boolean {
+  if (positions.length === narrowest) return true;
+  if (packagesNeeded === 0) return false;
+  const spanned = nodes
+    .filter(({ position }) => positions.includes(position))
+    .reduce((union, { packages }) => union | packages, 0n);
+  return spanned.toString(2).replaceAll('0', '').length === packagesNeeded;
 }
 
 function positions(nodes: NodeSet, numaNodes: readonly number[]): Words {

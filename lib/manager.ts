@@ -14,7 +14,8 @@ import {
 import type { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
-import { checkProvider, type HintProvider } from './hint-provider.js';
+import type { HintProvider } from './hint-provider.js';
+import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
 import {
   applySettings,
@@ -104,7 +105,7 @@ export class Manager {
   readonly stateDir: string;
   readonly #config: Config;
   readonly #ledger: Store;
-  readonly #providers: HintProvider[] = [];
+  readonly #providers = new HintProviders();
   #closed = false;
 
   /** Use {@link openManager}. */
@@ -213,11 +214,7 @@ export class Manager {
    * @throws ERR_INVALID_OPTION for an object that is no provider, or a name that is taken
    */
   addHintProvider(provider: HintProvider): void {
-    checkProvider(provider);
-    if (this.#providers.some(({ name }) => name === provider.name)) {
-      invalidOption('name', provider.name, 'another name: there is a hint provider of this one');
-    }
-    this.#providers.push(provider);
+    this.#site.providers.add(provider);
   }
 
   /**
@@ -318,12 +315,7 @@ function openStore({ stateDir }: Config, topology: Topology): Store {
   );
 }
 
-function siteOf(
-  { lockTimeoutMs }: Config,
-  topology: Topology,
-  ledger: Store,
-  providers: readonly HintProvider[],
-): Site {
+function siteOf({ lockTimeoutMs }: Config, topology: Topology, ledger: Store, providers: HintProviders): Site {
   return { topology, ledger, members: NO_MEMBERS, providers, lockTimeoutMs };
 }
 
@@ -342,6 +334,6 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   checkKnown(settings, topology);
   checkLeavesPool(firstState(settings, topology), topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, []), config);
+  await prepare(siteOf(config, topology, ledger, new HintProviders()), config);
   return new Manager(config, topology, ledger);
 }

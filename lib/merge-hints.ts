@@ -1,5 +1,5 @@
 // The merge of topology hints under a policy: what the Topology Manager decides. The core does it without walking the cross product.
-import { invalidOption } from './check-options.js';
+import { checkOptions, invalidOption } from './check-options.js';
 import {
   parseTopologyPolicy,
   parseTopologyPolicyOptions,
@@ -32,6 +32,8 @@ export interface MergeResult {
   readonly exact: boolean;
 }
 
+const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
+
 /** The machine as the merge sees it. */
 export interface MergeSite {
   /** Ascending. */
@@ -53,7 +55,7 @@ export function mergeFamilies(
     distances,
   ) as unknown as [number, number, number];
   return {
-    hint: { nodes: flags & 1 ? null : nodesAt([low, high], numaNodes), preferred: (flags & 2) !== 0 },
+    hint: Object.freeze({ nodes: flags & 1 ? null : nodesAt([low, high], numaNodes), preferred: (flags & 2) !== 0 }),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
@@ -71,9 +73,9 @@ export function packHints(hints: ProviderHints, numaNodes: readonly number[]): R
   return Object.fromEntries(
     Object.entries(hints).map(([resource, given]) => {
       if (!(given instanceof HintFamily)) return [resource, HintFamily.from(given, numaNodes)];
-      if (given.numaNodes.length === numaNodes.length && given.numaNodes.every((id, i) => id === numaNodes[i])) {
-        return [resource, given];
-      }
+      const isOfMachine =
+        given.numaNodes.length === numaNodes.length && given.numaNodes.every((id, i) => id === numaNodes[i]);
+      if (isOfMachine && native.isHintFamily(given.words, numaNodes.length)) return [resource, given];
       throw new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine`, {
         value: given.numaNodes,
         valid: numaNodes,
@@ -99,12 +101,17 @@ function parseDistances(distances: unknown, count: number): Words {
  * @throws ERR_INVALID_OPTION, ERR_INVALID_ARGUMENT for hints of another shape or other nodes
  */
 export function mergeHints(providers: readonly ProviderHints[], options: MergeOptions): MergeResult {
+  if (!Array.isArray(providers)) invalidOption('providers', providers, 'a list of what each provider answers');
+  checkOptions(options, MERGE_OPTIONS, 'mergeHints');
   const numaNodes = NodeSet.from(options.numaNodes).toArray();
   if (numaNodes.length < 1 || numaNodes.length > MAX_HINT_NODES) {
     invalidOption('numaNodes', numaNodes, `1 to ${MAX_HINT_NODES} NUMA nodes`);
   }
   const policy = parseTopologyPolicy(options.policy);
-  const { preferClosest } = parseTopologyPolicyOptions(options.policyOptions);
+  const { preferClosest, maxNumaNodes } = parseTopologyPolicyOptions(options.policyOptions);
+  if (policy !== 'none' && numaNodes.length > maxNumaNodes) {
+    invalidOption('numaNodes', numaNodes, `at most ${maxNumaNodes} NUMA nodes`);
+  }
   const distances =
     preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
   const families = providers.flatMap((hints) => Object.values(packHints(hints, numaNodes)));

@@ -99,8 +99,7 @@ interface Native {
   /** A family of hints; lib/hints.ts reads it. */
   cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
-  /** 0: the mask is no hint, 1: a hint, 2: a preferred one. */
-  judgeMask(family: Words, low: number, high: number): 0 | 1 | 2;
+  isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
   mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): Words;
 

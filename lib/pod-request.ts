@@ -1,7 +1,7 @@
 // A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for, checked and frozen.
 // null stands for a field left out, as Kubernetes reads it.
 import { inspect } from 'node:util';
-import { checkOptions } from './check-options.js';
+import { checkOptions, isName, NAME } from './check-options.js';
 import { NumalignError } from './errors.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
@@ -78,7 +78,6 @@ const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
-const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 // Kubernetes' qualified names: a name, perhaps behind a domain.
 const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
@@ -94,11 +93,9 @@ function parseObject(value: unknown, field: string, keys?: readonly string[]): R
   return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
 }
 
-// Names are printed: control characters would let one line look like another.
 function parseName(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string' && /^[^\p{C}]+$/u.test(value) && value.length <= MAX_NAME_LENGTH) return value;
-  return fail(field, value, `a text of 1 to ${MAX_NAME_LENGTH} printable characters`);
+  return isName(value) ? value : fail(field, value, NAME);
 }
 
 function parseAmounts(value: unknown, field: string): Amounts {
@@ -211,6 +208,11 @@ export function parsePod(value: unknown): PodRequest {
     qosClass: qosClassOf(containers),
     containers: Object.freeze(containers.map(({ exact, ...container }) => Object.freeze(container))),
   });
+}
+
+/** What a container asks for of a resource, whatever its name. */
+export function requestOf({ requests }: Pick<ContainerRequest, 'requests'>, resource: string): number {
+  return Object.hasOwn(requests, resource) ? requests[resource]! : 0;
 }
 
 /**

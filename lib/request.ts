@@ -1,7 +1,8 @@
 // Requests as callers give them -> checked, frozen requests.
-import { checkOptions, invalidOption } from './check-options.js';
+import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
 import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
 import { type ContainerRequest, type PodRequest, parsePod } from './pod-request.js';
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
@@ -41,7 +42,6 @@ const REQUEST_OPTIONS = [
   'smt',
   'signal',
 ] as const satisfies readonly (keyof RequestOptions)[];
-const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
 const MILLI = 1000;
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
@@ -70,13 +70,23 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   if (typeof cpu !== 'number' || !Number.isInteger(cpu) || cpu < 1 || cpu > CpuSet.MAX_ID) {
     invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
   }
-  // Names are printed: control characters would let one line look like another.
-  if (name !== undefined && (typeof name !== 'string' || !/^[^\p{C}]+$/u.test(name) || name.length > MAX_NAME_LENGTH)) {
-    invalidOption('name', name, `a text of 1 to ${MAX_NAME_LENGTH} printable characters`);
-  }
-  const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests: { cpu: cpu * MILLI } });
+  if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
+  const requests = Object.freeze({ cpu: cpu * MILLI });
+  const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
   const pod: PodRequest = { uid: undefined, name, qosClass: 'Guaranteed', containers: [container] };
-  return Object.freeze({ pod, isForCaller: true, ...parseCommon(given, placement) });
+  const common = parseCommon(given, placement);
+  if (common.placement.cpuPolicy === 'none') {
+    throw new NumalignError(
+      'ERR_INVALID_OPTION',
+      'acquire takes exclusive CPUs, which the CPU policy none gives to nobody',
+      {
+        option: 'cpuManagerPolicy',
+        value: 'none',
+        valid: 'static',
+      },
+    );
+  }
+  return Object.freeze({ pod, isForCaller: true, ...common });
 }
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */

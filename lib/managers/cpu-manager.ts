@@ -2,12 +2,12 @@
 import type { Placement } from '../config.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
-import type { HintFamily, TopologyHint } from '../hints.js';
-import { type ContainerRequest, type PodRequest, podTotal } from '../pod-request.js';
-import { type Assignments, type ContainerAssignment, cpusOf, freeCpus, sharedPool } from '../state/assignments.js';
+import { HintFamily, type TopologyHint } from '../hints.js';
+import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import { type Assignments, freeCpus, sharedPool } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 
-/** What a decision about one pod goes by. */
+/** What a decision about one pod goes by, as far as it has come. */
 export interface Draft {
   readonly topology: Topology;
   /** Without the pod. */
@@ -16,8 +16,30 @@ export interface Draft {
   readonly placement: Placement;
   /** CPUs that the pod can use at all. */
   readonly allowed: CpuSet;
-  /** The containers that were given theirs already. */
-  readonly containers: readonly ContainerAssignment[];
+  /** Free CPUs among them that the pod has not taken yet. */
+  readonly free: CpuSet;
+  /** All that its containers have taken so far. */
+  readonly taken: CpuSet;
+  /** What its init containers have left behind for later ones; those of sidecars and of containers that stay are not among them. */
+  readonly reusable: CpuSet;
+}
+
+/** A draft without any container yet. */
+export function firstDraft(given: Pick<Draft, 'topology' | 'state' | 'pod' | 'placement' | 'allowed'>): Draft {
+  const free = freeCpus(given.state, given.topology.cpus).intersection(given.allowed);
+  return { ...given, free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY };
+}
+
+/** The draft once a container has been given its CPUs. */
+export function withAllocation(draft: Draft, { kind }: ContainerRequest, { cpus, held }: CpuAllocation): Draft {
+  const all = cpus.union(held);
+  if (all.isEmpty) return draft;
+  return {
+    ...draft,
+    free: draft.free.difference(all),
+    taken: draft.taken.union(all),
+    reusable: kind === 'init' ? draft.reusable.union(all) : draft.reusable.difference(all),
+  };
 }
 
 /** CPUs that a container runs on, and those that it keeps others off. */
@@ -35,44 +57,30 @@ export function exclusiveCount(
   { requests }: ContainerRequest,
   { cpuPolicy }: Placement,
 ): number {
-  const milli = requests.cpu ?? 0;
+  const milli = requestOf({ requests }, 'cpu');
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
 
 /** How many the pod needs at one time. */
-function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-/** CPUs of the pod's init containers that later ones may use again: those of sidecars and of containers that stay are not. */
-function reusableCpus(containers: readonly ContainerAssignment[]): CpuSet {
-  return containers.reduce(
-    (reusable, { cpus, held, reusable: left }) => reusable.difference(cpus).difference(held).union(left.cpus),
-    CpuSet.EMPTY,
-  );
+// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of CPUs.
+const oneThreadMachines = new WeakMap<Topology, Topology>();
+
+function oneThreadACore(topology: Topology): Topology {
+  const machine = oneThreadMachines.get(topology) ?? topology.withoutSmt();
+  oneThreadMachines.set(topology, machine);
+  return machine;
 }
 
-/** Free CPUs of the machine that the pod has not taken yet. */
-export function available({ topology, state, allowed, containers }: Draft): CpuSet {
-  const taken = cpusOf({ containers });
-  return freeCpus(state, topology.cpus).difference(taken).intersection(allowed);
-}
-
-// A core as its lowest thread alone: where siblings are held, cores are counted and chosen instead of CPUs.
-const threadless = new WeakMap<Topology, Topology>();
-
-function withoutSiblings(topology: Topology): Topology {
-  const thin = threadless.get(topology) ?? topology.withoutSmt();
-  threadless.set(topology, thin);
-  return thin;
-}
-
-/** The CPUs to choose from, on the machine to choose on. */
-function choices({ topology, placement }: Draft, count: number, free: CpuSet, reusable: CpuSet) {
+/** The CPUs from which `count` can be chosen, and the machine to choose on. */
+export function choices({ topology, placement, free, reusable }: Draft, count: number) {
   const all = free.union(reusable);
   if (placement.holdSiblings) {
-    const thin = withoutSiblings(topology);
-    return { machine: thin, from: topology.wholeCores(all).intersection(thin.cpus) };
+    const machine = oneThreadACore(topology);
+    return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
   }
   const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
   // What the pod was given before is whole already.
@@ -81,11 +89,11 @@ function choices({ topology, placement }: Draft, count: number, free: CpuSet, re
 
 /** The hints for a container, or for the whole pod; undefined: no preference. */
 export function cpuHints(draft: Draft, container: ContainerRequest | undefined): HintFamily | undefined {
-  const { pod, placement, containers } = draft;
+  const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
-  const reusable = reusableCpus(containers);
-  const { machine, from } = choices(draft, count, available(draft), reusable);
+  const { machine, from } = choices(draft, count);
+  if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
   return machine.cpuHints({
     request: count,
     available: from,
@@ -107,12 +115,11 @@ function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySock
  * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
 export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
-  const { topology, pod, placement, containers } = draft;
+  const { topology, pod, placement } = draft;
   const count = exclusiveCount(pod, container, placement);
   if (count === 0) return NOTHING;
-  const free = available(draft);
-  checkSmtAlignment(draft, count, free);
-  const { machine, from } = choices(draft, count, free, reusableCpus(containers));
+  checkSmtAlignment(draft, count);
+  const { machine, from } = choices(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
 
   const near =
@@ -130,14 +137,21 @@ function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, ne
   const cpus = take(most, false);
   const mustBeWhole = placement.fullPhysicalCpusOnly && !placement.holdSiblings && !machine.isUniform;
   if (!mustBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
-  // Cores of different sizes may not add up on the near nodes alone.
-  for (let nearby = most; nearby >= 0; nearby--) {
+  // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is no need to try.
+  const tryTake = (nearby: number) => {
     try {
       return take(nearby, true);
     } catch (error) {
-      if (!(error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS')) throw error;
+      if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
+      throw error;
     }
+  };
+  const anywhere = tryTake(0);
+  for (let nearby = most; anywhere && nearby > 0; nearby--) {
+    const whole = tryTake(nearby);
+    if (whole) return whole;
   }
+  if (anywhere) return anywhere;
   throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, { value: count });
 }
 
@@ -166,7 +180,7 @@ function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
 }
 
 // As the kubelet: CPUs left behind by init containers do not count here.
-function checkSmtAlignment({ topology, placement }: Draft, count: number, free: CpuSet): void {
+function checkSmtAlignment({ topology, placement, free }: Draft, count: number): void {
   if (!placement.fullPhysicalCpusOnly || placement.holdSiblings) return;
   const { cpusPerCore } = topology;
   if (count % cpusPerCore !== 0) {
@@ -200,8 +214,7 @@ function insufficient({ topology, placement }: Draft, count: number, from: CpuSe
 }
 
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ topology, state, containers }: Draft): void {
-  const taken = cpusOf({ containers });
+export function checkSharedPool({ topology, state, taken }: Draft): void {
   const pool = sharedPool(state, topology.cpus);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   throw new NumalignError(

@@ -1,16 +1,18 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
+import { randomUUID } from 'node:crypto';
+import { thrownText } from '../check-options.js';
 import { type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { askForHints, askToAllocate, askToRelease, type HintProvider, type HintRequest } from '../hint-provider.js';
-import { ANY_NODES, type HintFamily, type TopologyHint } from '../hints.js';
+import { ANY_NODES, type TopologyHint } from '../hints.js';
 import { type MergeResult, mergeFamilies } from '../merge-hints.js';
-import { type ContainerRequest, type PodRequest, podTotal } from '../pod-request.js';
+import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import type { Assignments, ContainerAssignment, OwnerRecord, PodAssignment } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
-import { allocateCpus, checkSharedPool, cpuHints, type Draft } from './cpu-manager.js';
-import { type AdmissionReason, type Explanation, explain, holdersOf } from './explanation.js';
+import { allocateCpus, checkSharedPool, cpuHints, type Draft, firstDraft, withAllocation } from './cpu-manager.js';
+import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
 
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
@@ -27,8 +29,7 @@ export interface Question {
 /** What was merged to one hint: for a container, or (null) for the whole pod. */
 export interface Offer {
   readonly container: string | null;
-  /** The hints by resource. */
-  readonly resources: Readonly<Record<string, HintFamily>>;
+  readonly offered: readonly OfferedHints[];
   readonly merged: MergeResult;
 }
 
@@ -46,6 +47,7 @@ export interface Rejection {
 // How far a decision has come.
 interface Progress {
   readonly question: Question;
+  draft: Draft;
   readonly containers: ContainerAssignment[];
   readonly offers: Offer[];
   /** The container at hand; undefined: the whole pod. */
@@ -58,15 +60,25 @@ interface Progress {
  * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
 export function decide(question: Question): Decision | Rejection {
-  const progress: Progress = { question, containers: [], offers: [], container: undefined };
+  const progress = begin(question);
   try {
     place(progress);
     return { pod: podAssignment(progress), offers: progress.offers };
   } catch (error) {
-    undo(question);
-    if (!(error instanceof NumalignError) || error.details.reason === undefined) throw error;
-    return { error: explained(progress, error), offers: progress.offers };
+    const failure = undo(question);
+    if (!(error instanceof NumalignError)) throw error;
+    const told = failure === undefined ? error : withRollback(error, failure);
+    if (error.details.reason === undefined) throw told;
+    return { error: explained(progress, told), offers: progress.offers };
   }
+}
+
+function begin(question: Question): Progress {
+  const { topology, state, request } = question;
+  const { pod, placement, isForCaller } = request;
+  const allowed = isForCaller ? topology.allowed : topology.cpus;
+  const draft = firstDraft({ topology, state, pod, placement, allowed });
+  return { question, draft, containers: [], offers: [], container: undefined };
 }
 
 function place(progress: Progress): void {
@@ -78,7 +90,7 @@ function place(progress: Progress): void {
     progress.containers.push(allocate(progress, container, hint));
   }
   progress.container = undefined;
-  checkSharedPool(draftOf(progress));
+  checkSharedPool(progress.draft);
 }
 
 /** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
@@ -86,40 +98,39 @@ function admittedHint(progress: Progress): TopologyHint {
   const { topology, request } = progress.question;
   const { topologyPolicy, preferClosest } = request.placement;
   if (topologyPolicy === 'none') return ANY_NODES;
-  const resources = collectHints(progress);
-  const merged = mergeFamilies(Object.values(resources), {
+  const offered = collectHints(progress);
+  // What has no preference plays no part.
+  const families = offered.map(({ hints }) => hints).filter(({ isAny }) => !isAny);
+  const merged = mergeFamilies(families, {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
     distances: preferClosest ? topology.distances : undefined,
   });
-  progress.offers.push({ container: progress.container?.name ?? null, resources, merged });
+  progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
   if (merged.admitted) return merged.hint;
   throw new NumalignError('ERR_TOPOLOGY_AFFINITY', `the resources cannot be aligned as ${topologyPolicy} asks`, {
     reason: 'TopologyAffinityError',
   });
 }
 
-function collectHints(progress: Progress): Record<string, HintFamily> {
+function collectHints(progress: Progress): OfferedHints[] {
   const { topology, providers } = progress.question;
-  const cpu = cpuHints(draftOf(progress), progress.container);
-  // Without a prototype: a resource may have any name.
-  const resources: Record<string, HintFamily> = Object.create(null);
-  if (cpu) resources.cpu = cpu;
+  const cpu = cpuHints(progress.draft, progress.container);
+  const offered: OfferedHints[] = cpu ? [{ provider: null, resource: 'cpu', hints: cpu }] : [];
   for (const provider of providers) {
-    const hints = askForHints(provider, hintRequest(progress), topology.numaNodes);
-    for (const [resource, family] of Object.entries(hints)) {
-      // Each provider's hints count, whatever it calls its resource.
-      resources[resource in resources ? `${resource} of ${provider.name}` : resource] = family;
-    }
+    const given = askForHints(provider, hintRequest(progress), topology.numaNodes);
+    for (const [resource, hints] of Object.entries(given)) offered.push({ provider: provider.name, resource, hints });
   }
-  return resources;
+  return offered;
 }
 
 function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): ContainerAssignment {
   const { request, providers } = progress.question;
-  const { cpus, held } = allocateCpus(draftOf(progress), container, hint);
+  const allocation = allocateCpus(progress.draft, container, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
+  progress.draft = withAllocation(progress.draft, container, allocation);
   const { name, kind, requests } = container;
+  const { cpus, held } = allocation;
   return {
     name,
     kind,
@@ -135,31 +146,27 @@ function allocate(progress: Progress, container: ContainerRequest, hint: Topolog
   };
 }
 
-function draftOf({ question, containers }: Progress): Draft {
-  const { topology, state, request } = question;
-  const { pod, placement, isForCaller } = request;
-  return { topology, state, pod, placement, allowed: isForCaller ? topology.allowed : topology.cpus, containers };
-}
-
 function hintRequest({ question, container }: Progress): HintRequest {
   const { request, dryRun } = question;
-  return {
+  return Object.freeze({
     pod: podOf(question),
     container: container?.name ?? null,
     kind: container?.kind ?? null,
     requests: container?.requests ?? podRequests(request.pod),
     dryRun,
-  };
+  });
 }
 
 function podOf({ uid, request: { pod } }: Question): HintRequest['pod'] {
-  return { uid, name: pod.name ?? uid, qosClass: pod.qosClass };
+  return Object.freeze({ uid, name: pod.name ?? uid, qosClass: pod.qosClass });
 }
 
 function podRequests(pod: PodRequest): Record<string, number> {
   const resources = new Set(pod.containers.flatMap(({ requests }) => Object.keys(requests)));
-  return Object.fromEntries(
-    [...resources].map((resource) => [resource, podTotal(pod, ({ requests }) => requests[resource] ?? 0)]),
+  return Object.freeze(
+    Object.fromEntries(
+      [...resources].map((resource) => [resource, podTotal(pod, (container) => requestOf(container, resource))]),
+    ),
   );
 }
 
@@ -180,25 +187,27 @@ function podAssignment({ question, containers }: Progress): PodAssignment {
   };
 }
 
-/** Has custom providers give back what they allocated for a pod that is not admitted after all. What they throw is not worth losing the reason for. */
-export function undo(question: Question): void {
-  try {
-    askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
-  } catch {}
+/** Has custom providers give back what they allocated for a pod that is not admitted after all. Answers the first error. */
+export function undo(question: Question): unknown {
+  return askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
 }
 
 // ---- rejections
 
+// A provider that keeps what it should give back must not go unnoticed.
+export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
+  const { details, cause, code } = error;
+  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, { ...details, cause, rollback });
+}
+
 function explained(progress: Progress, error: NumalignError): NumalignError {
-  const { question, offers, container } = progress;
-  const draft = draftOf(progress);
-  const offer = offers.at(-1);
+  const { question, draft, offers, container } = progress;
   const explanation = explain({
     draft,
     reason: error.details.reason as AdmissionReason,
     message: error.message,
     container: container?.name ?? null,
-    offered: offer?.resources ?? {},
+    offered: offers.at(-1)?.offered ?? [],
     admittedUnder: weakerPolicies(question.request.placement)
       .filter((placement) => wouldAdmit(question, placement))
       .map((placement) => placement.topologyPolicy),
@@ -228,15 +237,15 @@ function weakerPolicies(placement: Placement): Placement[] {
   return weaker.reverse().map((topologyPolicy) => ({ ...placement, topologyPolicy }));
 }
 
+// Whatever a provider does here, the reason of the rejection must not be lost.
 function wouldAdmit(question: Question, placement: Placement): boolean {
-  const asked = { ...question, request: { ...question.request, placement }, dryRun: true };
-  const progress: Progress = { question: asked, containers: [], offers: [], container: undefined };
+  const request = { ...question.request, placement };
+  const asked = { ...question, request, uid: randomUUID(), dryRun: true };
   try {
-    place(progress);
+    place(begin(asked));
     return true;
-  } catch (error) {
-    if (error instanceof NumalignError) return false;
-    throw error;
+  } catch {
+    return false;
   } finally {
     undo(asked);
   }

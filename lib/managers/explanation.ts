@@ -1,17 +1,26 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
 import type { TopologyManagerPolicy } from '../config.js';
+import type { CpuSet } from '../cpu-set.js';
 import type { HintFamily } from '../hints.js';
-import { podTotal } from '../pod-request.js';
-import { cpusOf, universe } from '../state/assignments.js';
-import { available, type Draft, exclusiveCount } from './cpu-manager.js';
+import { podTotal, requestOf } from '../pod-request.js';
+import { cpusOf, freeCpus, universe } from '../state/assignments.js';
+import { choices, type Draft, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */
 export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
 
+/** The hints of one resource that went into a merge. */
+export interface OfferedHints {
+  /** The custom provider's name; null: numalign itself. */
+  readonly provider: string | null;
+  readonly resource: string;
+  readonly hints: HintFamily;
+}
+
 /** What a NUMA node has of a resource. */
 export interface NodeAmount {
   readonly node: number;
-  /** What is free now. */
+  /** What the request could take now; under full-pcpus-only and hold-sibling whole cores only. */
   readonly free: number;
   /** What the node could ever give: for CPUs, the managed ones that are not reserved. */
   readonly possible: number;
@@ -27,8 +36,10 @@ export interface Holder {
 
 export interface ResourceExplanation {
   readonly resource: string;
-  /** CPUs, bytes or devices; null where the provider did not say. */
-  readonly asked: number | null;
+  /** The custom provider's name; null: numalign itself. */
+  readonly provider: string | null;
+  /** CPUs; of other resources whole units. */
+  readonly asked: number;
   /** Only for resources that numalign manages itself. */
   readonly nodes: readonly NodeAmount[];
   /** What is kept for the system, for people; null: nothing. */
@@ -57,51 +68,55 @@ export interface RejectionFacts {
   readonly reason: AdmissionReason;
   readonly message: string;
   readonly container: string | null;
-  /** The hints offered, by resource. */
-  readonly offered: Readonly<Record<string, HintFamily>>;
+  readonly offered: readonly OfferedHints[];
   readonly admittedUnder: readonly TopologyManagerPolicy[];
 }
 
-/** Everybody with exclusive CPUs. */
-export function holdersOf({ state }: Pick<Draft, 'state'>): Holder[] {
-  return state.pods
-    .map((pod) => ({ id: pod.uid, name: pod.name, cpus: cpusOf(pod).toString(), pid: pod.owner.pid }))
-    .filter(({ cpus }) => cpus !== '');
+/** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
+export function holdersOf({ state, pod, taken }: Draft): Holder[] {
+  const others = state.pods.map((p) => ({ id: p.uid, name: p.name, cpus: cpusOf(p).toString(), pid: p.owner.pid }));
+  const own = { id: pod.uid ?? '', name: 'the pod itself', cpus: taken.toString(), pid: null };
+  return [...others, own].filter(({ cpus }) => cpus !== '');
+}
+
+function listOrNull(cpus: CpuSet): string | null {
+  return cpus.isEmpty ? null : cpus.toString();
 }
 
 function cpuExplanation({ draft, container, offered }: RejectionFacts): ResourceExplanation {
-  const { topology, state, pod, placement, allowed } = draft;
+  const { topology, state, pod, placement, allowed, taken } = draft;
   const found = pod.containers.find(({ name }) => name === container);
-  const count = (of: (typeof pod.containers)[number]) => exclusiveCount(pod, of, placement);
-  const free = available(draft);
+  const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
+  const { from } = choices(draft, asked);
   const managed = universe(state.settings, topology.cpus);
   const reserved = managed.intersection(state.settings.reservedSystemCPUs);
-  const unusable = available({ ...draft, allowed: topology.cpus }).difference(allowed);
   const possible = managed.difference(reserved).intersection(allowed);
   return {
     resource: 'cpu',
-    asked: found ? count(found) : podTotal(pod, count),
+    provider: null,
+    asked,
     nodes: topology.nodes
       .filter(({ cpus }) => !cpus.isEmpty)
       .map(({ id, cpus }) => ({
         node: id,
-        free: cpus.intersection(free).size,
+        free: cpus.intersection(from).size,
         possible: cpus.intersection(possible).size,
       })),
-    reserved: reserved.isEmpty ? null : reserved.toString(),
-    unusable: unusable.isEmpty ? null : unusable.toString(),
-    hints: offered.cpu ?? null,
+    reserved: listOrNull(reserved),
+    unusable: listOrNull(freeCpus(state, topology.cpus).difference(taken).difference(allowed)),
+    hints: offered.find(({ provider }) => provider === null)?.hints ?? null,
     holders: holdersOf(draft),
   };
 }
 
 function otherExplanations({ draft: { pod }, container, offered }: RejectionFacts): ResourceExplanation[] {
   const found = pod.containers.find(({ name }) => name === container);
-  return Object.entries(offered)
-    .filter(([resource]) => resource !== 'cpu')
-    .map(([resource, hints]) => ({
+  return offered
+    .filter(({ provider }) => provider !== null)
+    .map(({ resource, provider, hints }) => ({
       resource,
-      asked: (found ? found.requests[resource] : podTotal(pod, ({ requests }) => requests[resource] ?? 0)) ?? null,
+      provider,
+      asked: found ? requestOf(found, resource) : podTotal(pod, (each) => requestOf(each, resource)),
       nodes: [],
       reserved: null,
       unusable: null,
@@ -114,20 +129,16 @@ const HINTS_IN_TEXT = 6;
 
 function hintsText(hints: HintFamily | null): string[] {
   if (hints === null) return [];
-  const shown: string[] = [];
-  for (const { nodes, preferred } of hints) {
-    if (shown.length === HINTS_IN_TEXT) {
-      shown.push('…');
-      break;
-    }
-    shown.push(`${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`);
-  }
+  const shown = hints
+    .first(HINTS_IN_TEXT + 1)
+    .map(({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`);
+  if (shown.length > HINTS_IN_TEXT) shown[HINTS_IN_TEXT] = '…';
   return [`  hints offered: ${shown.join(', ') || 'none'}`];
 }
 
 function resourceText({ resource, asked, nodes, reserved, unusable, hints, holders }: ResourceExplanation): string[] {
   return [
-    `${resource}${asked === null ? '' : `: ${asked} asked for`}`,
+    `${resource}: ${asked} asked for`,
     ...(nodes.length === 0
       ? []
       : [`  free by NUMA node: ${nodes.map((n) => `${n.node}: ${n.free} of ${n.possible}`).join(', ')}`]),

@@ -36,7 +36,7 @@ export interface Plan {
 
 /** What is told of a container on record. */
 export function podContainer({ name, kind, cpus, held, hint }: ContainerAssignment): PodContainer {
-  return Object.freeze({ name, kind, cpus: cpus.isEmpty ? null : cpus, held, hint });
+  return Object.freeze({ name, kind, cpus: cpus.isEmpty ? null : cpus, held, hint: Object.freeze({ ...hint }) });
 }
 
 const ADMITTED = { admitted: true, reason: null, code: null, hints: [], explanation: null, exact: true } as const;
@@ -56,7 +56,8 @@ export function plan(question: Question): { readonly plan: Plan; readonly pod: P
     const { reason, explanation } = details as { reason: AdmissionReason; explanation: Explanation };
     return { plan: { admitted: false, reason, code, containers: [], hints, explanation, exact }, pod: undefined };
   }
-  undo(question);
+  const failure = undo(question);
+  if (failure !== undefined) throw failure;
   const { pod } = decision;
   return { plan: { ...ADMITTED, containers: pod.containers.map(podContainer), hints, exact }, pod };
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { SharedMembers } from '../cgroups/shared-members.js';
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { askToRelease, type HintProvider } from '../hint-provider.js';
+import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
 import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
@@ -20,7 +20,7 @@ import {
 import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
-import { decide, undo } from './decision.js';
+import { decide, undo, withRollback } from './decision.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
@@ -28,8 +28,7 @@ export interface Site {
   readonly topology: Topology;
   readonly ledger: Store;
   readonly members: SharedMembers;
-  /** Custom ones, in the order in which they are asked. */
-  readonly providers: readonly HintProvider[];
+  readonly providers: HintProviders;
   readonly lockTimeoutMs: number;
 }
 
@@ -48,9 +47,19 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
   return transact(site, signal, async (state, commit) => {
     const placed = placedPod(state, request.pod);
     if (placed) return { pod: placed, alreadyAdmitted: true };
+    providers.releaseAllBut(state.pods);
     const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
     const uid = request.pod.uid ?? randomUUID();
-    const question = { topology, state, request, providers, owner, uid, now: new Date(), dryRun: false };
+    const question = {
+      topology,
+      state,
+      request,
+      providers: providers.list,
+      owner,
+      uid,
+      now: new Date(),
+      dryRun: false,
+    };
     const decision = decide(question);
     if ('error' in decision) throw decision.error;
     const { pod } = decision;
@@ -62,9 +71,10 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       await commit(next, true);
     } catch (error) {
       ledger.owners.disclaim(pod);
-      undo(question);
-      throw error;
+      const failure = undo(question);
+      throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
     }
+    providers.keep(pod);
     return { pod, alreadyAdmitted: false };
   });
 }
@@ -77,9 +87,10 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
-  const uid = request.pod.uid ?? randomUUID();
-  return plan({ topology, state, request, providers, owner: PERSISTENT_OWNER, uid, now: new Date(0), dryRun: true })
-    .plan;
+  providers.releaseAllBut(state.pods);
+  // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
+  const question = { topology, state, request, providers: providers.list, owner: PERSISTENT_OWNER };
+  return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
 /** What a pod that is admitted again has. @throws ERR_POD_CONFLICT where it asks for something else than before */
@@ -128,21 +139,24 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
       throw error;
     }
     ledger.owners.disclaim(pod);
-    askToRelease(providers, { pod: { uid, name: pod.name }, dryRun: false });
+    providers.releaseAllBut(next.pods);
     return left;
   });
 }
 
 /** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
 export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<boolean> {
-  const { topology, ledger } = site;
+  const { topology, ledger, providers } = site;
   return transact(site, undefined, async (state, commit) => {
     const pod = findPod(state, uid);
     if (!pod) return false;
     const isAlive = ledger.owners.handOver(uid);
     vacate.leave(sharedPool(state, topology.cpus));
-    if (!isAlive) await commit(removePods(state, new Set([uid])), true);
-    return isAlive;
+    if (isAlive) return true;
+    const next = removePods(state, new Set([uid]));
+    await commit(next, true);
+    providers.releaseAllBut(next.pods);
+    return false;
   });
 }
 

@@ -46,15 +46,10 @@ Napi::Value whole_cores_binding(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), whole_cores(to_topology(info[0]), to_id_set<CpuTag>(info[1])));
 }
 
-// (family, low, high) -> 0 no hint, 1 a hint, 2 a preferred one
-Napi::Value judge_mask(const Napi::CallbackInfo& info) {
-  HintFamily family = to_family(info[0]);
-  uint64_t low = info[1].As<Napi::Number>().Uint32Value();
-  uint64_t high = info[2].As<Napi::Number>().Uint32Value();
-  NodeMask mask(low | high << 32);
-  bool is_mask = !mask.empty() && (mask.bits() & ~all_nodes(family.nodes)) == 0;
-  int verdict = !is_mask || !family.offers(mask) ? 0 : family.prefers(mask) ? 2 : 1;
-  return Napi::Number::New(info.Env(), verdict);
+// (words, nodes) -> whether they are a family of hints of so many nodes
+Napi::Value is_hint_family(const Napi::CallbackInfo& info) {
+  std::optional<HintFamily> family = HintFamily::from_words(to_words(info[0], "a family of hints"));
+  return Napi::Boolean::New(info.Env(), family && family->nodes == to_int(info[1], "the number of nodes"));
 }
 
 // (families, nodes, policy, distances or undefined) -> [low, high, any | preferred << 1 | admitted << 2 |
@@ -70,17 +65,18 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     throw Napi::RangeError::New(env, "1 to 64 nodes, and a policy from 0 to 3");
   }
   options.policy = static_cast<TopologyPolicy>(policy);
-  if (!info[3].IsUndefined()) {
-    options.distances = to_words(info[3], "the distances");
-    if (options.distances.size() != static_cast<size_t>(options.nodes) * options.nodes) {
-      throw Napi::RangeError::New(env, "distances need a row and a column for each node");
-    }
-  }
   std::vector<HintFamily> families;
   for (uint32_t i = 0; i < array.Length(); i++) {
     families.push_back(to_family(array[i]));
     if (families.back().nodes != options.nodes) {
       throw Napi::RangeError::New(env, "a family of hints is of another number of nodes");
+    }
+  }
+  // Last, since reading the array above can run JavaScript.
+  if (!info[3].IsUndefined()) {
+    options.distances = to_words(info[3], "the distances");
+    if (options.distances.size() != static_cast<size_t>(options.nodes) * options.nodes) {
+      throw Napi::RangeError::New(env, "distances need a row and a column for each node");
     }
   }
   MergedHint merged = merge_hints(families, options);
@@ -96,7 +92,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
 void export_hints(Napi::Env env, Napi::Object exports) {
   exports["cpuHints"] = Napi::Function::New(env, cpu_hints_binding);
   exports["wholeCores"] = Napi::Function::New(env, whole_cores_binding);
-  exports["judgeMask"] = Napi::Function::New(env, judge_mask);
+  exports["isHintFamily"] = Napi::Function::New(env, is_hint_family);
   exports["mergeHints"] = Napi::Function::New(env, merge_hints_binding);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 // Up to this many NUMA nodes every combination is tried, as the kubelet does; above it they are ranked. At 8
 // nodes that is at most 3^8 (combination, remainder subset) pairs; at 16 it would be 43 million.
-constexpr size_t kEnumeratedNodes = 8;
+constexpr size_t kMostCombinedNodes = 8;
 
 // Whether free cores can add up to an amount exactly.
 class CoreSizes {
@@ -289,7 +289,7 @@ class Balancer {
     best_ = {};
     best_score_ = std::numeric_limits<double>::max();
     best_squares_ = std::numeric_limits<int64_t>::max();
-    if (free_.size() <= kEnumeratedNodes) {
+    if (free_.size() <= kMostCombinedNodes) {
       std::vector<int> combination;
       enumerate(all_nodes(), k, 0, combination, [&] { return consider_combination(combination); });
     } else {
@@ -350,7 +350,7 @@ class Balancer {
       if (left[node] >= group_size_) givers.push_back(node);
     }
     for (int n = std::min(remainder / group_size_, static_cast<int>(givers.size())); n > 0; n--) {
-      if (free_.size() > kEnumeratedNodes) {
+      if (free_.size() > kMostCombinedNodes) {
         consider_remainder(combination, widest(givers, n, left), left, remainder);
         continue;
       }

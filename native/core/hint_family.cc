@@ -10,11 +10,6 @@ enum Form : uint32_t { kList, kBits, kLinear };
 constexpr uint32_t kAnyPreferred = 1 << 8;
 constexpr uint32_t kAnyOther = 1 << 9;
 
-template <class F>
-void for_each_node(uint64_t mask, F&& visit) {
-  for (; mask != 0; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-
 class Writer {
  public:
   void word(uint32_t value) { words.push_back(value); }

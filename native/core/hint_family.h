@@ -84,6 +84,12 @@ struct HintFamily {
   friend bool operator==(const HintFamily&, const HintFamily&) = default;
 };
 
+// Calls visit(position) for each node of a mask, ascending.
+template <class F>
+void for_each_node(uint64_t mask, F&& visit) {
+  for (; mask != 0; mask &= mask - 1) visit(std::countr_zero(mask));
+}
+
 // The mask of the first n nodes.
 constexpr uint64_t all_nodes(int n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
 

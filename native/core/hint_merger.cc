@@ -9,11 +9,6 @@
 namespace numalign {
 namespace {
 
-template <class F>
-void for_each_node(uint64_t mask, F&& visit) {
-  for (; mask != 0; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-
 // ---- which of two masks is better
 
 // The best mask of each size among those it was shown: the closest where distances count, then the lowest
@@ -93,7 +88,7 @@ bool may_abstain(const HintFamily& family) {
 }
 
 int narrowest(const HintFamily& family) {
-  int least = kEnumeratedNodes + NodeMask::kBits;
+  int least = NodeMask::kBits + 1;
   if (auto* list = std::get_if<HintList>(&family.masks)) {
     for (const ListedHint& hint : *list) least = std::min(least, hint.mask.size());
     return list->empty() ? 0 : least;
@@ -426,16 +421,36 @@ std::vector<int> nodes_of(uint64_t mask) {
   return nodes;
 }
 
-// Combinations of lists that are followed; more are cut off, and the answer is not exact.
+// Combinations of lists that are followed, and how many are looked at to find them; what is beyond is cut
+// off, and the answer is not exact.
 constexpr size_t kMostCombinations = 4096;
+constexpr size_t kMostProducts = 1'000'000;
+// Rows that are combined with each other, two by two.
+constexpr size_t kMostMixedRows = 4;
+
+// A list with each mask once, ascending.
+HintList sorted(HintList list) {
+  // Preferred ones first, so that they are the ones that stay.
+  std::ranges::sort(list, [](const ListedHint& a, const ListedHint& b) {
+    return a.mask != b.mask ? a.mask.bits() < b.mask.bits() : a.preferred > b.preferred;
+  });
+  list.erase(std::unique(list.begin(), list.end(),
+                         [](const ListedHint& a, const ListedHint& b) { return a.mask == b.mask; }),
+             list.end());
+  return list;
+}
 
 class Search {
  public:
   Search(std::span<const HintFamily> families, const MergeOptions& options)
-      : families_(families), options_(options), all_(all_nodes(options.nodes)) {
+      : options_(options), all_(all_nodes(options.nodes)) {
     for (const HintFamily& family : families) {
-      if (auto* linear = std::get_if<LinearHints>(&family.masks)) linear_.push_back(linear);
-      if (auto* linear = std::get_if<LinearHints>(&family.masks)) domain_ &= linear->domain.bits();
+      if (auto* linear = std::get_if<LinearHints>(&family.masks)) {
+        linear_.push_back(linear);
+        domain_ &= linear->domain.bits();
+      } else if (has_masks(family)) {
+        lists_.push_back({&family, sorted(std::get<HintList>(family.masks))});
+      }
     }
     domain_ &= all_;
   }
@@ -445,17 +460,16 @@ class Search {
   uint64_t preferred() {
     // Whatever all prefer is in every list that must be met. Where no list must be, the linear families
     // decide alone.
-    const HintList* shortest = nullptr;
-    for (const HintFamily& family : families_) {
-      auto* list = std::get_if<HintList>(&family.masks);
-      if (!list || family.any_preferred) continue;
-      if (!shortest || list->size() < shortest->size()) shortest = list;
+    const SortedList* shortest = nullptr;
+    for (const SortedList& list : lists_) {
+      if (list.family->any_preferred) continue;
+      if (!shortest || list.hints.size() < shortest->hints.size()) shortest = &list;
     }
-    if (shortest) return preferred_among(*shortest);
+    if (shortest) return preferred_among(shortest->hints);
     Best best(options_);
     if (linear_.empty()) {
-      for (const HintFamily& family : families_) {
-        uint64_t mask = preferred_among(std::get<HintList>(family.masks));
+      for (const SortedList& list : lists_) {
+        uint64_t mask = preferred_among(list.hints);
         if (mask != 0) best.consider(mask);
       }
       return best.narrowest();
@@ -485,13 +499,30 @@ class Search {
   }
 
  private:
-  uint64_t preferred_among(const HintList& list) const {
+  struct SortedList {
+    const HintFamily* family;
+    HintList hints;
+
+    bool prefers(NodeMask mask) const {
+      auto found =
+          std::ranges::lower_bound(hints, mask.bits(), {}, [](const ListedHint& h) { return h.mask.bits(); });
+      return found != hints.end() && found->mask == mask && found->preferred;
+    }
+  };
+
+  bool all_prefer(NodeMask mask) const {
+    return std::ranges::all_of(
+               lists_,
+               [&](const SortedList& list) { return list.family->any_preferred || list.prefers(mask); }) &&
+           std::ranges::all_of(linear_, [&](const LinearHints* linear) {
+             return linear->offers(mask) && linear->prefers(mask);
+           });
+  }
+
+  uint64_t preferred_among(const HintList& hints) const {
     Best best(options_);
-    for (const ListedHint& hint : list) {
-      bool by_all = hint.preferred && std::ranges::all_of(families_, [&](const HintFamily& family) {
-                      return family.any_preferred || family.prefers(hint.mask);
-                    });
-      if (by_all) best.consider(hint.mask.bits());
+    for (const ListedHint& hint : hints) {
+      if (hint.preferred && all_prefer(hint.mask)) best.consider(hint.mask.bits());
     }
     return best.narrowest();
   }
@@ -522,11 +553,7 @@ class Search {
     }
     add_mixed_rows(rows);
     SubsetSearch search(std::move(nodes), std::move(rows), SubsetSearch::Draws::kOnAll, budget, best);
-    search.run(size, [&](uint64_t mask) {
-      return std::ranges::all_of(linear_, [&](const LinearHints* linear) {
-        return linear->offers(NodeMask(mask)) && linear->prefers(NodeMask(mask));
-      });
-    });
+    search.run(size, [&](uint64_t mask) { return all_prefer(NodeMask(mask)); });
   }
 
   void search_reachable(uint64_t combination, int size, int& budget, Best& best) {
@@ -553,7 +580,7 @@ class Search {
   // What is possible for each resource alone may be impossible for two together: weighted sums of two rows
   // see some of it.
   static void add_mixed_rows(std::vector<SubsetSearch::Row>& rows) {
-    size_t n = rows.size();
+    size_t n = std::min(rows.size(), kMostMixedRows);
     for (size_t a = 0; a < n; a++) {
       for (size_t b = a + 1; b < n; b++) {
         for (double tilt : {0.5, 1.0, 2.0}) rows.push_back(mixed(rows[a], rows[b], tilt));
@@ -573,34 +600,42 @@ class Search {
     return row;
   }
 
-  // Every AND of one hint of each list, within the nodes that all linear families know.
+  // Every AND of one hint of each list, within the nodes that all linear families know. Ascending.
   std::vector<uint64_t> list_combinations() {
     std::vector<uint64_t> reached{domain_};
-    for (const HintFamily& family : families_) {
-      auto* list = std::get_if<HintList>(&family.masks);
-      if (!list || list->empty()) continue;
+    size_t products = 0;
+    for (const SortedList& list : lists_) {
       std::vector<uint64_t> next;
       for (uint64_t mask : reached) {
-        for (const ListedHint& hint : *list) next.push_back(mask & hint.mask.bits());
-        if (may_abstain(family)) next.push_back(mask);
+        if (may_abstain(*list.family)) next.push_back(mask);
+        for (const ListedHint& hint : list.hints) {
+          if (++products > kMostProducts) break;
+          next.push_back(mask & hint.mask.bits());
+        }
       }
+      if (products > kMostProducts) exact_ = false;
       std::ranges::sort(next);
       next.erase(std::unique(next.begin(), next.end()), next.end());
       std::erase(next, uint64_t{0});
-      if (next.size() > kMostCombinations) {
-        next.resize(kMostCombinations);
-        exact_ = false;
-      }
+      if (next.size() > kMostCombinations) keep_widest(next);
       reached = std::move(next);
     }
     return reached;
   }
 
-  std::span<const HintFamily> families_;
+  // The wider a combination, the more can be reached from it.
+  void keep_widest(std::vector<uint64_t>& combinations) {
+    exact_ = false;
+    std::ranges::stable_sort(combinations, std::greater(), [](uint64_t mask) { return std::popcount(mask); });
+    combinations.resize(kMostCombinations);
+    std::ranges::sort(combinations);
+  }
+
   const MergeOptions& options_;
   uint64_t all_;
   uint64_t domain_ = ~uint64_t{0};
   std::vector<const LinearHints*> linear_;
+  std::vector<SortedList> lists_;
   bool exact_ = true;
 };
 
