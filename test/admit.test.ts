@@ -5,6 +5,7 @@ import {
   CpuSet,
   discover,
   type Explanation,
+  HintFamily,
   type HintProvider,
   type Manager,
   type ManagerOptions,
@@ -239,6 +240,30 @@ describe('a rejection', () => {
   });
 });
 
+describe('a rejection on a machine of many nodes', () => {
+  it.each<[string, string, number]>([
+    ['64 nodes with CPUs', 'package:8 numa:8 core:2 pu:1', 80],
+    ['34 nodes', 'package:2 numa:17 core:2 pu:1', 40],
+    ['17 nodes', 'numa:17 core:2 pu:1', 30],
+  ])('is there at once, and can be printed: %s', async (_, synthetic, cpu) => {
+    const manager = await simulate(synthetic, { topologyManagerPolicy: 'single-numa-node' });
+    const begin = performance.now();
+    const plan = manager.plan(pod(cpu));
+    expect(plan.reason).toBe('TopologyAffinityError');
+    expect(plan.explanation?.text).toContain('hints offered: {');
+    expect(JSON.stringify(plan).length).toBeGreaterThan(100);
+    expect(JSON.stringify(manager.plan(pod(2), { policy: 'none' })).length).toBeGreaterThan(100);
+    // Not a benchmark: walking all masks would never end.
+    expect(performance.now() - begin).toBeLessThan(2000);
+  });
+
+  it('is the kubelet’s answer for more CPUs than any machine has', async () => {
+    const manager = await simulate(MACHINE);
+    const reason = (policy: 'none' | 'restricted') => manager.plan(pod(70_000), { policy }).reason;
+    expect([reason('none'), reason('restricted')]).toEqual(['UnexpectedAdmissionError', 'TopologyAffinityError']);
+  });
+});
+
 describe('full-pcpus-only', () => {
   it('gives no half of a core whose other half is reserved', async () => {
     const manager = await simulate(MACHINE, {
@@ -320,6 +345,30 @@ describe('the machine’s options', () => {
     expect(String(lenient.settings.reservedSystemCPUs)).toBe('15');
     // Not in whole cores: 14 is the sibling of the reserved CPU.
     expect(cpusOf(lenient.plan(pod(3)))).toEqual(['8-9,14']);
+  });
+
+  it('beside a KubeletConfiguration replace what they name, and no more', async () => {
+    const document = {
+      ...kubelet,
+      reservedSystemCPUs: '3',
+      cpuManagerPolicyOptions: { 'strict-cpu-reservation': 'True' },
+    };
+    const settingsWith = async (options: ManagerOptions) => {
+      const { settings } = await simulate(MACHINE, { kubeletConfiguration: document, ...options });
+      return [String(settings.reservedSystemCPUs), settings.strictCPUReservation];
+    };
+    expect(await settingsWith({})).toEqual(['3', true]);
+    expect(await settingsWith({ systemReserved: { memory: '1Gi' } })).toEqual(['3', true]);
+    expect(await settingsWith({ systemReserved: { cpu: 1 } })).toEqual(['0', true]);
+    expect(await settingsWith({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } })).toEqual(['3', true]);
+    expect(await settingsWith({ strictCPUReservation: false })).toEqual(['3', false]);
+  });
+
+  it('give no exclusive CPUs to acquire under the CPU policy none, and say so', async () => {
+    const manager = await simulate(MACHINE, { cpuManagerPolicy: 'none' });
+    const error = await errorOf(() => manager.acquire({ cpu: 1 }));
+    expect([error.code, error.details.option]).toEqual(['ERR_INVALID_OPTION', 'cpuManagerPolicy']);
+    expect((await errorOf(() => manager.admit(pod(1), { smt: 'hold-sibling' }))).code).toBe('ERR_INVALID_OPTION');
   });
 
   it('of an empty KubeletConfiguration are Kubernetes’ defaults: no exclusive CPUs, no alignment', async () => {
@@ -520,6 +569,128 @@ describe('a custom hint provider', () => {
       const error = await errorOf(() => manager.addHintProvider(provider as HintProvider));
       expect(error.code).toBe('ERR_INVALID_OPTION');
     }
+  });
+
+  it('loses nothing to a plan for the pod that is being admitted', async () => {
+    const manager = await simulate(MACHINE, { stateDir: makeStateDir() });
+    const held = new Set<string>();
+    manager.addHintProvider({
+      ...quiet,
+      allocate: ({ pod: { uid } }) => void held.add(uid),
+      release: ({ pod: { uid } }) => void held.delete(uid),
+    });
+    const request = { uid: 'web', ...pod(1) };
+    const admitting = manager.admit(request);
+    while (!held.has('web')) await new Promise(setImmediate);
+    manager.plan(request);
+    await admitting;
+    expect([...held]).toEqual(['web']);
+  });
+
+  it('learns that a pod went, whoever released it', async () => {
+    const stateDir = makeStateDir();
+    const [manager, other] = [await simulate(MACHINE, { stateDir }), await simulate(MACHINE, { stateDir })];
+    const gpus = new DeviceProvider('example.com/gpu', [1, 1]);
+    manager.addHintProvider(gpus);
+    const request = (uid: string) => ({ uid, ...pod(1, { 'example.com/gpu': 1 }) });
+    await manager.admit(request('a'));
+    await manager.admit(request('b'));
+    await other.release('a');
+    expect(manager.plan(request('c')).admitted).toBe(true);
+    expect(gpus.nodesOf('a', 'main')).toEqual([]);
+    await manager.admit(request('c'));
+    await manager.pod('b').release();
+    await manager.release('c');
+    expect(gpus.free().length).toBe(2);
+  });
+
+  it('whose release fails is heard of, and the pod is gone all the same', async () => {
+    const manager = await simulate(MACHINE);
+    const failing = () => {
+      throw new Error('stuck');
+    };
+    manager.addHintProvider({ ...quiet, release: failing });
+    const grant = await manager.acquire({ cpu: 2 });
+    expect((await errorOf(() => grant.release())).code).toBe('ERR_HINT_PROVIDER');
+    expect([grant.isReleased, manager.grants()]).toEqual([true, []]);
+    await grant.release();
+    const rejected = await errorOf(() => manager.admit(pod(17)));
+    expect(rejected.code).toBe('ERR_INSUFFICIENT_CPUS');
+    expect(rejected.details.rollback).toMatchObject({ code: 'ERR_HINT_PROVIDER' });
+  });
+
+  it('has its hints counted whatever it calls its resource', async () => {
+    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
+    const named = (name: string, hints: HintProvider['hints']) => manager.addHintProvider({ ...quiet, name, hints });
+    const fine = [{ nodes: NodeSet.of(0), preferred: true }];
+    named('A', () => ({ gpu: fine }));
+    named('B', () => ({ 'gpu of B': [], gpu: null, cpu: fine, ['__proto__']: fine }));
+    const error = await errorOf(() => manager.admit(pod('500m')));
+    expect(error.code).toBe('ERR_TOPOLOGY_AFFINITY');
+    const { resources } = error.details.explanation as Explanation;
+    expect(resources.map(({ provider, resource }) => [provider, resource])).toEqual([
+      ['A', 'gpu'],
+      ['B', 'gpu of B'],
+      ['B', 'gpu'],
+      ['B', 'cpu'],
+      ['B', '__proto__'],
+    ]);
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws where it is looked at',
+      () =>
+        Object.defineProperty({}, 'then', {
+          get() {
+            throw new Error('no');
+          },
+        }),
+    ],
+    ['has a promise inside', () => ({ fpga: Promise.reject(new Error('late')) })],
+    [
+      'throws null while it is read',
+      () => ({
+        fpga: {
+          [Symbol.iterator]() {
+            throw null;
+          },
+        },
+      }),
+    ],
+    ['is a family of no hints', () => ({ fpga: new HintFamily(Uint32Array.of(7, 2, 0), [0, 1]) })],
+  ])('whose answer %s fails as one', async (_, hints) => {
+    const manager = await simulate(MACHINE);
+    manager.addHintProvider({ ...quiet, hints: hints as HintProvider['hints'] });
+    expect((await errorOf(() => manager.admit(pod(1)))).code).toBe('ERR_HINT_PROVIDER');
+    await new Promise(setImmediate);
+  });
+
+  it('cannot change what is decided or recorded', async () => {
+    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    manager.addHintProvider({
+      ...quiet,
+      hints: ({ requests }) => {
+        expect(() => Object.assign(requests, { cpu: 7000 })).toThrow(TypeError);
+        return null;
+      },
+      allocate: (_, hint) => expect(() => Object.assign(hint, { nodes: null })).toThrow(TypeError),
+    });
+    expect((await manager.acquire({ cpu: 2 })).cpus.size).toBe(2);
+    const { uid } = await manager.admit(pod(1));
+    expect(() => Object.assign(manager.getAffinity(uid, 'main'), { preferred: 'no' })).toThrow(TypeError);
+  });
+
+  it('is asked for resources whatever their names', async () => {
+    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    const asked: unknown[] = [];
+    const hints: HintProvider['hints'] = ({ requests }) => {
+      asked.push(requests.constructor);
+      return null;
+    };
+    manager.addHintProvider({ ...quiet, hints });
+    await manager.admit({ containers: [guaranteed('a', { cpu: 1, constructor: 2 }), guaranteed('b', { cpu: 1 })] });
+    expect(asked).toEqual([2]);
   });
 
   it('takes part in acquire too', async () => {

@@ -1,6 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { discover, HintFamily, mergeHints, NodeSet, type NumalignError, type TopologyHint } from '../lib/index.js';
+import {
+  CpuSet,
+  discover,
+  HintFamily,
+  mergeHints,
+  NodeMask,
+  NodeSet,
+  type NumalignError,
+  type TopologyHint,
+} from '../lib/index.js';
 import { walkedMerge } from './support/walked-merge.js';
 
 const hint = (nodes: number[] | null, preferred: boolean): TopologyHint => ({
@@ -75,6 +84,18 @@ describe('mergeHints', () => {
     });
   });
 
+  it('bounds its work on long lists over many nodes', () => {
+    const numaNodes = Array.from({ length: 64 }, (_, node) => node);
+    const list = (seed: number) =>
+      Array.from({ length: 20_000 }, (_, i) => hint([i % 64, (i * seed) % 64, (i >> 6) % 64], i % 3 === 0));
+    const merge = () =>
+      mergeHints([{ a: list(7) }, { b: list(11) }, { c: list(13) }], { numaNodes, policy: 'best-effort' });
+    const begin = performance.now();
+    expect(merge().hint.nodes?.isEmpty).toBe(false);
+    // Not a benchmark: all combinations are 8,000,000,000,000.
+    expect(performance.now() - begin).toBeLessThan(5000);
+  });
+
   it('merges nothing to all nodes, preferred', () => {
     const merge = (policy: 'restricted' | 'single-numa-node') => mergeHints([], { numaNodes: [0, 8], policy });
     expect(merge('restricted')).toEqual({ hint: hint([0, 8], true), admitted: true, exact: true });
@@ -99,6 +120,11 @@ describe('mergeHints', () => {
     ['an unknown policy', { policy: 'strict' }],
     ['distances of another size', { policyOptions: { 'prefer-closest-numa-nodes': true }, distances: [[10]] }],
     ['a limit below 8 nodes', { policyOptions: { 'max-allowable-numa-nodes': 4 } }],
+    [
+      'more nodes than are allowed',
+      { numaNodes: [0, 1, 2, 3, 4, 5, 6, 7, 8], policyOptions: { 'max-allowable-numa-nodes': 8 } },
+    ],
+    ['an unknown option', { polcy: 'none' }],
     ['an unknown policy option', { policyOptions: { 'prefer-closest': true } }],
   ])('refuses %s', (_, options) => {
     const action = () => mergeHints([], { numaNodes: [0, 1], policy: 'restricted', ...options });
@@ -130,6 +156,36 @@ describe('a family of hints', () => {
     expect(hints.next().value).toEqual(hint([0], true));
     expect(hints.next().value).toEqual(hint([1], true));
   });
+
+  it('too large to enumerate is read in the same order as one that is not', async () => {
+    const topology = await discover({ synthetic: 'package:6 numa:3 core:1 pu:2' });
+    fc.assert(
+      fc.property(
+        fc.subarray(topology.cpus.toArray()),
+        fc.integer({ min: 1, max: 8 }),
+        fc.boolean(),
+        (ids, request, align) => {
+          const available = CpuSet.from(ids);
+          const reusable = CpuSet.from(ids.filter((id) => id % 17 === 3));
+          const read = topology.cpuHints({ request, available, reusable, alignBySocket: align }).first(300);
+          const expected: { nodes: number[]; preferred: boolean }[] = [];
+          for (const mask of NodeMask.subsets(topology.numaNodes)) {
+            const cpus = topology.nodes
+              .filter(({ id }) => mask.has(id))
+              .reduce((set, node) => set.union(node.cpus), CpuSet.EMPTY);
+            if (!reusable.isSubsetOf(cpus) || cpus.intersection(available).size < request) continue;
+            const packages = topology.packages.filter((p) => p.cpus.intersects(cpus)).length;
+            const [narrowest, nodesInPackage] = [Math.ceil(request / 2), 3];
+            const aligned = align && packages === Math.ceil(narrowest / nodesInPackage);
+            expected.push({ nodes: mask.toArray(), preferred: mask.size === narrowest || aligned });
+            if (expected.length === 300) break;
+          }
+          expect(read.map(plain)).toEqual(expected);
+        },
+      ),
+      { numRuns: 30 },
+    );
+  }, 60_000);
 
   it('of another machine is refused in a merge', async () => {
     const topology = await discover({ synthetic: 'numa:2 core:1 pu:1' });
