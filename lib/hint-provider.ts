@@ -5,6 +5,15 @@ import type { HintFamily, TopologyHint } from './hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
 import type { QosClass } from './pod-request.js';
 
+/** What a NUMA node has of a resource. */
+export interface NodeAmount {
+  readonly node: number;
+  /** What the request could take now; CPUs under full-pcpus-only and hold-sibling in whole cores only. */
+  readonly free: number;
+  /** What the node could ever give: of CPUs the managed ones that are not reserved. */
+  readonly possible: number;
+}
+
 /** What a provider is asked for. */
 export interface HintRequest {
   readonly pod: { readonly uid: string; readonly name: string; readonly qosClass: QosClass };
@@ -38,6 +47,8 @@ export interface HintProvider {
    * failed later on. Also called for a pod without any.
    */
   release(pod: ReleaseRequest): void;
+  /** What there is by resource, for the explanation of a rejection. May be left out. */
+  amounts?(request: HintRequest): Readonly<Record<string, readonly NodeAmount[]>>;
 }
 
 const METHODS = ['hints', 'allocate', 'release'] as const;
@@ -53,7 +64,7 @@ export function checkProvider(provider: unknown): HintProvider {
     if (typeof given !== 'function') invalidOption(method, given, 'a function');
   }
   if (Object.getPrototypeOf(provider) === Object.prototype)
-    checkOptions(provider, ['name', ...METHODS], 'a HintProvider');
+    checkOptions(provider, ['name', ...METHODS, 'amounts'], 'a HintProvider');
   return provider as HintProvider;
 }
 
@@ -98,6 +109,26 @@ export function askForHints(
 /** @throws ERR_HINT_PROVIDER */
 export function askToAllocate(provider: HintProvider, request: HintRequest, hint: TopologyHint): void {
   call(provider, 'allocate', () => provider.allocate(request, hint));
+}
+
+const isAmount = (value: unknown) => {
+  const { node, free, possible } = value as NodeAmount;
+  return [node, free, possible].every((number) => typeof number === 'number');
+};
+
+/** What a provider tells of a resource; nothing where it does not, or fails: the reason of a rejection must not be lost. */
+export function askForAmounts(
+  provider: HintProvider | undefined,
+  request: HintRequest,
+  resource: string,
+): NodeAmount[] {
+  try {
+    const amounts = provider?.amounts?.(request) ?? {};
+    const list = Object.hasOwn(amounts, resource) ? [...amounts[resource]!] : [];
+    return list.filter(isAmount).map(({ node, free, possible }) => ({ node, free, possible }));
+  } catch {
+    return [];
+  }
 }
 
 /** Calls every one of them, whatever the others do. Answers the first error, ERR_HINT_PROVIDER. */

@@ -26,7 +26,7 @@ export {
 export { CpuSet, NodeSet } from './cpu-set.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions } from './grant.js';
-export type { HintProvider, HintRequest, ReleaseRequest } from './hint-provider.js';
+export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
 export { type GrantInfo, Manager, openManager, type Settings } from './manager.js';
 export type { Offer } from './managers/decision.js';
@@ -34,7 +34,6 @@ export type {
   AdmissionReason,
   Explanation,
   Holder,
-  NodeAmount,
   ResourceExplanation,
 } from './managers/explanation.js';
 export type { Plan, PodContainer } from './managers/plan.js';

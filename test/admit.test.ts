@@ -232,6 +232,31 @@ describe('a rejection', () => {
     expect(await reasons(16, 'none')).toEqual(['ERR_SHARED_POOL_EMPTY', 'UnexpectedAdmissionError']);
   });
 
+  it('tells what a custom provider has, if it says so, and what the pod has taken itself', async () => {
+    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
+    manager.addHintProvider(new DeviceProvider('example.com/gpu', [1, 1]));
+    manager.addHintProvider({
+      ...{ name: 'odd', hints: () => ({ odd: null }), allocate() {}, release() {} },
+      amounts: () => {
+        throw new Error('unknown');
+      },
+    });
+    const { explanation } = manager.plan({
+      containers: [
+        guaranteed('a', { cpu: 2, 'example.com/gpu': 1 }),
+        guaranteed('b', { cpu: 2, 'example.com/gpu': 2 }),
+      ],
+    });
+    const [cpu, gpu, odd] = explanation!.resources;
+    expect(gpu).toMatchObject({ resource: 'example.com/gpu', provider: 'example.com/gpu', asked: 2 });
+    expect(gpu!.nodes).toEqual([
+      { node: 0, free: 0, possible: 1 },
+      { node: 1, free: 1, possible: 1 },
+    ]);
+    expect(odd!.nodes).toEqual([]);
+    expect(cpu!.holders).toEqual([{ id: '', name: 'the pod itself', cpus: '0-1', pid: null }]);
+  });
+
   it('names no policy where none would admit', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     const { explanation } = (await errorOf(() => manager.admit(pod(17)))).details as { explanation: Explanation };

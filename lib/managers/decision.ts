@@ -4,7 +4,15 @@ import { thrownText } from '../check-options.js';
 import { type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { askForHints, askToAllocate, askToRelease, type HintProvider, type HintRequest } from '../hint-provider.js';
+import {
+  askForAmounts,
+  askForHints,
+  askToAllocate,
+  askToRelease,
+  type HintProvider,
+  type HintRequest,
+  type NodeAmount,
+} from '../hint-provider.js';
 import { ANY_NODES, type TopologyHint } from '../hints.js';
 import { type MergeResult, mergeFamilies } from '../merge-hints.js';
 import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
@@ -65,11 +73,12 @@ export function decide(question: Question): Decision | Rejection {
     place(progress);
     return { pod: podAssignment(progress), offers: progress.offers };
   } catch (error) {
+    const amounts = collectAmounts(progress);
     const failure = undo(question);
     if (!(error instanceof NumalignError)) throw error;
     const told = failure === undefined ? error : withRollback(error, failure);
     if (error.details.reason === undefined) throw told;
-    return { error: explained(progress, told), offers: progress.offers };
+    return { error: explained(progress, told, amounts), offers: progress.offers };
   }
 }
 
@@ -200,7 +209,21 @@ export function withRollback(error: NumalignError, rollback: unknown): NumalignE
   return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, { ...details, cause, rollback });
 }
 
-function explained(progress: Progress, error: NumalignError): NumalignError {
+type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
+
+// As they were when it failed, before anything is given back.
+function collectAmounts(progress: Progress): Amounts {
+  const { providers } = progress.question;
+  const offered = progress.offers.at(-1)?.offered ?? [];
+  return new Map(
+    offered.map((hints) => {
+      const provider = providers.find(({ name }) => name === hints.provider);
+      return [hints, askForAmounts(provider, hintRequest(progress), hints.resource)];
+    }),
+  );
+}
+
+function explained(progress: Progress, error: NumalignError, amounts: Amounts): NumalignError {
   const { question, draft, offers, container } = progress;
   const explanation = explain({
     draft,
@@ -208,6 +231,7 @@ function explained(progress: Progress, error: NumalignError): NumalignError {
     message: error.message,
     container: container?.name ?? null,
     offered: offers.at(-1)?.offered ?? [],
+    amounts,
     admittedUnder: weakerPolicies(question.request.placement)
       .filter((placement) => wouldAdmit(question, placement))
       .map((placement) => placement.topologyPolicy),

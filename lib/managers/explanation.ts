@@ -1,6 +1,7 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
 import type { TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
+import type { NodeAmount } from '../hint-provider.js';
 import type { HintFamily } from '../hints.js';
 import { podTotal, requestOf } from '../pod-request.js';
 import { cpusOf, freeCpus, universe } from '../state/assignments.js';
@@ -17,15 +18,6 @@ export interface OfferedHints {
   readonly hints: HintFamily;
 }
 
-/** What a NUMA node has of a resource. */
-export interface NodeAmount {
-  readonly node: number;
-  /** What the request could take now; under full-pcpus-only and hold-sibling whole cores only. */
-  readonly free: number;
-  /** What the node could ever give: for CPUs, the managed ones that are not reserved. */
-  readonly possible: number;
-}
-
 /** Who holds what is missing. */
 export interface Holder {
   readonly id: string;
@@ -40,7 +32,7 @@ export interface ResourceExplanation {
   readonly provider: string | null;
   /** CPUs; of other resources whole units. */
   readonly asked: number;
-  /** Only for resources that numalign manages itself. */
+  /** Empty where a custom provider does not tell. */
   readonly nodes: readonly NodeAmount[];
   /** What is kept for the system, for people; null: nothing. */
   readonly reserved: string | null;
@@ -69,6 +61,8 @@ export interface RejectionFacts {
   readonly message: string;
   readonly container: string | null;
   readonly offered: readonly OfferedHints[];
+  /** What custom providers tell of their resources. */
+  readonly amounts: ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
   readonly admittedUnder: readonly TopologyManagerPolicy[];
 }
 
@@ -109,18 +103,18 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   };
 }
 
-function otherExplanations({ draft: { pod }, container, offered }: RejectionFacts): ResourceExplanation[] {
+function otherExplanations({ draft: { pod }, container, offered, amounts }: RejectionFacts): ResourceExplanation[] {
   const found = pod.containers.find(({ name }) => name === container);
+  const asked = (resource: string) =>
+    found ? requestOf(found, resource) : podTotal(pod, (each) => requestOf(each, resource));
   return offered
     .filter(({ provider }) => provider !== null)
-    .map(({ resource, provider, hints }) => ({
-      resource,
-      provider,
-      asked: found ? requestOf(found, resource) : podTotal(pod, (each) => requestOf(each, resource)),
-      nodes: [],
+    .map((each) => ({
+      ...each,
+      asked: asked(each.resource),
+      nodes: amounts.get(each) ?? [],
       reserved: null,
       unusable: null,
-      hints,
       holders: [],
     }));
 }

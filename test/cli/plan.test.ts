@@ -282,7 +282,7 @@ describe('files and command lines that plan refuses', { timeout: 30_000 }, () =>
     [['-f', 'x', '--policy', 'strict'], 'Allowed choices are none, best-effort, restricted, single-numa-node.'],
     [['-f', 'x', '--scope', 'node'], 'Allowed choices are container, pod.'],
     [['-f', 'x', '--cpu-option', 'full-pcpus'], 'did you mean "full-pcpus-only"?'],
-    [['-f', 'x', '--cpu-option', 'full-pcpus-only=1'], "full-pcpus-only must be true or false, not '1'"],
+    [['-f', 'x', '--cpu-option', 'full-pcpus-only=yes'], "full-pcpus-only must be true or false, not 'yes'"],
     [['-f', 'x', '--cpu-option', 'full-pcpus-only', '--cpu-option', 'distribute-cpus-across-cores'], 'exclude each other'],
     [['-f', 'x', '--reserved', '3-1'], "argument '3-1' is invalid"],
     [['-f', 'x', '--synthetic', 'core:2', '--state-dir', '/tmp'], 'cannot be used with'],

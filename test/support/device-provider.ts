@@ -52,6 +52,17 @@ export class DeviceProvider implements HintProvider {
     for (const [device, holder] of this.holders) if (holder.startsWith(`${uid}/`)) this.holders.delete(device);
   }
 
+  amounts() {
+    const on = (devices: Iterable<string>, node: number) =>
+      [...devices].filter((device) => this.nodeOf.get(device) === node).length;
+    const nodes = this.#numaNodes.map((node) => ({
+      node,
+      free: on(this.free(), node),
+      possible: on(this.nodeOf.keys(), node),
+    }));
+    return { [this.name]: nodes };
+  }
+
   /** NUMA nodes of the devices that a container has. */
   nodesOf(uid: string, container: string): number[] {
     const devices = [...this.holders].filter(([, holder]) => holder === `${uid}/${container}`);
