@@ -408,18 +408,31 @@ export function parseConfig(options: ManagerOptions): Config {
   });
 }
 
-// The document's options below those beside it. Reserved CPUs are one thing, however they are given, and so is strict reservation.
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+const withoutUndefined = (options: object) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+// The document's options below those beside it, reserved amounts resource by resource.
 function withKubeletConfiguration(own: Record<string, unknown>, document: unknown): Record<string, unknown> {
   const { cpuManagerPolicyOptions, ...kubelet } = fromKubeletConfiguration(document);
   const { [STRICT]: strict, ...cpuOptions } = cpuManagerPolicyOptions;
-  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  const given = withoutUndefined(own);
   const below: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
-  const isStrictGiven =
-    'strictCPUReservation' in given || STRICT in ((given.cpuManagerPolicyOptions as object | undefined) ?? {});
-  if (strict !== undefined && !isStrictGiven) below.strictCPUReservation = parseFlag(STRICT, strict);
-  const hasCpu = (amounts: unknown) => typeof amounts === 'object' && amounts !== null && 'cpu' in amounts;
-  if ('reservedSystemCPUs' in given || hasCpu(given.systemReserved) || hasCpu(given.kubeReserved)) {
-    for (const name of ['reservedSystemCPUs', 'systemReserved', 'kubeReserved']) delete below[name];
+
+  // A machine setting under two names.
+  const givenOptions = isObject(given.cpuManagerPolicyOptions) ? withoutUndefined(given.cpuManagerPolicyOptions) : {};
+  if (strict !== undefined && !('strictCPUReservation' in given) && !(STRICT in givenOptions)) {
+    if ((given.cpuManagerPolicy ?? kubelet.cpuManagerPolicy) === 'none') {
+      invalidOption(STRICT, strict, 'left out with the CPU policy none');
+    }
+    below.strictCPUReservation = parseFlag(STRICT, strict);
+  }
+  for (const name of ['systemReserved', 'kubeReserved'] as const) {
+    if (!isObject(given[name])) continue;
+    const amounts = withoutUndefined(given[name]);
+    given[name] = { ...kubelet[name], ...amounts };
+    // An amount of CPUs beside the document weighs more than the list in it.
+    if ('cpu' in amounts) delete below.reservedSystemCPUs;
   }
   const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS] as readonly string[];
   return { ...Object.fromEntries(Object.entries(below).filter(([name]) => names.includes(name))), ...given };

@@ -124,9 +124,14 @@ export class Grant {
    */
   async handOver(): Promise<boolean> {
     this.#checkUsable();
-    const isAlive = await handOver(this.#site, this.id, vacateOf(this.#pod));
-    this.#released = Promise.resolve(NOTHING_MOVED);
-    return isAlive;
+    try {
+      const isAlive = await handOver(this.#site, this.id, vacateOf(this.#pod));
+      this.#released = Promise.resolve(NOTHING_MOVED);
+      return isAlive;
+    } catch (error) {
+      if (isOffTheRecord(error)) this.#released = Promise.resolve(NOTHING_MOVED);
+      throw error;
+    }
   }
 
   /**
@@ -136,9 +141,7 @@ export class Grant {
    */
   release(): Promise<PinResult> {
     this.#released ??= this.#release().catch((error) => {
-      // The CPUs are given back; a custom hint provider has failed to do the same.
-      const isOff = error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
-      this.#released = isOff ? Promise.resolve(NOTHING_MOVED) : undefined;
+      this.#released = isOffTheRecord(error) ? Promise.resolve(NOTHING_MOVED) : undefined;
       throw error;
     });
     return this.#released;
@@ -179,6 +182,11 @@ export class Grant {
       );
     }
   }
+}
+
+// The CPUs are given back; a custom hint provider has failed to do the same.
+function isOffTheRecord(error: unknown): boolean {
+  return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
 }
 
 // By grant, whichever object started them: releasing by the id must not overlook them.

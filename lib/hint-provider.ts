@@ -43,8 +43,8 @@ export interface HintProvider {
   /** Takes what one container asks for, near the merged hint as far as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
-   * Gives back what was taken for a pod: it is released (whoever did that, seen at this manager's next transaction), its owner has died, or its admission
-   * failed later on. Also called for a pod without any.
+   * Gives back what was taken for a pod: it is released (whoever did that: seen at this manager's next transaction), its owner has died, or its admission
+   * failed later on. Also called for a pod without any, and again where it has thrown.
    */
   release(pod: ReleaseRequest): void;
   /** What there is by resource, for the explanation of a rejection. May be left out. */
@@ -53,19 +53,39 @@ export interface HintProvider {
 
 const METHODS = ['hints', 'allocate', 'release'] as const;
 
-/** @throws ERR_INVALID_OPTION */
+/** The provider with the name it has now. @throws ERR_INVALID_OPTION */
 export function checkProvider(provider: unknown): HintProvider {
   if (typeof provider !== 'object' || provider === null) invalidOption('provider', provider, 'a HintProvider');
-  const { name, ...rest } = provider as Record<string, unknown>;
+  const given = provider as HintProvider;
+  const { name } = given;
   if (!isName(name)) invalidOption('name', name, NAME);
   for (const method of METHODS) {
-    // A class has them on its prototype.
-    const given = rest[method] ?? (provider as Record<string, unknown>)[method];
-    if (typeof given !== 'function') invalidOption(method, given, 'a function');
+    if (typeof given[method] !== 'function') invalidOption(method, given[method], 'a function');
   }
-  if (Object.getPrototypeOf(provider) === Object.prototype)
+  const { amounts } = given;
+  if (amounts !== undefined && typeof amounts !== 'function') invalidOption('amounts', amounts, 'a function');
+  // A class may have more.
+  if (Object.getPrototypeOf(provider) === Object.prototype) {
     checkOptions(provider, ['name', ...METHODS, 'amounts'], 'a HintProvider');
-  return provider as HintProvider;
+  }
+  return Object.freeze({
+    name,
+    hints: (request: HintRequest) => given.hints(request),
+    allocate: (request: HintRequest, hint: TopologyHint) => given.allocate(request, hint),
+    release: (pod: ReleaseRequest) => given.release(pod),
+    amounts: (request: HintRequest) => given.amounts?.(request) ?? {},
+  });
+}
+
+// Promises in an answer that is refused: nobody will wait for them, and that they fail must not end the process.
+function abandon(answer: unknown, depth = 2): void {
+  if (typeof answer !== 'object' || answer === null) return;
+  try {
+    if (typeof (answer as { then?: unknown }).then === 'function') Promise.resolve(answer).catch(() => {});
+    else if (depth > 0) for (const item of Object.values(answer)) abandon(item, depth - 1);
+  } catch {
+    // Whatever a getter throws: the answer is refused anyway.
+  }
 }
 
 function failed({ name }: HintProvider, method: string, why: string, cause?: unknown): NumalignError {
@@ -87,8 +107,7 @@ function call<T>(provider: HintProvider, method: (typeof METHODS)[number], actio
     throw failed(provider, method, thrownText(error), error);
   }
   if (!isPromise) return result;
-  // Nobody will wait for it; that it fails must not end the process.
-  Promise.resolve(result).catch(() => {});
+  abandon(result);
   throw failed(provider, method, 'it returned a promise, but the state is locked meanwhile');
 }
 
@@ -102,6 +121,7 @@ export function askForHints(
   try {
     return packHints(hints, numaNodes);
   } catch (error) {
+    abandon(hints);
     throw failed(provider, 'hints', thrownText(error), error);
   }
 }
@@ -111,10 +131,11 @@ export function askToAllocate(provider: HintProvider, request: HintRequest, hint
   call(provider, 'allocate', () => provider.allocate(request, hint));
 }
 
-const isAmount = (value: unknown) => {
+function isAmount(value: unknown): value is NodeAmount {
+  if (typeof value !== 'object' || value === null) return false;
   const { node, free, possible } = value as NodeAmount;
-  return [node, free, possible].every((number) => typeof number === 'number');
-};
+  return [node, free, possible].every((number) => Number.isFinite(number) && number >= 0);
+}
 
 /** What a provider tells of a resource; nothing where it does not, or fails: the reason of a rejection must not be lost. */
 export function askForAmounts(
@@ -122,12 +143,15 @@ export function askForAmounts(
   request: HintRequest,
   resource: string,
 ): NodeAmount[] {
+  let amounts: unknown;
   try {
-    const amounts = provider?.amounts?.(request) ?? {};
-    const list = Object.hasOwn(amounts, resource) ? [...amounts[resource]!] : [];
-    return list.filter(isAmount).map(({ node, free, possible }) => ({ node, free, possible }));
+    amounts = provider?.amounts?.(request) ?? {};
+    const list = (Object.hasOwn(amounts as object, resource) && (amounts as Record<string, unknown>)[resource]) || [];
+    return [...(list as unknown[])].filter(isAmount).map(({ node, free, possible }) => ({ node, free, possible }));
   } catch {
     return [];
+  } finally {
+    abandon(amounts);
   }
 }
 

@@ -58,8 +58,6 @@ export class HintFamily implements Iterable<TopologyHint> {
    * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet | null, preferred: boolean }` with nodes of the machine
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
-    // Nobody will wait for it; that it fails must not end the process.
-    if (hints instanceof Promise) hints.catch(() => {});
     if (hints === null) return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
     if (typeof hints !== 'object' || !(Symbol.iterator in hints)) invalidHint(hints, 'one of a list of hints, or null');
     // A copy: reading it may run anything.

@@ -49,7 +49,8 @@ export function mergeFamilies(
   { numaNodes, policy, distances }: MergeSite,
 ): MergeResult {
   const [low, high, flags] = native.mergeHints(
-    families.map((family) => family.words),
+    // What has no preference plays no part.
+    families.filter(({ isAny }) => !isAny).map((family) => family.words),
     numaNodes.length,
     TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
@@ -75,8 +76,9 @@ export function packHints(hints: ProviderHints, numaNodes: readonly number[]): R
       if (!(given instanceof HintFamily)) return [resource, HintFamily.from(given, numaNodes)];
       const isOfMachine =
         given.numaNodes.length === numaNodes.length && given.numaNodes.every((id, i) => id === numaNodes[i]);
-      if (isOfMachine && native.isHintFamily(given.words, numaNodes.length)) return [resource, given];
-      throw new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine`, {
+      const isFamily = given.words instanceof Uint32Array && native.isHintFamily(given.words, numaNodes.length);
+      if (isOfMachine && isFamily) return [resource, given];
+      throw new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine, or none`, {
         value: given.numaNodes,
         valid: numaNodes,
       });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -237,9 +238,9 @@ describe('a rejection', () => {
     manager.addHintProvider(new DeviceProvider('example.com/gpu', [1, 1]));
     manager.addHintProvider({
       ...{ name: 'odd', hints: () => ({ odd: null }), allocate() {}, release() {} },
-      amounts: () => {
+      amounts: (async () => {
         throw new Error('unknown');
-      },
+      }) as never,
     });
     const { explanation } = manager.plan({
       containers: [
@@ -330,6 +331,15 @@ describe("smt: 'hold-sibling'", () => {
     expect([String(grant.cpus), String(grant.held)]).toEqual(['8', '9']);
   });
 
+  it('is explained in cores', async () => {
+    const manager = await simulate(MACHINE);
+    const { explanation } = manager.plan(pod(9), { smt: 'hold-sibling', policy: 'restricted' });
+    expect(explanation!.resources[0]!.nodes).toEqual([
+      { node: 0, free: 4, possible: 4 },
+      { node: 1, free: 4, possible: 4 },
+    ]);
+  });
+
   it('counts cores, not CPUs: a node of four cores holds four such CPUs', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
     expect(manager.plan(pod(5), { smt: 'hold-sibling' }).reason).toBe('TopologyAffinityError');
@@ -384,7 +394,11 @@ describe('the machine’s options', () => {
     };
     expect(await settingsWith({})).toEqual(['3', true]);
     expect(await settingsWith({ systemReserved: { memory: '1Gi' } })).toEqual(['3', true]);
-    expect(await settingsWith({ systemReserved: { cpu: 1 } })).toEqual(['0', true]);
+    // With the document's own 1200m, rounded up.
+    expect(await settingsWith({ systemReserved: { cpu: 1 } })).toEqual(['0-2', true]);
+    const without = { ...document, reservedSystemCPUs: undefined };
+    const options = { kubeletConfiguration: without, systemReserved: { memory: '1Gi' } };
+    expect(await settingsWith(options)).toEqual(['0-1', true]);
     expect(await settingsWith({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } })).toEqual(['3', true]);
     expect(await settingsWith({ strictCPUReservation: false })).toEqual(['3', false]);
   });
@@ -621,12 +635,50 @@ describe('a custom hint provider', () => {
     await manager.admit(request('a'));
     await manager.admit(request('b'));
     await other.release('a');
-    expect(manager.plan(request('c')).admitted).toBe(true);
-    expect(gpus.nodesOf('a', 'main')).toEqual([]);
     await manager.admit(request('c'));
+    expect(gpus.nodesOf('a', 'main')).toEqual([]);
     await manager.pod('b').release();
     await manager.release('c');
     expect(gpus.free().length).toBe(2);
+  });
+
+  it('learns of the release of pods that another manager has admitted, or that came back', async () => {
+    const stateDir = makeStateDir();
+    const released: string[] = [];
+    const open = async () => {
+      const manager = await simulate(MACHINE, { stateDir });
+      manager.addHintProvider({ ...quiet, release: ({ pod: { uid } }) => void released.push(uid) });
+      return manager;
+    };
+    await (await open()).admit({ uid: 'a', ...pod(1) }, { owner: 'persistent' });
+    const later = await open();
+    await later.release('a');
+    expect(released).toEqual(['a']);
+    await later.admit({ uid: 'b', ...pod(1) });
+    const plain = await simulate(MACHINE, { stateDir });
+    await plain.release('b');
+    await plain.admit({ uid: 'b', ...pod(1) });
+    await later.admit({ uid: 'c', ...pod(1) });
+    expect(released).toEqual(['a', 'b']);
+  });
+
+  it('whose release fails for somebody else does not fail an admission, and is asked again', async () => {
+    const stateDir = makeStateDir();
+    const [manager, other] = [await simulate(MACHINE, { stateDir }), await simulate(MACHINE, { stateDir })];
+    let calls = 0;
+    manager.addHintProvider({
+      ...quiet,
+      release: () => {
+        if (++calls === 1) throw new Error('stuck');
+      },
+    });
+    await manager.admit({ uid: 'a', ...pod(1) });
+    await other.release('a');
+    const warned = once(process, 'warning');
+    await manager.admit({ uid: 'b', ...pod(1) });
+    expect((await warned)[0].message).toMatch(/^pod a: the hint provider fpga failed in release\(\): stuck$/);
+    await manager.admit({ uid: 'c', ...pod(1) });
+    expect(calls).toBe(2);
   });
 
   it('whose release fails is heard of, and the pod is gone all the same', async () => {

@@ -96,6 +96,23 @@ describe('mergeHints', () => {
     expect(performance.now() - begin).toBeLessThan(5000);
   });
 
+  it('keeps the nodes that all long lists have in common, even where it cuts', () => {
+    const numaNodes = Array.from({ length: 24 }, (_, node) => node);
+    const common = [0, 1, 2, 3, 4, 5, 6, 7];
+    const list = (seed: number) =>
+      Array.from({ length: 300 }, (_, i) =>
+        hint([...common, ...numaNodes.filter((node) => (i * seed + node * 7) % 5 < 2)], false),
+      );
+    const { hint: merged } = mergeHints(
+      [7, 11, 13, 17].map((seed) => ({ r: list(seed) })),
+      { numaNodes, policy: 'best-effort' },
+    );
+    expect(NodeSet.from(common).isSubsetOf(merged.nodes!)).toBe(true);
+    expect(merged.nodes!.size).toBeLessThan(24);
+    const one = [{ nodes: NodeSet.of(1), preferred: false }];
+    expect(mergeHints([{ r: list(7) }, { r: one }], { numaNodes, policy: 'best-effort' }).hint).toEqual(one[0]);
+  });
+
   it('merges nothing to all nodes, preferred', () => {
     const merge = (policy: 'restricted' | 'single-numa-node') => mergeHints([], { numaNodes: [0, 8], policy });
     expect(merge('restricted')).toEqual({ hint: hint([0, 8], true), admitted: true, exact: true });

@@ -108,13 +108,14 @@ function admittedHint(progress: Progress): TopologyHint {
   const { topologyPolicy, preferClosest } = request.placement;
   if (topologyPolicy === 'none') return ANY_NODES;
   const offered = collectHints(progress);
-  // What has no preference plays no part.
-  const families = offered.map(({ hints }) => hints).filter(({ isAny }) => !isAny);
-  const merged = mergeFamilies(families, {
-    numaNodes: topology.numaNodes,
-    policy: topologyPolicy,
-    distances: preferClosest ? topology.distances : undefined,
-  });
+  const merged = mergeFamilies(
+    offered.map(({ hints }) => hints),
+    {
+      numaNodes: topology.numaNodes,
+      policy: topologyPolicy,
+      distances: preferClosest ? topology.distances : undefined,
+    },
+  );
   progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
   if (merged.admitted) return merged.hint;
   throw new NumalignError('ERR_TOPOLOGY_AFFINITY', `the resources cannot be aligned as ${topologyPolicy} asks`, {

@@ -81,10 +81,11 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const { topology, state, pod, placement, allowed, taken } = draft;
   const found = pod.containers.find(({ name }) => name === container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
-  const { from } = choices(draft, asked);
+  // Where siblings are held, the machine has one CPU a core.
+  const { machine, from } = choices(draft, asked);
   const managed = universe(state.settings, topology.cpus);
   const reserved = managed.intersection(state.settings.reservedSystemCPUs);
-  const possible = managed.difference(reserved).intersection(allowed);
+  const possible = managed.difference(reserved).intersection(allowed).intersection(machine.cpus);
   return {
     resource: 'cpu',
     provider: null,

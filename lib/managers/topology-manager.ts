@@ -46,8 +46,10 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
   const { topology, ledger, members, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const placed = placedPod(state, request.pod);
-    if (placed) return { pod: placed, alreadyAdmitted: true };
-    providers.releaseAllBut(state.pods);
+    if (placed) {
+      providers.keep(placed);
+      return { pod: placed, alreadyAdmitted: true };
+    }
     const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
     const uid = request.pod.uid ?? randomUUID();
     const question = {
@@ -87,7 +89,6 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
-  providers.releaseAllBut(state.pods);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
   const question = { topology, state, request, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
@@ -139,7 +140,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
       throw error;
     }
     ledger.owners.disclaim(pod);
-    providers.releaseAllBut(next.pods);
+    tellProviders(providers, pod, next);
     return left;
   });
 }
@@ -155,9 +156,17 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
     await commit(next, true);
-    providers.releaseAllBut(next.pods);
+    tellProviders(providers, pod, next);
     return false;
   });
+}
+
+// The pod is off the record. @throws ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
+function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: Assignments): void {
+  // It may have been admitted by another manager.
+  providers.keep(pod);
+  const error = providers.releaseAllBut(pods, pod.uid);
+  if (error !== undefined) throw error;
 }
 
 function checkReleasable({ ledger }: Site, { uid, owner }: PodAssignment): void {
@@ -193,11 +202,13 @@ export function transact<T>(
   signal: AbortSignal | undefined,
   step: (state: Assignments, commit: Commit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
-  const { ledger, topology, lockTimeoutMs } = site;
+  const { ledger, topology, providers, lockTimeoutMs } = site;
   return ledger.transact({ signal, lockTimeoutMs }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: Commit = (next, isLast) => commit(withIdentities(next, topology), isLast);
-    return step(withoutDead(site, recorded), write, recorded);
+    const state = withoutDead(site, recorded);
+    providers.releaseAllBut(state.pods);
+    return step(state, write, recorded);
   });
 }
 

@@ -600,35 +600,43 @@ class Search {
     return row;
   }
 
-  // Every AND of one hint of each list, within the nodes that all linear families know. Ascending.
+  // Every AND of one hint of each list, within the nodes that all linear families know; where that is too
+  // much, those of the widest masks.
   std::vector<uint64_t> list_combinations() {
     std::vector<uint64_t> reached{domain_};
-    size_t products = 0;
-    for (const SortedList& list : lists_) {
+    for (const SortedList* list : shortest_first()) {
+      std::vector<uint64_t> masks;
+      for (const ListedHint& hint : list->hints) masks.push_back(hint.mask.bits());
+      // The full mask is what a hint without one is.
+      if (may_abstain(*list->family)) masks.push_back(all_);
+      keep_widest(masks, std::max<size_t>(1, kMostProducts / reached.size()));
       std::vector<uint64_t> next;
       for (uint64_t mask : reached) {
-        if (may_abstain(*list.family)) next.push_back(mask);
-        for (const ListedHint& hint : list.hints) {
-          if (++products > kMostProducts) break;
-          next.push_back(mask & hint.mask.bits());
-        }
+        for (uint64_t other : masks) next.push_back(mask & other);
       }
-      if (products > kMostProducts) exact_ = false;
       std::ranges::sort(next);
       next.erase(std::unique(next.begin(), next.end()), next.end());
       std::erase(next, uint64_t{0});
-      if (next.size() > kMostCombinations) keep_widest(next);
+      keep_widest(next, kMostCombinations);
+      if (next.empty()) return next;
       reached = std::move(next);
     }
     return reached;
   }
 
+  std::vector<const SortedList*> shortest_first() const {
+    std::vector<const SortedList*> order;
+    for (const SortedList& list : lists_) order.push_back(&list);
+    std::ranges::stable_sort(order, {}, [](const SortedList* list) { return list->hints.size(); });
+    return order;
+  }
+
   // The wider a combination, the more can be reached from it.
-  void keep_widest(std::vector<uint64_t>& combinations) {
+  void keep_widest(std::vector<uint64_t>& masks, size_t most) {
+    if (masks.size() <= most) return;
     exact_ = false;
-    std::ranges::stable_sort(combinations, std::greater(), [](uint64_t mask) { return std::popcount(mask); });
-    combinations.resize(kMostCombinations);
-    std::ranges::sort(combinations);
+    std::ranges::stable_sort(masks, std::greater(), [](uint64_t mask) { return std::popcount(mask); });
+    masks.resize(most);
   }
 
   const MergeOptions& options_;
