@@ -16,6 +16,10 @@ export class HintProviders {
     return [...this.#providers];
   }
 
+  get isEmpty(): boolean {
+    return this.#providers.length === 0;
+  }
+
   /** @throws ERR_INVALID_OPTION */
   add(provider: HintProvider): void {
     const checked = checkProvider(provider);

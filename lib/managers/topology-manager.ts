@@ -70,7 +70,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       const leaving = members.confineTo(sharedPool(next, topology.cpus));
       if (leaving) await leaving;
       ledger.owners.claim(pod);
-      await commit(next, true);
+      await commit(next, providers.isEmpty);
     } catch (error) {
       ledger.owners.disclaim(pod);
       const failure = undo(question);
@@ -134,7 +134,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
     const left = vacate.leave(sharedPool(next, topology.cpus));
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     try {
-      await commit(next, true);
+      await commit(next, providers.isEmpty);
     } catch (error) {
       vacate.comeBack(left);
       throw error;
@@ -155,13 +155,13 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     vacate.leave(sharedPool(state, topology.cpus));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
-    await commit(next, true);
+    await commit(next, providers.isEmpty);
     tellProviders(providers, pod, next);
     return false;
   });
 }
 
-// The pod is off the record. @throws ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
+// The pod is off the record, and the lock still held: a pod of the same uid may be next. @throws ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
 function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: Assignments): void {
   // It may have been admitted by another manager.
   providers.keep(pod);
