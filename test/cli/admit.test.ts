@@ -129,7 +129,9 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     run.process.kill(name);
     const { signal, stdout, stderr } = await run.ended;
     expect({ signal, stdout }).toEqual({ signal: name, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^numalign: ended by ${name}\nadmitted before and released again: web(, web)*\n$`));
+    expect(stderr).toMatch(
+      new RegExp(`^numalign: ended by ${name}\nadmitted before and released again: web(, web)*\n$`),
+    );
     expect((await status(folder)).grants).toEqual([]);
   });
 
