@@ -1,14 +1,15 @@
 // A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes; config.ts checks the sense.
 import { invalidOption } from './check-options.js';
+import type { CpuManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './config.js';
 import type { Quantity } from './quantity.js';
 
 /** What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document leaves a field out. */
 export interface KubeletOptions {
-  readonly cpuManagerPolicy: 'none' | 'static';
+  readonly cpuManagerPolicy: CpuManagerPolicy;
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
-  readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  readonly topologyManagerPolicy: TopologyManagerPolicy;
   readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>;
-  readonly topologyManagerScope: 'container' | 'pod';
+  readonly topologyManagerScope: TopologyManagerScope;
   readonly reservedSystemCPUs?: string;
   readonly systemReserved?: Readonly<Record<string, Quantity>>;
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;

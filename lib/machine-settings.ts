@@ -1,6 +1,6 @@
 // The machine's settings: chosen from what an opener gives, checked against the machine, compared with what is recorded. Pure.
 import { invalidOption } from './check-options.js';
-import type { GivenSettings, Placement, RequiredSettings } from './config.js';
+import type { Config, GivenSettings, Placement, RequiredSettings } from './config.js';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { takeCpus } from './managers/cpu-manager.js';
@@ -70,7 +70,7 @@ export function checkLeavesPool(state: Assignments, topology: Topology): void {
 }
 
 /** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
-export function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
+function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
   const same = (a: unknown, b: unknown) => (a instanceof CpuSet && b instanceof CpuSet ? a.equals(b) : a === b);
   const show = (value: unknown) =>
     value === null ? 'all' : value instanceof CpuSet && value.isEmpty ? 'none' : String(value);
@@ -92,13 +92,8 @@ export function checkAgreement(recorded: MachineSettings, required: RequiredSett
   );
 }
 
-/** The state of a machine that has none yet. */
-export function firstState(required: RequiredSettings, topology: Topology): Assignments {
-  return emptyAssignments(applySettings({ ...DEFAULT_SETTINGS, simulated: topology.isSimulated }, required));
-}
-
 /** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
-export function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
   if (simulated === topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
@@ -107,4 +102,25 @@ export function checkSameKind({ simulated }: MachineSettings, topology: Topology
       : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
     { value: path, valid: 'another stateDir' },
   );
+}
+
+type Given = Pick<Config, 'settings' | 'placement'>;
+
+/**
+ * The state of a machine that has none yet.
+ * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where nothing would be left to share
+ */
+export function firstState({ settings, placement }: Given, topology: Topology): Assignments {
+  const required = chosenSettings(settings, placement, topology);
+  checkKnown(required, topology);
+  const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
+  const state = emptyAssignments(applySettings(defaults, required));
+  checkLeavesPool(state, topology);
+  return state;
+}
+
+/** Whether an opener can use the state on record. @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION */
+export function checkRecorded({ settings }: Assignments, given: Given, topology: Topology, path: string): void {
+  checkSameKind(settings, topology, path);
+  checkAgreement(settings, chosenSettings(given.settings, given.placement, topology, settings), path);
 }

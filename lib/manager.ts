@@ -19,10 +19,9 @@ import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
 import {
   applySettings,
-  checkAgreement,
   checkKnown,
   checkLeavesPool,
-  checkSameKind,
+  checkRecorded,
   chosenSettings,
   firstState,
 } from './machine-settings.js';
@@ -281,18 +280,16 @@ export class Manager {
 }
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
-function prepare(site: Site, { settings: given, placement }: Config): Promise<void> {
+function prepare(site: Site, config: Config, first: Assignments): Promise<void> {
   const { ledger, topology, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
     const write = (next: Assignments) => commit(withIdentities(next, topology));
     if (!checkpoint) {
       ledger.checkUnused();
-      return write(firstState(chosenSettings(given, placement, topology), topology));
+      return write(first);
     }
     const state = checkpoint.assignments;
-    const required = chosenSettings(given, placement, topology, state.settings);
-    checkSameKind(state.settings, topology, ledger.path);
-    checkAgreement(state.settings, required, ledger.path);
+    checkRecorded(state, config, topology, ledger.path);
     if (!ledger.isOfThisBoot(checkpoint)) {
       await ledger.archive(checkpoint);
       return write({ ...state, pods: [] });
@@ -330,10 +327,8 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const topology = config.topology ?? (await discover());
   // Before anything is made on disk.
   checkPlacement(config.placement, topology);
-  const settings = chosenSettings(config.settings, config.placement, topology);
-  checkKnown(settings, topology);
-  checkLeavesPool(firstState(settings, topology), topology);
+  const first = firstState(config, topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, new HintProviders()), config);
+  await prepare(siteOf(config, topology, ledger, new HintProviders()), config, first);
   return new Manager(config, topology, ledger);
 }

@@ -55,6 +55,9 @@ export interface PodManifest {
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
 
+/** Millicores in one CPU. */
+export const MILLI = 1000;
+
 export interface ContainerRequest {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';

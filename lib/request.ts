@@ -3,7 +3,7 @@ import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
 import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import { type ContainerRequest, type PodRequest, parsePod } from './pod-request.js';
+import { type ContainerRequest, MILLI, type PodRequest, parsePod } from './pod-request.js';
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -42,7 +42,6 @@ const REQUEST_OPTIONS = [
   'smt',
   'signal',
 ] as const satisfies readonly (keyof RequestOptions)[];
-const MILLI = 1000;
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { owner = 'process', signal, cpuManagerPolicyOptions } = options;

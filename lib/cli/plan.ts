@@ -2,14 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { type Config, checkPlacement, parseConfig } from '../config.js';
-import {
-  checkAgreement,
-  checkKnown,
-  checkLeavesPool,
-  checkSameKind,
-  chosenSettings,
-  firstState,
-} from '../machine-settings.js';
+import { checkRecorded, firstState } from '../machine-settings.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
 import { parseAdmit } from '../request.js';
@@ -98,26 +91,21 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
       const { policy } = placed;
       return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
     }
-    const question = {
-      ...{ topology, state, request, providers: [], owner: PERSISTENT_OWNER },
-      ...{ uid: pod.uid ?? randomUUID(), now: new Date(0), dryRun: true },
-    };
-    const planned = plan(question);
+    const uid = pod.uid ?? randomUUID();
+    const question = { topology, state, request, providers: [], owner: PERSISTENT_OWNER, uid };
+    const planned = plan({ ...question, now: new Date(0), dryRun: true });
     if (planned.pod) state = addPod(state, planned.pod);
     return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
   });
 }
 
 /** What the pods are planned on, checked as openManager checks it. */
-function stateOf({ settings, placement, stateDir = MACHINE_STATE_DIR }: Config, topology: Topology): Assignments {
-  const first = chosenSettings(settings, placement, topology);
-  checkKnown(first, topology);
-  const empty = firstState(first, topology);
-  checkLeavesPool(empty, topology);
+function stateOf(config: Config, topology: Topology): Assignments {
+  const { stateDir = MACHINE_STATE_DIR } = config;
+  const empty = firstState(config, topology);
   const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
   if (!recorded) return empty;
-  checkSameKind(recorded.settings, topology, stateDir);
-  checkAgreement(recorded.settings, chosenSettings(settings, placement, topology, recorded.settings), stateDir);
+  checkRecorded(recorded, config, topology, stateDir);
   return recorded;
 }
 

@@ -3,7 +3,7 @@ import type { Placement } from '../config.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
 import { HintFamily, type TopologyHint } from '../hints.js';
-import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../pod-request.js';
 import { type Assignments, freeCpus, sharedPool } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 
@@ -49,7 +49,6 @@ export interface CpuAllocation {
 }
 
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
-const MILLI = 1000;
 
 /** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
 export function exclusiveCount(

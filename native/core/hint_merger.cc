@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <numeric>
-#include <optional>
 
 namespace numalign {
 namespace {
@@ -31,14 +29,14 @@ class Best {
     return sum;
   }
 
-  void consider(uint64_t mask) { consider(mask, distance(mask)); }
-  void consider(uint64_t mask, uint64_t distance) {
+  void consider(uint64_t mask) {
     int size = std::popcount(mask);
+    uint64_t sum = distance(mask);
     if (masks_[size] != 0) {
-      if (distance != distances_of_[size] ? distance > distances_of_[size] : mask >= masks_[size]) return;
+      if (sum != distances_of_[size] ? sum > distances_of_[size] : mask >= masks_[size]) return;
     }
     masks_[size] = mask;
-    distances_of_[size] = distance;
+    distances_of_[size] = sum;
   }
 
   // 0: none of that size was shown.
