@@ -2,10 +2,14 @@
 import { resolve } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
+import type { DeviceSelection } from './devices.js';
 import { NumalignError } from './errors.js';
 import { MAX_HINT_NODES } from './hints.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
+import { isMemoryType } from './memory-types.js';
+import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
+import { type BookedMemory, bookedOn } from './state/booked-memory.js';
 import { Topology } from './topology.js';
 
 /** The state folder of the whole machine. Any other makes a manager private. */
@@ -25,6 +29,12 @@ export type TopologyManagerScope = 'container' | 'pod';
 
 /** Whether Guaranteed containers with whole CPUs get exclusive ones. */
 export type CpuManagerPolicy = 'none' | 'static';
+
+/**
+ * Whether memory and hugepages of Guaranteed pods are booked on NUMA nodes. `BestEffort`, which the kubelet knows on Windows, decides as `Static` does, and
+ * means that nobody counts on its being enforced.
+ */
+export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
 type Flag = boolean | 'true' | 'false';
 
@@ -56,6 +66,8 @@ export interface PlacementOptions {
   /** Default: static. */
   cpuManagerPolicy?: CpuManagerPolicy;
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
+  /** Default: Static. */
+  memoryManagerPolicy?: MemoryManagerPolicy;
   /** Default: best-effort. */
   topologyManagerPolicy?: TopologyManagerPolicy;
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
@@ -63,8 +75,15 @@ export interface PlacementOptions {
   topologyManagerScope?: TopologyManagerScope;
 }
 
-/** Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning so far. */
+/** Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is reserved by NUMA node. */
 export type ReservedAmounts = Readonly<Record<string, Quantity>>;
+
+/** What is kept for the system on one NUMA node, as in a KubeletConfiguration. */
+export interface ReservedMemory {
+  readonly numaNode: number;
+  /** By memory type, such as `{ memory: '1Gi', 'hugepages-2Mi': '64Mi' }`. */
+  readonly limits: ResourceAmounts;
+}
 
 /** What a machine's users agree on: recorded with the state by the first opener, compared by every later one. */
 export interface MachineOptions {
@@ -80,6 +99,8 @@ export interface MachineOptions {
   kubeReserved?: ReservedAmounts;
   /** Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation). Default: false. */
   strictCPUReservation?: boolean;
+  /** Memory that is never granted. Default: none. */
+  reservedMemory?: readonly ReservedMemory[];
 }
 
 /** Options of {@link openManager}. */
@@ -96,6 +117,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    * nothing.
    */
   kubeletConfiguration?: object;
+  /** Devices by the name of their resource, as {@link Manager.registerDevices} takes them. */
+  devices?: Readonly<Record<string, DeviceSelection>>;
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
 }
@@ -110,6 +133,7 @@ export interface Placement {
   readonly preferAlignByUncoreCache: boolean;
   /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
   readonly holdSiblings: boolean;
+  readonly memoryPolicy: MemoryManagerPolicy;
   readonly topologyPolicy: TopologyManagerPolicy;
   readonly preferClosest: boolean;
   readonly maxNumaNodes: number;
@@ -121,6 +145,7 @@ export interface RequiredSettings {
   readonly managedCPUs: CpuSet | null | undefined;
   readonly reservedSystemCPUs: CpuSet | undefined;
   readonly strictCPUReservation: boolean | undefined;
+  readonly reservedMemory: BookedMemory | undefined;
 }
 
 /** Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they are chosen. */
@@ -134,6 +159,7 @@ export interface Config {
   readonly topology: Topology | undefined;
   readonly settings: GivenSettings;
   readonly placement: Placement;
+  readonly devices: Readonly<Record<string, DeviceSelection>>;
   readonly lockTimeoutMs: number;
 }
 
@@ -161,6 +187,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   distributeAcrossCores: false,
   preferAlignByUncoreCache: false,
   holdSiblings: false,
+  memoryPolicy: 'Static',
   topologyPolicy: 'best-effort',
   preferClosest: false,
   maxNumaNodes: Number.POSITIVE_INFINITY,
@@ -176,10 +203,12 @@ const MACHINE_OPTIONS = [
   'systemReserved',
   'kubeReserved',
   'strictCPUReservation',
+  'reservedMemory',
 ] as const;
 const PLACEMENT_OPTIONS = [
   'cpuManagerPolicy',
   'cpuManagerPolicyOptions',
+  'memoryManagerPolicy',
   'topologyManagerPolicy',
   'topologyManagerPolicyOptions',
   'topologyManagerScope',
@@ -190,6 +219,7 @@ const MANAGER_OPTIONS = [
   'kubeletConfiguration',
   'stateDir',
   'topology',
+  'devices',
   'lockTimeoutMs',
 ] as const;
 
@@ -269,10 +299,11 @@ export interface RequestPlacementOptions {
 
 /** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
 export function parsePlacement(
-  given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy']?: unknown },
+  given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown },
   defaults: Placement = DEFAULT_PLACEMENT,
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
+  const { memoryManagerPolicy } = given;
   if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
@@ -280,6 +311,9 @@ export function parsePlacement(
     ...(scope !== undefined && { scope: oneOf('scope', scope, ['container', 'pod']) }),
     ...(cpuManagerPolicy !== undefined && {
       cpuPolicy: oneOf('cpuManagerPolicy', cpuManagerPolicy, ['none', 'static']),
+    }),
+    ...(memoryManagerPolicy !== undefined && {
+      memoryPolicy: oneOf('memoryManagerPolicy', memoryManagerPolicy, ['None', 'Static', 'BestEffort']),
     }),
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
@@ -360,7 +394,28 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
     // A list wins over amounts, as it does in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
+    reservedMemory: parseReservedMemory(options.reservedMemory),
   });
+}
+
+function parseReservedMemory(value: unknown): BookedMemory | undefined {
+  if (value === undefined) return undefined;
+  const valid = "a list such as [{ numaNode: 0, limits: { memory: '1Gi' } }]";
+  if (!Array.isArray(value)) return invalidOption('reservedMemory', value, valid);
+  const reserved: Record<number, Record<string, number>> = {};
+  for (const [i, item] of value.entries()) {
+    const field = `reservedMemory[${i}]`;
+    const { numaNode, limits } = checkOptions(item, ['numaNode', 'limits'], field);
+    if (typeof numaNode !== 'number' || !Number.isInteger(numaNode) || numaNode < 0) {
+      return invalidOption(`${field}.numaNode`, numaNode, 'the id of a NUMA node');
+    }
+    for (const [type, bytes] of Object.entries(parseRequests(limits, `${field}.limits`, invalidOption))) {
+      if (!isMemoryType(type)) invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
+      if (bookedOn(reserved, numaNode, type) > 0) invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
+      if (bytes > 0) reserved[numaNode] = { ...reserved[numaNode], [type]: bytes };
+    }
+  }
+  return Object.freeze(reserved);
 }
 
 function parseStrict({ strictCPUReservation, cpuManagerPolicyOptions }: Record<string, unknown>): boolean | undefined {
@@ -382,7 +437,7 @@ export function parseConfig(options: ManagerOptions): Config {
   const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
   const given: Record<string, unknown> =
     own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
-  const { stateDir, topology, lockTimeoutMs = 10_000 } = given;
+  const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = given;
   const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
   if (stateDir !== undefined && !isPath) {
     invalidOption('stateDir', stateDir, 'an absolute path');
@@ -393,17 +448,22 @@ export function parseConfig(options: ManagerOptions): Config {
   if (typeof lockTimeoutMs !== 'number' || !(lockTimeoutMs >= 0 && lockTimeoutMs <= 2 ** 31 - 1)) {
     invalidOption('lockTimeoutMs', lockTimeoutMs, 'a number of milliseconds from 0 to 2147483647');
   }
+  if (!isObject(devices) || Array.isArray(devices)) {
+    invalidOption('devices', devices, "selections by resource, such as { 'example.com/nic': { class: '0200' } }");
+  }
   return Object.freeze({
     stateDir: isPath ? resolve(stateDir) : undefined,
     topology,
     placement: parsePlacement({
       cpuManagerPolicy: given.cpuManagerPolicy,
       cpuManagerPolicyOptions: given.cpuManagerPolicyOptions,
+      memoryManagerPolicy: given.memoryManagerPolicy,
       policy: given.topologyManagerPolicy,
       topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
       scope: given.topologyManagerScope,
     }),
     settings: parseSettings(given),
+    devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
   });
 }

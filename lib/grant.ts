@@ -5,6 +5,7 @@ import { checkOptions, invalidOption } from './check-options.js';
 
 import type { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import type { Warning } from './managers/hugepages.js';
 import {
   assignmentsOf,
   handOver,
@@ -17,8 +18,12 @@ import {
 import { native } from './native.js';
 import {
   cpusOf,
+  type DeviceAssignment,
+  devicesOf,
   type EnforcementLevel,
   findPod,
+  type MemoryBlock,
+  memoryOf,
   type PodAssignment,
   runningCpus,
   sharedPool,
@@ -42,14 +47,20 @@ export class Grant {
   readonly held: CpuSet;
   /** The NUMA nodes of `cpus`. */
   readonly numaNodes: NodeSet;
+  /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
+  readonly memory: readonly MemoryBlock[];
+  /** Its devices by resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
   /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
   readonly enforcement: EnforcementLevel;
+  /** What its holder should know; seen when it was acquired. */
+  readonly warnings: readonly Warning[];
   readonly #site: Site;
   readonly #pod: PodAssignment;
   #released: Promise<PinResult> | undefined;
 
   /** Use {@link Manager.acquire}. */
-  constructor(site: Site, pod: PodAssignment) {
+  constructor(site: Site, pod: PodAssignment, warnings: readonly Warning[] = []) {
     this.#site = site;
     this.#pod = pod;
     this.id = pod.uid;
@@ -57,6 +68,9 @@ export class Grant {
     this.cpus = runningCpus(pod);
     this.held = cpusOf(pod).difference(this.cpus);
     this.numaNodes = site.topology.nodesOf(this.cpus);
+    this.memory = Object.freeze(memoryOf(pod));
+    this.devices = devicesOf(pod);
+    this.warnings = warnings;
     this.enforcement = pod.enforcement.level;
   }
 
@@ -162,8 +176,8 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, numaNodes, enforcement } = this;
-    return { id, name, cpus, held, numaNodes, enforcement };
+    const { id, name, cpus, held, numaNodes, memory, devices, enforcement } = this;
+    return { id, name, cpus, held, numaNodes, memory, devices, enforcement };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.

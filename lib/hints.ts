@@ -231,13 +231,19 @@ function isPreferred({ nodes, narrowest, packagesNeeded }: Linear, positions: re
   return spanned.toString(2).replaceAll('0', '').length === packagesNeeded;
 }
 
-function positions(nodes: NodeSet, numaNodes: readonly number[]): Words {
+function positions(nodes: Iterable<number>, numaNodes: readonly number[]): Words {
   return wordsOf(
     Array.from(nodes, (node) => {
       const position = numaNodes.indexOf(node);
       return position >= 0 ? position : numaNodes.length;
     }),
   );
+}
+
+/** The packed mask of some of the machine's nodes: [low, high], bit i stands for numaNodes[i]. */
+export function maskOf(nodes: Iterable<number>, numaNodes: readonly number[]): [low: number, high: number] {
+  const [low = 0, high = 0] = positions(nodes, numaNodes);
+  return [low, high];
 }
 
 /** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */

@@ -18,17 +18,21 @@ export {
   MACHINE_STATE_DIR,
   type MachineOptions,
   type ManagerOptions,
+  type MemoryManagerPolicy,
   type PlacementOptions,
+  type ReservedMemory,
   type TopologyManagerPolicy,
   type TopologyManagerPolicyOptions,
   type TopologyManagerScope,
 } from './config.js';
 export { CpuSet, NodeSet } from './cpu-set.js';
+export type { PreferredAllocation, PreferredAllocationRequest } from './device-resources.js';
+export type { DevicePattern, DeviceSelection, DeviceSpec } from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
-export { type GrantInfo, Manager, openManager, type Settings } from './manager.js';
+export { type DeviceOptions, type GrantInfo, Manager, openManager, type Settings } from './manager.js';
 export type { Offer } from './managers/decision.js';
 export type {
   AdmissionReason,
@@ -36,6 +40,8 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
+export type { Warning } from './managers/hugepages.js';
+export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
 export { NodeMask } from './node-mask.js';
@@ -43,7 +49,8 @@ export { Pod } from './pod.js';
 export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
 export type { Quantity } from './quantity.js';
 export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js';
-export type { EnforcementLevel } from './state/assignments.js';
+export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
+export type { BookedMemory } from './state/booked-memory.js';
 export {
   type BestFitOptions,
   type CpuGroup,

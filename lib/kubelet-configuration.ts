@@ -1,6 +1,6 @@
 // A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes; config.ts checks the sense.
 import { invalidOption } from './check-options.js';
-import type { CpuManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './config.js';
+import type { CpuManagerPolicy, MemoryManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './config.js';
 import type { Quantity } from './quantity.js';
 
 /** What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document leaves a field out. */
@@ -14,7 +14,7 @@ export interface KubeletOptions {
   readonly systemReserved?: Readonly<Record<string, Quantity>>;
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;
   readonly cpuManagerReconcilePeriod?: string;
-  readonly memoryManagerPolicy?: string;
+  readonly memoryManagerPolicy: MemoryManagerPolicy;
   readonly reservedMemory?: readonly unknown[];
 }
 
@@ -79,7 +79,7 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     systemReserved: read('systemReserved', parseQuantities),
     kubeReserved: read('kubeReserved', parseQuantities),
     cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', parseText) || undefined,
-    memoryManagerPolicy: read('memoryManagerPolicy', parseText) || undefined,
+    memoryManagerPolicy: read('memoryManagerPolicy', parseText) || 'None',
     reservedMemory: read('reservedMemory', parseList),
   };
   const present = Object.entries(options).filter(([, value]) => value !== undefined);

@@ -4,13 +4,16 @@ import type { Config, GivenSettings, Placement, RequiredSettings } from './confi
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { takeCpus } from './managers/cpu-manager.js';
+import { totalOn } from './managers/memory-manager.js';
 import { type Assignments, emptyAssignments, type MachineSettings, sharedPool } from './state/assignments.js';
+import { type BookedMemory, NOTHING_BOOKED } from './state/booked-memory.js';
 import type { Topology } from './topology.js';
 
 const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,
   reservedSystemCPUs: CpuSet.EMPTY,
   strictCPUReservation: false,
+  reservedMemory: NOTHING_BOOKED,
   simulated: false,
   unknown: {},
 };
@@ -45,7 +48,7 @@ export function chosenSettings(
   return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
 }
 
-/** Settings must name CPUs that the machine has. @throws ERR_INVALID_OPTION */
+/** Settings must name CPUs and memory that the machine has. @throws ERR_INVALID_OPTION */
 export function checkKnown(required: RequiredSettings, topology: Topology): void {
   const known = topology.cpus.union(topology.possible);
   for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
@@ -56,6 +59,14 @@ export function checkKnown(required: RequiredSettings, topology: Topology): void
       value: required[name]?.toString(),
       valid: known.toString(),
     });
+  }
+  for (const [id, types] of Object.entries(required.reservedMemory ?? {})) {
+    const node = topology.nodes.find((each) => each.id === Number(id));
+    if (!node) invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
+    for (const [type, bytes] of Object.entries(types)) {
+      const total = totalOn(node, type);
+      if (bytes > total) invalidOption(`reservedMemory of ${type} on NUMA node ${id}`, bytes, `at most ${total} bytes`);
+    }
   }
 }
 
@@ -69,13 +80,27 @@ export function checkLeavesPool(state: Assignments, topology: Topology): void {
   );
 }
 
+/** Reserved memory in words: `NUMA node 0: 1073741824 bytes of memory`; empty for none. */
+export function memoryText(memory: BookedMemory): string {
+  return Object.entries(memory)
+    .flatMap(([node, types]) =>
+      Object.entries(types)
+        .sort()
+        .map(([type, bytes]) => `NUMA node ${node}: ${bytes} bytes of ${type}`),
+    )
+    .join(', ');
+}
+
 /** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
 function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
-  const same = (a: unknown, b: unknown) => (a instanceof CpuSet && b instanceof CpuSet ? a.equals(b) : a === b);
-  const show = (value: unknown) =>
-    value === null ? 'all' : value instanceof CpuSet && value.isEmpty ? 'none' : String(value);
+  const show = (value: unknown) => {
+    if (value === null) return 'all';
+    const text =
+      typeof value === 'object' && !(value instanceof CpuSet) ? memoryText(value as BookedMemory) : String(value);
+    return text === '' ? 'none' : text;
+  };
   const differences = Object.entries(required)
-    .filter(([name, value]) => value !== undefined && !same(value, recorded[name as keyof RequiredSettings]))
+    .filter(([name, value]) => value !== undefined && show(value) !== show(recorded[name as keyof RequiredSettings]))
     .map(([name, value]) => ({
       option: name,
       asked: show(value),

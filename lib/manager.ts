@@ -1,7 +1,7 @@
 // Manager: the machine, the state that its users share, and the grants.
 
 import { NO_MEMBERS } from './cgroups/shared-members.js';
-import { invalidOption } from './check-options.js';
+import { checkOptions, invalidOption } from './check-options.js';
 import {
   type Config,
   checkPlacement,
@@ -12,6 +12,8 @@ import {
   parseMachineOptions,
 } from './config.js';
 import type { CpuSet, NodeSet } from './cpu-set.js';
+import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
+import { type DeviceSelection, parseDevices } from './devices.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
 import type { HintProvider } from './hint-provider.js';
@@ -25,6 +27,7 @@ import {
   chosenSettings,
   firstState,
 } from './machine-settings.js';
+import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
   admit,
@@ -42,13 +45,19 @@ import { type AcquireOptions, type AdmitOptions, parseAcquire, parseAdmit } from
 import {
   type Assignments,
   cpusOf,
+  type DeviceAssignment,
+  devicesOf,
   type EnforcementLevel,
   findPod,
   freeCpus,
+  type MemoryBlock,
+  memoryOf,
   type PodAssignment,
   sharedPool,
   universe,
+  withoutPods,
 } from './state/assignments.js';
+import type { BookedMemory } from './state/booked-memory.js';
 import { Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
@@ -59,7 +68,11 @@ export interface GrantInfo {
   readonly id: string;
   readonly name: string;
   readonly cpus: CpuSet;
+  /** Of the CPUs. */
   readonly numaNodes: NodeSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
   readonly enforcement: EnforcementLevel;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
@@ -81,6 +94,8 @@ export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean
     name: pod.name,
     cpus,
     numaNodes: topology.nodesOf(cpus),
+    memory: memoryOf(pod),
+    devices: devicesOf(pod),
     enforcement: pod.enforcement.level,
     owner: { kind, pid, command },
     alive,
@@ -93,6 +108,13 @@ export interface Settings {
   readonly managedCPUs: CpuSet;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
+  /** Bytes by NUMA node and memory type. */
+  readonly reservedMemory: BookedMemory;
+}
+
+/** What {@link Manager.registerDevices} takes beside the devices. */
+export interface DeviceOptions {
+  preferredAllocation?: PreferredAllocation;
 }
 
 /** Made by {@link openManager}. */
@@ -104,12 +126,14 @@ export class Manager {
   readonly stateDir: string;
   readonly #config: Config;
   readonly #ledger: Store;
+  readonly #resources: Map<string, DeviceResource>;
   readonly #providers = new HintProviders();
   #closed = false;
 
   /** Use {@link openManager}. */
-  constructor(config: Config, topology: Topology, ledger: Store) {
+  constructor(config: Config, topology: Topology, ledger: Store, resources: Map<string, DeviceResource>) {
     this.#config = config;
+    this.#resources = resources;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
@@ -118,7 +142,7 @@ export class Manager {
 
   get #site(): Site {
     if (this.#closed) throw new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
-    return siteOf(this.#config, this.topology, this.#ledger, this.#providers);
+    return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers);
   }
 
   #state(): Assignments {
@@ -150,7 +174,13 @@ export class Manager {
       managedCPUs: universe(settings, this.topology.cpus),
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
+      reservedMemory: settings.reservedMemory,
     };
+  }
+
+  /** What every NUMA node has of each type of memory, and how much of it is granted. The machine itself keeps no such account. */
+  get memory(): readonly MemoryTable[] {
+    return memoryTables(this.#state(), this.topology);
   }
 
   /** All grants on record, those of other processes too. */
@@ -167,15 +197,15 @@ export class Manager {
     const site = this.#site;
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    const { pod } = await admit(site, request, options.signal);
-    return new Grant(site, pod);
+    const { pod, warnings } = await admit(site, request, options.signal);
+    return new Grant(site, pod, warnings);
   }
 
   /**
    * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is changed. Containers of Guaranteed pods with whole CPUs
    * get exclusive ones, everything else runs in the shared pool. A pod that is placed already (by its uid) stays as it is.
-   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS or
-   *   ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER; ERR_POD_CONFLICT where the uid is placed with
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
+   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER; ERR_POD_CONFLICT where the uid is placed with
    *   another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say); the signal's reason.
    */
   async admit(pod: PodSpec, options: AdmitOptions = {}): Promise<Pod> {
@@ -200,12 +230,28 @@ export class Manager {
 
   /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */
   pod(uid: string): Pod {
-    return new Pod(this.#site, { pod: this.#find(uid), alreadyAdmitted: true });
+    return new Pod(this.#site, { pod: this.#find(uid), warnings: [], alreadyAdmitted: true });
   }
 
   /** What the Topology Manager decided for a container when it was admitted. @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER */
   getAffinity(podUid: string, containerName: string): TopologyHint {
     return this.pod(podUid).container(containerName).hint;
+  }
+
+  /**
+   * Has devices take part in every admission of this manager: a list of them, or a pattern that selects some of {@link Topology.devices}. Once more for the same
+   * resource, it replaces the list: so a device that has fallen ill is told. What is granted stays granted, whatever the list says, and so do devices of resources that
+   * this manager does not know.
+   * @throws ERR_INVALID_OPTION
+   */
+  registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
+    const { resources } = this.#site;
+    const { preferredAllocation } = checkOptions(options, ['preferredAllocation'], 'registerDevices');
+    (resources as Map<string, DeviceResource>).set(resource, {
+      name: resource,
+      devices: parseDevices(selection, this.topology, resource),
+      preferredAllocation: checkPreferredAllocation(preferredAllocation),
+    });
   }
 
   /**
@@ -292,7 +338,7 @@ function prepare(site: Site, config: Config, first: Assignments): Promise<void> 
     checkRecorded(state, config, topology, ledger.path);
     if (!ledger.isOfThisBoot(checkpoint)) {
       await ledger.archive(checkpoint);
-      return write({ ...state, pods: [] });
+      return write(withoutPods(state));
     }
     const alive = withoutDead(site, state);
     if (alive !== state) await write(alive);
@@ -312,8 +358,24 @@ function openStore({ stateDir }: Config, topology: Topology): Store {
   );
 }
 
-function siteOf({ lockTimeoutMs }: Config, topology: Topology, ledger: Store, providers: HintProviders): Site {
-  return { topology, ledger, members: NO_MEMBERS, providers, lockTimeoutMs };
+function siteOf(
+  { lockTimeoutMs }: Config,
+  topology: Topology,
+  ledger: Store,
+  resources: Site['resources'],
+  providers: HintProviders,
+): Site {
+  return { topology, ledger, members: NO_MEMBERS, resources, providers, lockTimeoutMs };
+}
+
+/** The devices among the options. @throws ERR_INVALID_OPTION */
+export function deviceResources({ devices }: Config, topology: Topology): Map<string, DeviceResource> {
+  return new Map(
+    Object.entries(devices).map(([name, selection]) => [
+      name,
+      { name, devices: parseDevices(selection, topology, name), preferredAllocation: undefined },
+    ]),
+  );
 }
 
 /**
@@ -328,7 +390,8 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   // Before anything is made on disk.
   checkPlacement(config.placement, topology);
   const first = firstState(config, topology);
+  const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, new HintProviders()), config, first);
-  return new Manager(config, topology, ledger);
+  await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config, first);
+  return new Manager(config, topology, ledger, resources);
 }

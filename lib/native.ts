@@ -98,6 +98,17 @@ interface Native {
 
   /** A family of hints; lib/hints.ts reads it. */
   cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
+  /** `amounts`: for each type [request, free by node, allocatable by node]; `reusable`: rows [low, high, bytes by type]; `must`: [low, high]. */
+  memoryHints(
+    nodes: number,
+    types: number,
+    amounts: Float64Array,
+    groups: Words,
+    reusable: Float64Array,
+    must: Words,
+  ): Words;
+  /** `devices`: rows [low, high, available | reusable << 1]. */
+  deviceHints(nodes: number, request: number, devices: Words): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */

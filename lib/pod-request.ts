@@ -3,6 +3,7 @@
 import { inspect } from 'node:util';
 import { checkOptions, isName, NAME } from './check-options.js';
 import { NumalignError } from './errors.js';
+import { pageBytes } from './memory-types.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
@@ -73,7 +74,10 @@ export interface PodRequest {
   readonly containers: readonly ContainerRequest[];
 }
 
+/** By resource, in nano-units. */
 type Amounts = Map<string, bigint>;
+/** Throws for a field whose value is not valid. */
+type Refuse = (field: string, value: unknown, valid: string) => never;
 type ParsedContainer = ContainerRequest & { readonly exact: { readonly requests: Amounts; readonly limits: Amounts } };
 
 const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
@@ -101,21 +105,42 @@ function parseName(value: unknown, field: string): string | undefined {
   return isName(value) ? value : fail(field, value, NAME);
 }
 
-function parseAmounts(value: unknown, field: string): Amounts {
+// Names in Kubernetes' own domain are no devices.
+const isExtended = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
+// Of these nobody may use more than was asked for: a request is its limit.
+const isNeverOvercommitted = (resource: string) => isExtended(resource) || resource.startsWith('hugepages-');
+
+function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   const amounts: Amounts = new Map();
   for (const [resource, given] of Object.entries(parseObject(value ?? {}, field))) {
     if (!RESOURCE_NAME.test(resource)) {
-      fail(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
+      refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
     }
     const where = `${field}.${resource}`;
     const amount = parseQuantity(given, where);
-    if (amount < 0n) fail(where, given, 'zero or more');
-    // Half a device cannot be had. Names in Kubernetes' own domain are no devices.
-    const isExtended = resource.includes('/') && !resource.includes('kubernetes.io/');
-    if (isExtended && amount % UNIT !== 0n) fail(where, given, 'a whole number');
+    if (amount < 0n) refuse(where, given, 'zero or more');
+    // Half a device cannot be had, nor half a page.
+    if (isExtended(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (resource.startsWith('hugepages-')) {
+      const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
+      if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
+    }
     amounts.set(resource, amount);
   }
   return amounts;
+}
+
+function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
+  const entries = [...amounts].map(([resource, amount]) => {
+    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
+    return [resource, toNumber(amount, `${field}.${resource}`)] as const;
+  });
+  return Object.freeze(Object.fromEntries(entries));
+}
+
+/** Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units. @throws ERR_INVALID_QUANTITY, and what `refuse` throws */
+export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
+  return inUnits(parseAmounts(value, field, refuse), field);
 }
 
 function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {
@@ -141,19 +166,17 @@ function parseContainer(value: unknown, field: string, isInit: boolean, isManife
   const limits = parseAmounts(given.limits, `${at}.limits`);
   for (const [resource, limit] of limits) {
     const request = requests.get(resource) ?? limit;
-    if (request > limit) {
-      fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], 'at most its limit');
+    const isWrong = isNeverOvercommitted(resource) ? request !== limit : request > limit;
+    if (isWrong) {
+      const valid = isNeverOvercommitted(resource) ? 'its limit' : 'at most its limit';
+      fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], valid);
     }
     requests.set(resource, request);
   }
-  const inUnits = [...requests].map(([resource, amount]) => {
-    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
-    return [resource, toNumber(amount, `${at}.requests.${resource}`)] as const;
-  });
   return {
     name,
     kind: parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit),
-    requests: Object.freeze(Object.fromEntries(inUnits)),
+    requests: inUnits(requests, `${at}.requests`),
     exact: { requests, limits },
   };
 }

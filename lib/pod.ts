@@ -1,26 +1,27 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
+import type { Warning } from './managers/hugepages.js';
 import { type PodContainer, podContainer } from './managers/plan.js';
-import type { Admission, Site } from './managers/topology-manager.js';
+import { type Admission, markStarted, type Site } from './managers/topology-manager.js';
 import type { PodAssignment } from './state/assignments.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
 export class Pod {
   readonly uid: string;
   readonly name: string;
-  /** Init containers and sidecars first, each in the order of the request. */
-  readonly containers: readonly PodContainer[];
   /** Under which it was admitted. */
   readonly policy: string;
   readonly scope: string;
   /** It was placed before, and stays as it was. */
   readonly alreadyAdmitted: boolean;
+  /** What its owner should know; seen when it was admitted. */
+  readonly warnings: readonly Warning[];
   readonly #site: Site;
-  readonly #pod: PodAssignment;
+  #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
-  constructor(site: Site, { pod, alreadyAdmitted }: Admission) {
+  constructor(site: Site, { pod, warnings, alreadyAdmitted }: Admission) {
     this.#site = site;
     this.#pod = pod;
     this.uid = pod.uid;
@@ -28,7 +29,12 @@ export class Pod {
     this.policy = pod.policy;
     this.scope = pod.scope;
     this.alreadyAdmitted = alreadyAdmitted;
-    this.containers = Object.freeze(pod.containers.map(podContainer));
+    this.warnings = warnings;
+  }
+
+  /** Init containers and sidecars first, each in the order of the request. */
+  get containers(): readonly PodContainer[] {
+    return Object.freeze(this.#pod.containers.map(podContainer));
   }
 
   /** @throws ERR_UNKNOWN_CONTAINER */
@@ -39,6 +45,16 @@ export class Pod {
       value: name,
       valid: this.containers.map((container) => container.name),
     });
+  }
+
+  /**
+   * Tells that a container has started, and with it every one before. Init containers before it have ended then, and their memory is given back; their CPUs and devices
+   * stay with the pod, as in the kubelet.
+   * @throws ERR_UNKNOWN_CONTAINER, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
+   */
+  async markStarted(container: string): Promise<void> {
+    this.container(container);
+    this.#pod = await markStarted(this.#site, this.uid, container);
   }
 
   /** Gives back what the pod holds. @throws ERR_UNKNOWN_GRANT where it was released before, ERR_OWNER_ALIVE */
@@ -55,7 +71,7 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers } = this;
-    return { uid, name, policy, scope, alreadyAdmitted, containers };
+    const { uid, name, policy, scope, alreadyAdmitted, containers, warnings } = this;
+    return { uid, name, policy, scope, alreadyAdmitted, containers, warnings };
   }
 }

@@ -79,3 +79,15 @@ export function milliValue(nanos: bigint, where = 'the amount'): number {
 export function wholeValue(nanos: bigint, where = 'the amount'): number {
   return toNumber(divide(nanos, UNIT), where, 'at most 2^53-1');
 }
+
+/** `62.8 GiB`: three digits at least, binary units. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number.isInteger(value) || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}

@@ -3,7 +3,15 @@ import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
 import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import { type ContainerRequest, MILLI, type PodRequest, parsePod } from './pod-request.js';
+import {
+  type ContainerRequest,
+  MILLI,
+  type PodRequest,
+  parsePod,
+  parseRequests,
+  type ResourceAmounts,
+} from './pod-request.js';
+import type { Quantity } from './quantity.js';
 
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
@@ -17,6 +25,10 @@ export interface RequestOptions extends RequestPlacementOptions {
 export interface AcquireOptions extends RequestOptions {
   /** How many exclusive CPUs: a whole number of at least 1. */
   cpu: number;
+  /** Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere. Default: none. */
+  memory?: Quantity;
+  /** Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. */
+  resources?: ResourceAmounts;
   /** For people; default: the grant's id. */
   name?: string;
 }
@@ -62,15 +74,28 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
   return { owner, placement: parsePlacement(options, placement) } as const;
 }
 
-/** @throws ERR_INVALID_OPTION */
+function parseResources({ memory, resources = {} }: Record<string, unknown>): ContainerRequest['requests'] {
+  if (typeof resources !== 'object' || resources === null || Array.isArray(resources)) {
+    invalidOption('resources', resources, "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }");
+  }
+  for (const name of ['cpu', 'memory'] as const) {
+    if (name in resources) invalidOption(`resources.${name}`, resources, `left out: it is the option ${name}`);
+  }
+  return {
+    ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
+    ...parseRequests(resources, 'resources', invalidOption),
+  };
+}
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(options, ['cpu', 'name', ...REQUEST_OPTIONS], 'acquire');
+  const given = checkOptions(options, ['cpu', 'memory', 'resources', 'name', ...REQUEST_OPTIONS], 'acquire');
   const { cpu, name } = given;
   if (typeof cpu !== 'number' || !Number.isInteger(cpu) || cpu < 1 || cpu > CpuSet.MAX_ID) {
     invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
   }
   if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
-  const requests = Object.freeze({ cpu: cpu * MILLI });
+  const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
   const pod: PodRequest = { uid: undefined, name, qosClass: 'Guaranteed', containers: [container] };
   const common = parseCommon(given, placement);

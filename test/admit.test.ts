@@ -255,7 +255,7 @@ describe('a rejection', () => {
       { node: 1, free: 1, possible: 1 },
     ]);
     expect(odd!.nodes).toEqual([]);
-    expect(cpu!.holders).toEqual([{ id: '', name: 'the pod itself', cpus: '0-1', pid: null }]);
+    expect(cpu!.holders).toEqual([{ id: '', name: 'the pod itself', holds: '0-1', pid: null }]);
   });
 
   it('names no policy where none would admit', async () => {

@@ -3,10 +3,11 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { type Config, checkPlacement, parseConfig } from '../config.js';
 import { checkRecorded, firstState } from '../machine-settings.js';
+import { deviceResources } from '../manager.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
 import { parseAdmit } from '../request.js';
-import { type Assignments, addPod } from '../state/assignments.js';
+import type { Assignments } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { inPlace } from './documents.js';
@@ -83,6 +84,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
 
 function planAll(pods: readonly FilePod[], config: Config, topology: Topology): PodPlan[] {
   let state = stateOf(config, topology);
+  const resources = deviceResources(config, topology);
   return pods.map((pod) => {
     const request = parseAdmit(pod.spec, { owner: 'persistent' }, config.placement);
     const { topologyPolicy, scope, cpuPolicy } = request.placement;
@@ -92,9 +94,9 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
       return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
     }
     const uid = pod.uid ?? randomUUID();
-    const question = { topology, state, request, providers: [], owner: PERSISTENT_OWNER, uid };
+    const question = { topology, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
     const planned = plan({ ...question, now: new Date(0), dryRun: true });
-    if (planned.pod) state = addPod(state, planned.pod);
+    state = planned.next ?? state;
     return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
   });
 }

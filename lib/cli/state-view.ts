@@ -5,7 +5,7 @@ import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../manager.js';
 import { type PodContainer, podContainer } from '../managers/plan.js';
 import { type NativeFolder, native } from '../native.js';
-import { type Assignments, freeCpus, removePods, sharedPool, universe } from '../state/assignments.js';
+import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
 import { decodeCheckpoint } from '../state/checkpoint.js';
 import { PREVIOUS_FILE, readBootId, STATE_FILE, scopeOf } from '../state/ledger.js';
 import type { Topology } from '../topology.js';
@@ -82,7 +82,7 @@ export function readState(stateDir: string, topology: Topology): StateView | und
 function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: NativeFolder | undefined): StateView {
   const { generation, bootId, assignments } = decodeCheckpoint(bytes);
   const isOfEarlierBoot = bootId !== readBootId();
-  const state: Assignments = isOfEarlierBoot ? { ...assignments, pods: [] } : assignments;
+  const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
   const grants = state.pods.map((pod) => {
     const { kind, uuid } = pod.owner;

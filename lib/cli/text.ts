@@ -1,6 +1,8 @@
 // Small pieces of text that several commands print. Pure.
 import type { CpuSet, NodeSet } from '../cpu-set.js';
 
+export { formatBytes } from '../quantity.js';
+
 /** Text from elsewhere, less what could steer a terminal or forge a line. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '?');
@@ -14,18 +16,6 @@ export function counted(count: number, noun: string): string {
 /** The list form, or `none`. */
 export function listed(set: CpuSet | NodeSet): string {
   return set.isEmpty ? 'none' : set.toString();
-}
-
-/** `62.8 GiB`: three digits at least, binary units. */
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${Number.isInteger(value) || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
 /** At most `width` characters, the cut shown by `…`. */

@@ -4,34 +4,12 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
 import { HintFamily, type TopologyHint } from '../hints.js';
 import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../pod-request.js';
-import { type Assignments, freeCpus, sharedPool } from '../state/assignments.js';
+import { sharedPool } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
-
-/** What a decision about one pod goes by, as far as it has come. */
-export interface Draft {
-  readonly topology: Topology;
-  /** Without the pod. */
-  readonly state: Assignments;
-  readonly pod: PodRequest;
-  readonly placement: Placement;
-  /** CPUs that the pod can use at all. */
-  readonly allowed: CpuSet;
-  /** Free CPUs among them that the pod has not taken yet. */
-  readonly free: CpuSet;
-  /** All that its containers have taken so far. */
-  readonly taken: CpuSet;
-  /** What its init containers have left behind for later ones; those of sidecars and of containers that stay are not among them. */
-  readonly reusable: CpuSet;
-}
-
-/** A draft without any container yet. */
-export function firstDraft(given: Pick<Draft, 'topology' | 'state' | 'pod' | 'placement' | 'allowed'>): Draft {
-  const free = freeCpus(given.state, given.topology.cpus).intersection(given.allowed);
-  return { ...given, free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY };
-}
+import type { Draft } from './draft.js';
 
 /** The draft once a container has been given its CPUs. */
-export function withAllocation(draft: Draft, { kind }: ContainerRequest, { cpus, held }: CpuAllocation): Draft {
+export function withCpus(draft: Draft, { kind }: ContainerRequest, { cpus, held }: CpuAllocation): Draft {
   const all = cpus.union(held);
   if (all.isEmpty) return draft;
   return {

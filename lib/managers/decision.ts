@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { thrownText } from '../check-options.js';
 import { type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
+import type { DeviceResources } from '../device-resources.js';
 import { NumalignError } from '../errors.js';
 import {
   askForAmounts,
@@ -13,20 +14,30 @@ import {
   type HintRequest,
   type NodeAmount,
 } from '../hint-provider.js';
-import { ANY_NODES, type TopologyHint } from '../hints.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../hints.js';
 import { type MergeResult, mergeFamilies } from '../merge-hints.js';
 import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
-import type { Assignments, ContainerAssignment, OwnerRecord, PodAssignment } from '../state/assignments.js';
+import {
+  type Assignments,
+  addPod,
+  type ContainerAssignment,
+  type OwnerRecord,
+  type PodAssignment,
+} from '../state/assignments.js';
 import type { Topology } from '../topology.js';
-import { allocateCpus, checkSharedPool, cpuHints, type Draft, firstDraft, withAllocation } from './cpu-manager.js';
+import { allocateCpus, checkSharedPool, cpuHints, withCpus } from './cpu-manager.js';
+import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
+import { type Draft, firstDraft } from './draft.js';
 import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
+import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
+  readonly resources: DeviceResources;
   readonly providers: readonly HintProvider[];
   readonly owner: OwnerRecord;
   readonly uid: string;
@@ -43,6 +54,8 @@ export interface Offer {
 
 export interface Decision {
   readonly pod: PodAssignment;
+  /** The state with it. */
+  readonly next: Assignments;
   readonly offers: readonly Offer[];
 }
 
@@ -56,7 +69,7 @@ export interface Rejection {
 interface Progress {
   readonly question: Question;
   draft: Draft;
-  readonly containers: ContainerAssignment[];
+  readonly containers: Omit<ContainerAssignment, 'memory' | 'reusable'>[];
   readonly offers: Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
@@ -71,7 +84,8 @@ export function decide(question: Question): Decision | Rejection {
   const progress = begin(question);
   try {
     place(progress);
-    return { pod: podAssignment(progress), offers: progress.offers };
+    const pod = podAssignment(progress);
+    return { pod, next: addPod(question.state, pod, progress.draft.memory.booked), offers: progress.offers };
   } catch (error) {
     const amounts = collectAmounts(progress);
     const failure = undo(question);
@@ -83,10 +97,10 @@ export function decide(question: Question): Decision | Rejection {
 }
 
 function begin(question: Question): Progress {
-  const { topology, state, request } = question;
+  const { topology, state, request, resources } = question;
   const { pod, placement, isForCaller } = request;
   const allowed = isForCaller ? topology.allowed : topology.cpus;
-  const draft = firstDraft({ topology, state, pod, placement, allowed });
+  const draft = firstDraft({ topology, state, pod, placement, allowed, resources });
   return { question, draft, containers: [], offers: [], container: undefined };
 }
 
@@ -123,37 +137,41 @@ function admittedHint(progress: Progress): TopologyHint {
   });
 }
 
+// In the kubelet's order, and custom providers behind.
 function collectHints(progress: Progress): OfferedHints[] {
   const { topology, providers } = progress.question;
-  const cpu = cpuHints(progress.draft, progress.container);
-  const offered: OfferedHints[] = cpu ? [{ provider: null, resource: 'cpu', hints: cpu }] : [];
+  const { draft, container } = progress;
+  const cpu = cpuHints(draft, container);
+  const offered = [
+    ...offeredBy(null, deviceHints(draft, container)),
+    ...(cpu ? offeredBy(null, { cpu }) : []),
+    ...offeredBy(null, memoryHints(draft, container)),
+  ];
   for (const provider of providers) {
-    const given = askForHints(provider, hintRequest(progress), topology.numaNodes);
-    for (const [resource, hints] of Object.entries(given)) offered.push({ provider: provider.name, resource, hints });
+    offered.push(...offeredBy(provider.name, askForHints(provider, hintRequest(progress), topology.numaNodes)));
   }
   return offered;
 }
 
-function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): ContainerAssignment {
+function offeredBy(provider: string | null, given: Readonly<Record<string, HintFamily>>): OfferedHints[] {
+  return Object.entries(given).map(([resource, hints]) => ({ provider, resource, hints }));
+}
+
+function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): Progress['containers'][number] {
   const { request, providers } = progress.question;
-  const allocation = allocateCpus(progress.draft, container, hint);
+  const { draft } = progress;
+  const devices = allocateDevices(draft, container, hint);
+  const allocation = allocateCpus(draft, container, hint);
+  const memory = allocateMemory(draft, container, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
-  progress.draft = withAllocation(progress.draft, container, allocation);
+  progress.draft = withMemory(
+    withCpus(withDevices(draft, container, devices), container, allocation),
+    container,
+    memory,
+  );
   const { name, kind, requests } = container;
   const { cpus, held } = allocation;
-  return {
-    name,
-    kind,
-    started: request.isForCaller,
-    request: requests,
-    cpus,
-    held,
-    hint,
-    memory: [],
-    devices: {},
-    reusable: { cpus: kind === 'init' ? cpus.union(held) : CpuSet.EMPTY, memory: [], devices: {} },
-    unknown: {},
-  };
+  return { name, kind, started: request.isForCaller, request: requests, cpus, held, hint, devices, unknown: {} };
 }
 
 function hintRequest({ question, container }: Progress): HintRequest {
@@ -180,13 +198,13 @@ function podRequests(pod: PodRequest): Record<string, number> {
   );
 }
 
-function podAssignment({ question, containers }: Progress): PodAssignment {
+function podAssignment({ question, draft, containers }: Progress): PodAssignment {
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
   return {
     uid,
     name: pod.name ?? uid,
-    containers,
+    containers: containers.map((container) => ({ ...container, ...memoryOf(draft, container) })),
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options: placementOptions(placement),
@@ -194,6 +212,20 @@ function podAssignment({ question, containers }: Progress): PodAssignment {
     enforcement: { level: 'recorded', target: null },
     admittedAt: now.toISOString(),
     unknown: {},
+  };
+}
+
+// Known at the end only: later containers take over what init containers have had.
+function memoryOf({ memory: { blocks } }: Draft, { name, kind, cpus, held, devices }: Progress['containers'][number]) {
+  const memory = blocks.get(name) ?? [];
+  const isLeft = kind === 'init';
+  return {
+    memory,
+    reusable: {
+      cpus: isLeft ? cpus.union(held) : CpuSet.EMPTY,
+      memory: isLeft ? memory : [],
+      devices: isLeft ? devices : {},
+    },
   };
 }
 

@@ -3,9 +3,22 @@ import type { TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import type { NodeAmount } from '../hint-provider.js';
 import type { HintFamily } from '../hints.js';
-import { podTotal, requestOf } from '../pod-request.js';
-import { cpusOf, freeCpus, universe } from '../state/assignments.js';
-import { choices, type Draft, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
+import { isMemoryType } from '../memory-types.js';
+import { type ContainerRequest, podTotal, requestOf } from '../pod-request.js';
+import { formatBytes } from '../quantity.js';
+import {
+  type Assignments,
+  cpusOf,
+  devicesOf,
+  freeCpus,
+  memoryOf,
+  type PodAssignment,
+  universe,
+} from '../state/assignments.js';
+import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
+import { availableDevices, deviceRequests } from './device-manager.js';
+import type { Draft } from './draft.js';
+import { memoryRequests, memoryTables } from './memory-manager.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */
 export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
@@ -22,7 +35,8 @@ export interface OfferedHints {
 export interface Holder {
   readonly id: string;
   readonly name: string;
-  readonly cpus: string;
+  /** What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices. */
+  readonly holds: string;
   readonly pid: number | null;
 }
 
@@ -30,13 +44,13 @@ export interface ResourceExplanation {
   readonly resource: string;
   /** The custom provider's name; null: numalign itself. */
   readonly provider: string | null;
-  /** CPUs; of other resources whole units. */
+  /** CPUs; of other resources whole units: bytes, devices. */
   readonly asked: number;
-  /** Empty where a custom provider does not tell. */
+  /** Empty where a custom provider does not tell; of devices only nodes that have some. */
   readonly nodes: readonly NodeAmount[];
   /** What is kept for the system, for people; null: nothing. */
   readonly reserved: string | null;
-  /** What is free, but closed to the process that asks, for people; null: nothing. */
+  /** What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy devices; null: nothing. */
   readonly unusable: string | null;
   /** The hints that were offered. */
   readonly hints: HintFamily | null;
@@ -66,20 +80,35 @@ export interface RejectionFacts {
   readonly admittedUnder: readonly TopologyManagerPolicy[];
 }
 
+type HeldText = (pod: Pick<PodAssignment, 'containers'>) => string;
+
+function holders({ pods }: Assignments, heldBy: HeldText): Holder[] {
+  return pods
+    .map((pod) => ({ id: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid }))
+    .filter(({ holds }) => holds !== '');
+}
+
 /** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
 export function holdersOf({ state, pod, taken }: Draft): Holder[] {
-  const others = state.pods.map((p) => ({ id: p.uid, name: p.name, cpus: cpusOf(p).toString(), pid: p.owner.pid }));
-  const own = { id: pod.uid ?? '', name: 'the pod itself', cpus: taken.toString(), pid: null };
-  return [...others, own].filter(({ cpus }) => cpus !== '');
+  const own = { id: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
+  return [...holders(state, (each) => cpusOf(each).toString()), ...(taken.isEmpty ? [] : [own])];
+}
+
+function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
+  return pod.containers.find((container) => container.name === name);
 }
 
 function listOrNull(cpus: CpuSet): string | null {
   return cpus.isEmpty ? null : cpus.toString();
 }
 
+function ownHints(offered: readonly OfferedHints[], name: string): HintFamily | null {
+  return offered.find(({ provider, resource }) => provider === null && resource === name)?.hints ?? null;
+}
+
 function cpuExplanation({ draft, container, offered }: RejectionFacts): ResourceExplanation {
   const { topology, state, pod, placement, allowed, taken } = draft;
-  const found = pod.containers.find(({ name }) => name === container);
+  const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
   // Where siblings are held, the machine has one CPU a core.
   const { machine, from } = choices(draft, asked);
@@ -99,13 +128,57 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
       })),
     reserved: listOrNull(reserved),
     unusable: listOrNull(freeCpus(state, topology.cpus).difference(taken).difference(allowed)),
-    hints: offered.find(({ provider }) => provider === null)?.hints ?? null,
+    hints: ownHints(offered, 'cpu'),
     holders: holdersOf(draft),
   };
 }
 
-function otherExplanations({ draft: { pod }, container, offered, amounts }: RejectionFacts): ResourceExplanation[] {
-  const found = pod.containers.find(({ name }) => name === container);
+function memoryExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
+  const { topology, state, memory } = draft;
+  const tables = memoryTables({ ...state, memory: memory.booked }, topology);
+  const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
+    `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
+  return [...memoryRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+    const own = tables.filter(({ type }) => type === resource);
+    const reserved = own
+      .filter(({ systemReserved }) => systemReserved > 0)
+      .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
+    return {
+      ...{ resource, provider: null, asked, unusable: null, hints: ownHints(offered, resource) },
+      nodes: own.map(({ node, free, allocatable }) => ({ node, free, possible: allocatable })),
+      reserved: reserved.length > 0 ? reserved.join(', ') : null,
+      holders: holders(state, (pod) =>
+        memoryOf(pod)
+          .filter(({ type }) => type === resource)
+          .map(text)
+          .join(', '),
+      ),
+    };
+  });
+}
+
+function deviceExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
+  return [...deviceRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+    const { name, devices } = resource;
+    const available = availableDevices(draft, resource);
+    const sick = devices.filter(({ healthy }) => !healthy).map(({ id }) => id);
+    return {
+      ...{ resource: name, provider: null, asked, reserved: null, hints: ownHints(offered, name) },
+      nodes: draft.topology.numaNodes
+        .map((node) => {
+          const isNear = ({ numaNodes }: { numaNodes: readonly number[] | null }) => numaNodes?.includes(node) ?? false;
+          return { node, free: available.filter(isNear).length, possible: devices.filter(isNear).length };
+        })
+        .filter(({ possible }) => possible > 0),
+      unusable: sick.length > 0 ? sick.join(', ') : null,
+      holders: holders(draft.state, (pod) => (devicesOf(pod)[name] ?? []).map(({ id }) => id).join(', ')),
+    };
+  });
+}
+
+function otherExplanations({ draft, container, offered, amounts }: RejectionFacts): ResourceExplanation[] {
+  const { pod } = draft;
+  const found = containerOf(draft, container);
   const asked = (resource: string) =>
     found ? requestOf(found, resource) : podTotal(pod, (each) => requestOf(each, resource));
   return offered
@@ -131,16 +204,23 @@ function hintsText(hints: HintFamily | null): string[] {
   return [`  hints offered: ${shown.join(', ') || 'none'}`];
 }
 
-function resourceText({ resource, asked, nodes, reserved, unusable, hints, holders }: ResourceExplanation): string[] {
+function resourceText(explanation: ResourceExplanation): string[] {
+  const { resource, provider, asked, nodes, reserved, unusable, hints, holders } = explanation;
+  const amount = (number: number) => (provider === null && isMemoryType(resource) ? formatBytes(number) : number);
+  const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
   return [
-    `${resource}: ${asked} asked for`,
+    `${resource}: ${amount(asked)} asked for`,
     ...(nodes.length === 0
       ? []
-      : [`  free by NUMA node: ${nodes.map((n) => `${n.node}: ${n.free} of ${n.possible}`).join(', ')}`]),
+      : [
+          `  free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
+        ]),
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
-    ...(unusable === null ? [] : [`  outside the cpuset of this process: ${unusable}`]),
-    ...holders.map(({ name, cpus, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${cpus}`),
+    ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
+    ...holders.map(
+      ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,
+    ),
   ];
 }
 
@@ -149,7 +229,12 @@ export function explain(facts: RejectionFacts): Explanation {
   const { draft, reason, message, container, admittedUnder } = facts;
   const { topologyPolicy } = draft.placement;
   const cpu = cpuExplanation(facts);
-  const resources = [...(cpu.asked ? [cpu] : []), ...otherExplanations(facts)];
+  const resources = [
+    ...deviceExplanations(facts),
+    ...(cpu.asked ? [cpu] : []),
+    ...memoryExplanations(facts),
+    ...otherExplanations(facts),
+  ];
   const [strictest] = admittedUnder;
   const text = [
     `${reason}: ${container === null ? 'the pod' : `container ${container}`}: ${message}`,

@@ -2,9 +2,16 @@
 import type { CpuSet } from '../cpu-set.js';
 import type { ErrorCode } from '../errors.js';
 import type { TopologyHint } from '../hints.js';
-import type { ContainerAssignment, PodAssignment } from '../state/assignments.js';
+import type {
+  Assignments,
+  ContainerAssignment,
+  DeviceAssignment,
+  MemoryBlock,
+  PodAssignment,
+} from '../state/assignments.js';
 import { decide, type Offer, type Question, undo } from './decision.js';
 import type { AdmissionReason, Explanation } from './explanation.js';
+import { hugepageWarnings, type Warning } from './hugepages.js';
 
 /** What a container of an admitted pod has. */
 export interface PodContainer {
@@ -16,6 +23,10 @@ export interface PodContainer {
   readonly held: CpuSet;
   /** What the Topology Manager decided for it. */
   readonly hint: TopologyHint;
+  /** Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for it. */
+  readonly memory: readonly MemoryBlock[];
+  /** Its devices by resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
 /** The answer to {@link Manager.plan}. */
@@ -30,34 +41,41 @@ export interface Plan {
   /** What was merged, step by step until it was admitted or rejected; empty with the policy `none`, and where the pod is placed already. */
   readonly hints: readonly Offer[];
   readonly explanation: Explanation | null;
+  readonly warnings: readonly Warning[];
   /** False: on a machine of more than 16 NUMA nodes a better hint may exist. */
   readonly exact: boolean;
 }
 
 /** What is told of a container on record. */
-export function podContainer({ name, kind, cpus, held, hint }: ContainerAssignment): PodContainer {
-  return Object.freeze({ name, kind, cpus: cpus.isEmpty ? null : cpus, held, hint: Object.freeze({ ...hint }) });
+export function podContainer(assignment: ContainerAssignment): PodContainer {
+  const { name, kind, cpus, held, hint, memory, devices } = assignment;
+  const known = { name, kind, cpus: cpus.isEmpty ? null : cpus, held, hint: Object.freeze({ ...hint }) };
+  return Object.freeze({ ...known, memory: Object.freeze([...memory]), devices: Object.freeze({ ...devices }) });
 }
 
-const ADMITTED = { admitted: true, reason: null, code: null, hints: [], explanation: null, exact: true } as const;
+const ADMITTED = {
+  ...{ admitted: true, reason: null, code: null, hints: [], explanation: null, warnings: [], exact: true },
+} as const;
 
 /** The plan for a pod that is placed already. */
 export function planOfPlaced({ containers }: PodAssignment): Plan {
   return { ...ADMITTED, containers: containers.map(podContainer) };
 }
 
-/** Decides without doing it; with the pod as it would be recorded, if it is admitted. @throws ERR_HINT_PROVIDER */
-export function plan(question: Question): { readonly plan: Plan; readonly pod: PodAssignment | undefined } {
+/** Decides without doing it; with the state as it would be, if the pod is admitted. @throws ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION */
+export function plan(question: Question): { readonly plan: Plan; readonly next: Assignments | undefined } {
   const decision = decide(question);
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
   if ('error' in decision) {
     const { code, details } = decision.error;
     const { reason, explanation } = details as { reason: AdmissionReason; explanation: Explanation };
-    return { plan: { admitted: false, reason, code, containers: [], hints, explanation, exact }, pod: undefined };
+    const rejected = { admitted: false, reason, code, containers: [], hints, explanation, warnings: [], exact };
+    return { plan: rejected, next: undefined };
   }
   const failure = undo(question);
   if (failure !== undefined) throw failure;
-  const { pod } = decision;
-  return { plan: { ...ADMITTED, containers: pod.containers.map(podContainer), hints, exact }, pod };
+  const { pod, next } = decision;
+  const warnings = hugepageWarnings(pod, question.state, question.topology);
+  return { plan: { ...ADMITTED, containers: pod.containers.map(podContainer), hints, warnings, exact }, next };
 }

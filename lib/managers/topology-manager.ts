@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { SharedMembers } from '../cgroups/shared-members.js';
 import type { CpuSet } from '../cpu-set.js';
+import type { DeviceResources } from '../device-resources.js';
 import { NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
@@ -9,18 +10,19 @@ import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
   type Assignments,
-  addPod,
   type ContainerAssignment,
   findPod,
   type OwnerRecord,
   type PodAssignment,
   removePods,
   sharedPool,
+  startContainer,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { decide, undo, withRollback } from './decision.js';
+import { hugepageWarnings, type Warning } from './hugepages.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
@@ -28,6 +30,7 @@ export interface Site {
   readonly topology: Topology;
   readonly ledger: Store;
   readonly members: SharedMembers;
+  readonly resources: DeviceResources;
   readonly providers: HintProviders;
   readonly lockTimeoutMs: number;
 }
@@ -35,6 +38,7 @@ export interface Site {
 /** A pod on record, and whether it was there before. */
 export interface Admission {
   readonly pod: PodAssignment;
+  readonly warnings: readonly Warning[];
   readonly alreadyAdmitted: boolean;
 }
 
@@ -43,12 +47,12 @@ export interface Admission {
  * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  const { topology, ledger, members, providers } = site;
+  const { topology, ledger, members, resources, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const placed = placedPod(state, request.pod);
     if (placed) {
       providers.keep(placed);
-      return { pod: placed, alreadyAdmitted: true };
+      return { pod: placed, warnings: [], alreadyAdmitted: true };
     }
     const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
     const uid = request.pod.uid ?? randomUUID();
@@ -56,6 +60,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       topology,
       state,
       request,
+      resources,
       providers: providers.list,
       owner,
       uid,
@@ -64,8 +69,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
     };
     const decision = decide(question);
     if ('error' in decision) throw decision.error;
-    const { pod } = decision;
-    const next = addPod(state, pod);
+    const { pod, next } = decision;
     try {
       const leaving = members.confineTo(sharedPool(next, topology.cpus));
       if (leaving) await leaving;
@@ -77,20 +81,20 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
     }
     providers.keep(pod);
-    return { pod, alreadyAdmitted: false };
+    return { pod, warnings: hugepageWarnings(pod, state, topology), alreadyAdmitted: false };
   });
 }
 
 /** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
 export function planFor(site: Site, request: AdmissionRequest): Plan {
-  const { topology, ledger, providers } = site;
+  const { topology, ledger, resources, providers } = site;
   const recorded = assignmentsOf(site, ledger.read());
   const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const question = { topology, state, request, providers: providers.list, owner: PERSISTENT_OWNER };
+  const question = { topology, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
@@ -158,6 +162,19 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     await commit(next, providers.isEmpty);
     tellProviders(providers, pod, next);
     return false;
+  });
+}
+
+/** Records that a container has started; answers the pod as it is now. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+export function markStarted(site: Site, uid: string, container: string): Promise<PodAssignment> {
+  return transact(site, undefined, async (state, commit) => {
+    const pod = findPod(state, uid);
+    if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+    checkReleasable(site, pod);
+    const next = startContainer(state, pod, container);
+    const started = findPod(next, uid)!;
+    if (started.containers.some((each, i) => each !== pod.containers[i])) await commit(next, true);
+    return started;
   });
 }
 

@@ -1,6 +1,7 @@
 // Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock, no files.
 import { CpuSet } from '../cpu-set.js';
 import type { TopologyHint } from '../hints.js';
+import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
 
 /** Members of the file that this version does not know; kept when it is rewritten. */
 export type UnknownFields = Readonly<Record<string, unknown>>;
@@ -11,6 +12,8 @@ export interface MachineSettings {
   readonly managedCPUs: CpuSet | null;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
+  /** Bytes kept for the system by NUMA node and memory type. */
+  readonly reservedMemory: BookedMemory;
   /** The state is of a simulated machine. */
   readonly simulated: boolean;
   readonly unknown: UnknownFields;
@@ -92,11 +95,13 @@ export interface Assignments {
   /** The machine's CPUs when the state was last written. */
   readonly cpus: readonly CpuIdentity[];
   readonly pods: readonly PodAssignment[];
+  /** What the memory blocks of all pods take from each NUMA node. */
+  readonly memory: BookedMemory;
   readonly unknown: UnknownFields;
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return { settings, cpus: [], pods: [], unknown: {} };
+  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, unknown: {} };
 }
 
 /** The CPUs that a pod's containers run on, exclusively. */
@@ -110,6 +115,26 @@ export function cpusOf(pod: Pick<PodAssignment, 'containers'>): CpuSet {
     (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
     CpuSet.EMPTY,
   );
+}
+
+/** All memory that is booked for a pod. */
+export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
+  return containers.flatMap(({ memory }) => memory.filter(({ bytes }) => bytes > 0));
+}
+
+/** All devices of a pod by resource, each once: later containers may have those of init containers. */
+export function devicesOf({
+  containers,
+}: Pick<PodAssignment, 'containers'>): Readonly<Record<string, readonly DeviceAssignment[]>> {
+  const all = new Map<string, Map<string, DeviceAssignment>>();
+  for (const { devices } of containers) {
+    for (const [resource, list] of Object.entries(devices)) {
+      const own = all.get(resource) ?? new Map();
+      for (const device of list) own.set(device.id, device);
+      all.set(resource, own);
+    }
+  }
+  return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
 }
 
 /** Every CPU that somebody holds exclusively. */
@@ -135,13 +160,55 @@ export function sharedPool(state: Assignments, online: CpuSet): CpuSet {
   return state.settings.strictCPUReservation ? shared.difference(state.settings.reservedSystemCPUs) : shared;
 }
 
-export function addPod(state: Assignments, pod: PodAssignment): Assignments {
-  return { ...state, pods: [...state.pods, pod] };
+/** The ids of a resource's devices that somebody holds. */
+export function heldDevices({ pods }: Pick<Assignments, 'pods'>, resource: string): Set<string> {
+  const held = new Set<string>();
+  for (const { containers } of pods) {
+    for (const { devices } of containers) {
+      if (Object.hasOwn(devices, resource)) for (const { id } of devices[resource]!) held.add(id);
+    }
+  }
+  return held;
+}
+
+function withoutMemory(booked: BookedMemory, containers: readonly ContainerAssignment[]): BookedMemory {
+  return containers.flatMap(({ memory }) => memory).reduce(releaseMemory, booked);
+}
+
+/** The state with one more pod, and the memory that is booked with it. */
+export function addPod(state: Assignments, pod: PodAssignment, memory: BookedMemory): Assignments {
+  return { ...state, pods: [...state.pods, pod], memory };
+}
+
+/** The state of a machine that was started anew: settings outlive a boot, grants do not. */
+export function withoutPods(state: Assignments): Assignments {
+  return { ...state, pods: [], memory: NOTHING_BOOKED };
 }
 
 export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
   if (uids.size === 0) return state;
-  return { ...state, pods: state.pods.filter((pod) => !uids.has(pod.uid)) };
+  const isGone = ({ uid }: PodAssignment) => uids.has(uid);
+  const gone = state.pods.filter(isGone).flatMap(({ containers }) => containers);
+  return { ...state, pods: state.pods.filter((pod) => !isGone(pod)), memory: withoutMemory(state.memory, gone) };
+}
+
+/**
+ * A container has started, and with it every one before: what init containers before it have had of memory is free for other pods. CPUs and devices stay with
+ * the pod, as in the kubelet.
+ */
+export function startContainer(state: Assignments, pod: PodAssignment, name: string): Assignments {
+  const at = pod.containers.findIndex((container) => container.name === name);
+  const hasEnded = ({ kind }: ContainerAssignment, i: number) => kind === 'init' && i < at;
+  const containers = pod.containers.map((container, i) => {
+    const started = container.started || i <= at;
+    if (!hasEnded(container, i)) return started === container.started ? container : { ...container, started };
+    return { ...container, started, memory: [], reusable: { ...container.reusable, memory: [] } };
+  });
+  return {
+    ...state,
+    pods: state.pods.map((each) => (each.uid === pod.uid ? { ...pod, containers } : each)),
+    memory: withoutMemory(state.memory, pod.containers.filter(hasEnded)),
+  };
 }
 
 export function findPod(state: Assignments, uid: string): PodAssignment | undefined {

@@ -14,6 +14,7 @@ import type {
   PodAssignment,
   UnknownFields,
 } from './assignments.js';
+import { type BookedMemory, bookingFlaw } from './booked-memory.js';
 
 export const FORMAT = 'numalign-state';
 export const VERSION = 1;
@@ -53,7 +54,7 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
 }
 
 export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string {
-  const { unknown, settings, cpus, pods } = assignments;
+  const { unknown, settings, cpus, pods, memory } = assignments;
   const { unknown: unknownSettings, ...knownSettings } = settings;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
   const body = JSON.stringify({
@@ -64,6 +65,7 @@ export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string
     settings: { ...unknownSettings, ...knownSettings },
     cpus,
     pods: pods.map(encodePod),
+    memory,
   }).slice(0, -1);
   return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
 }
@@ -218,12 +220,20 @@ function decodePod(value: unknown, where: string): PodAssignment {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
+// Files of the first versions have none, and no memory in their pods.
+function bookedMemory(value: unknown = {}, where: string): BookedMemory {
+  const byNode = record(value, (types, at) => record(types, whole, at), where);
+  for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
+  return byNode;
+}
+
 function decodeSettings(value: unknown): MachineSettings {
   const given = members(value, 'settings');
   const known = {
     managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
     reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
     strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
+    reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
   return { ...known, unknown: unknownOf(given, known) };
@@ -235,14 +245,22 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
   return row as unknown as CpuIdentity;
 }
 
-// No CPU may be in two pods: such a file was never written by numalign.
+function heldBy({ containers }: PodAssignment): Set<string> {
+  return new Set(
+    containers.flatMap(({ cpus, held, reusable, devices }) => [
+      ...[...cpus, ...held, ...reusable.cpus].map((cpu) => `CPU ${cpu}`),
+      ...Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => `${resource} device ${id}`)),
+    ]),
+  );
+}
+
+// No CPU and no device may be in two pods: such a file was never written by numalign.
 function checkDisjoint(pods: readonly PodAssignment[]): void {
-  const holder = new Map<number, string>();
+  const holder = new Map<string, string>();
   for (const pod of pods) {
-    const own = new Set(pod.containers.flatMap((c) => [...c.cpus, ...c.held, ...c.reusable.cpus]));
-    for (const cpu of own) {
-      if (holder.has(cpu)) corrupt(`CPU ${cpu} is held by both ${holder.get(cpu)} and ${pod.uid}`, cpu);
-      holder.set(cpu, pod.uid);
+    for (const what of heldBy(pod)) {
+      if (holder.has(what)) corrupt(`${what} is held by both ${holder.get(what)} and ${pod.uid}`, what);
+      holder.set(what, pod.uid);
     }
   }
 }
@@ -282,8 +300,11 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
     settings: decodeSettings(given.settings),
     cpus: list(given.cpus, 'cpus').map((row, i) => decodeIdentity(row, `cpus[${i}]`)),
     pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
+    memory: bookedMemory(given.memory, 'memory'),
   };
   checkDisjoint(body.pods);
+  const flaw = bookingFlaw(body.memory, body.pods);
+  if (flaw !== undefined) corrupt(flaw, body.memory);
   const known = { format: FORMAT, version: VERSION, checksum: '', ...header, ...body };
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

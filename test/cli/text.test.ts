@@ -75,11 +75,18 @@ describe('the table of grants', () => {
       name: 'job',
       cpus: cpus.union(held),
       numaNodes: NodeSet.of(0),
+      memory: [],
+      devices: {},
       enforcement: 'recorded' as const,
       owner: { kind: 'persistent' as const, pid: null, command: null },
       alive: true,
       admittedAt: '2026-01-02T03:04:05.678Z',
-      containers: [{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } }],
+      containers: [
+        {
+          ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },
+          ...{ memory: [], devices: {} },
+        },
+      ],
     };
     expect(grantTable([grant], { width: 120 }).slice(1)).toEqual([
       'abcdefgh  job       4-5,36-37        0     persistent  alive  recorded     2026-01-02 03:04:05Z',

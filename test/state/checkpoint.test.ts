@@ -1,14 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
-import type { Assignments, ContainerAssignment, PodAssignment } from '../../lib/state/assignments.js';
+import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/state/assignments.js';
+import { type BookedMemory, bookMemory, memoryBlocks, NOTHING_BOOKED } from '../../lib/state/booked-memory.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
 const cpus = fc.uniqueArray(fc.nat({ max: 300 }), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
 const nodes = fc.uniqueArray(fc.nat({ max: 20 }), { maxLength: 3 });
 const unknown = fc.dictionary(fc.constantFrom('future', 'toString', 'x-y'), fc.jsonValue());
-const block = fc.record({ nodes, type: text, bytes: fc.maxSafeNat() });
+// Nodes that share memory share all of it.
+const group = fc.constantFrom([0], [1, 2], [3], [4, 9, 5].sort());
+const bytes = fc.nat(2 ** 40);
+const block = fc.record({ nodes: group, type: text, bytes });
+const booked = fc.dictionary(fc.nat(20).map(String), fc.dictionary(text, bytes, { maxKeys: 2 }), { maxKeys: 2 });
 const device = fc.record({ id: text, nodes: fc.option(nodes) });
 const devices = fc.dictionary(text, fc.array(device, { maxLength: 2 }));
 
@@ -48,6 +53,22 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
   unknown,
 });
 
+// Devices are of one pod each.
+function withOwnDevices(each: PodAssignment, i: number): PodAssignment {
+  const own = (list: ContainerAssignment['devices']) =>
+    Object.fromEntries(
+      Object.entries(list).map(([name, ids]) => [name, ids.map((d) => ({ ...d, id: `${i}:${d.id}` }))]),
+    );
+  return { ...each, containers: each.containers.map((c) => ({ ...c, devices: own(c.devices) })) };
+}
+
+// Somewhere on its nodes each.
+function bookAll(pods: readonly PodAssignment[]): BookedMemory {
+  const spread = (each: MemoryBlock) => (node: number) =>
+    node === each.nodes.at(-1) ? each.bytes : Math.floor(each.bytes / 3);
+  return memoryBlocks(pods).reduce((sum, each) => bookMemory(sum, each, spread(each)), NOTHING_BOOKED);
+}
+
 // CPUs are dealt out afterwards, so that no two pods hold the same.
 function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
   let left = CpuSet.parse('0-300');
@@ -67,6 +88,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
       managedCPUs: fc.option(cpus),
       reservedSystemCPUs: cpus,
       strictCPUReservation: fc.boolean(),
+      reservedMemory: booked,
       simulated: fc.boolean(),
       unknown,
     }),
@@ -75,7 +97,11 @@ const assignments: fc.Arbitrary<Assignments> = fc
     unknown,
     hands: fc.array(cpus, { maxLength: 3 }),
   })
-  .map(({ hands, pods, ...rest }) => ({ ...rest, pods: deal(pods, hands) }));
+  .map(({ hands, pods, ...rest }) => ({
+    ...rest,
+    pods: deal(pods, hands).map(withOwnDevices),
+    memory: bookAll(pods),
+  }));
 
 const checkpoint: fc.Arbitrary<Checkpoint> = fc.record({
   generation: fc.maxSafeNat(),
@@ -93,11 +119,13 @@ const SAMPLE: Checkpoint = {
       managedCPUs: null,
       reservedSystemCPUs: CpuSet.of(0),
       strictCPUReservation: false,
+      reservedMemory: NOTHING_BOOKED,
       simulated: false,
       unknown: {},
     },
     cpus: [[0, 0, 0, 0]],
     pods: [],
+    memory: NOTHING_BOOKED,
     unknown: {},
   },
 };
@@ -172,5 +200,23 @@ describe('the state file', () => {
       }),
       { numRuns: 20 },
     );
+  });
+
+  it('is refused where two pods hold one device, or memory is not booked as the pods hold it', () => {
+    const [first] = fc.sample(container, 1);
+    const plain = { ...first!, memory: [], devices: {}, reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} } };
+    const [shape] = fc.sample(pod, 1);
+    const code = (memory: BookedMemory, ...own: Partial<ContainerAssignment>[]) => {
+      const pods = own.map((part, i) => ({ ...shape!, uid: String(i), containers: [{ ...plain, ...part }] }));
+      return codeOf(Buffer.from(encodeCheckpoint({ ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory } })));
+    };
+    const gpu = (id: string) => ({ devices: { 'example.com/gpu': [{ id, nodes: null }] } });
+    expect(code({}, gpu('a'), gpu('b'))).toBeUndefined();
+    expect(code({}, gpu('a'), gpu('a'))).toBe('ERR_STATE_CORRUPT');
+    const memory = (bytes: number, ...on: number[]) => ({ memory: [{ nodes: on, type: 'memory', bytes }] });
+    expect(code({ 0: { memory: 3 }, 1: { memory: 4 } }, memory(5, 0, 1), memory(2, 0, 1))).toBeUndefined();
+    expect(code({ 0: { memory: 3 } }, memory(5, 0, 1))).toBe('ERR_STATE_CORRUPT');
+    expect(code({ 0: { memory: 5 }, 2: { memory: 1 } }, memory(5, 0, 1))).toBe('ERR_STATE_CORRUPT');
+    expect(code({ 0: { memory: 7 } }, memory(5, 0, 1), memory(2, 0))).toBe('ERR_STATE_CORRUPT');
   });
 });

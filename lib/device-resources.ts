@@ -1,0 +1,85 @@
+// DeviceResources: the devices that one manager knows, by the name of the resource. What a preferred-allocation callback answers is checked here.
+import { invalidOption, thrownText } from './check-options.js';
+import type { Device } from './devices.js';
+import { NumalignError } from './errors.js';
+
+/** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */
+export interface PreferredAllocationRequest {
+  readonly resource: string;
+  /** Ids to choose from, those that must be included among them; in byte order. */
+  readonly available: readonly string[];
+  readonly mustInclude: readonly string[];
+  /** How many in all. */
+  readonly size: number;
+}
+
+/**
+ * Which devices go well together. Null: no opinion, any will do. Fewer than `size`: among these there is no good choice; NUMA nodes with a good one are then
+ * preferred, and where there is none at all, it has no say. Called while the state is locked: it must neither wait nor return a promise.
+ */
+export type PreferredAllocation = (request: PreferredAllocationRequest) => Iterable<string> | null;
+
+export interface DeviceResource {
+  readonly name: string;
+  /** In byte order of their ids. */
+  readonly devices: readonly Device[];
+  readonly preferredAllocation: PreferredAllocation | undefined;
+}
+
+/** By name. */
+export type DeviceResources = ReadonlyMap<string, DeviceResource>;
+
+export const NO_RESOURCES: DeviceResources = new Map();
+
+/** Texts in the order of their bytes, as the kubelet sorts ids. */
+export function byteOrder(a: string, b: string): number {
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function checkPreferredAllocation(value: unknown): PreferredAllocation | undefined {
+  if (value === undefined || typeof value === 'function') return value as PreferredAllocation | undefined;
+  return invalidOption('preferredAllocation', value, 'a function');
+}
+
+function failed({ name }: DeviceResource, why: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_PREFERRED_ALLOCATION', `the preferred allocation for ${name} failed: ${why}`, {
+    value: name,
+    valid: 'some of the available ids, each once, with those that must be included; or null',
+    reason: 'UnexpectedAdmissionError',
+    cause,
+  });
+}
+
+/**
+ * What the resource's callback would choose: at most `size` ids, with those that must be included; null: it has no opinion.
+ * @throws ERR_PREFERRED_ALLOCATION where it throws, or answers anything else
+ */
+export function askForPreferred(
+  resource: DeviceResource,
+  available: readonly string[],
+  mustInclude: readonly string[],
+  size: number,
+): readonly string[] | null {
+  if (!resource.preferredAllocation) return null;
+  const request = Object.freeze({
+    resource: resource.name,
+    available: Object.freeze([...available]),
+    mustInclude: Object.freeze([...mustInclude]),
+    size,
+  });
+  let chosen: string[];
+  try {
+    const answer = resource.preferredAllocation(request);
+    if (answer === null) return null;
+    chosen = [...answer];
+  } catch (error) {
+    throw failed(resource, thrownText(error), error);
+  }
+  const known = new Set(available);
+  const isRight =
+    chosen.length <= size && new Set(chosen).size === chosen.length && chosen.every((id) => known.has(id));
+  if (!isRight) throw failed(resource, `it chose ${JSON.stringify(chosen).slice(0, 200)}`);
+  // Without them it is no choice.
+  return mustInclude.every((id) => chosen.includes(id)) ? chosen : [];
+}

@@ -1,0 +1,60 @@
+// Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and replaces its own part. Pure.
+import type { Placement } from '../config.js';
+import { CpuSet } from '../cpu-set.js';
+import type { DeviceResources } from '../device-resources.js';
+import type { PodRequest } from '../pod-request.js';
+import type { Assignments, MemoryBlock } from '../state/assignments.js';
+import { freeCpus } from '../state/assignments.js';
+import type { BookedMemory } from '../state/booked-memory.js';
+import type { Topology } from '../topology.js';
+
+/** The memory of a machine while a pod is placed on it. */
+export interface MemoryDraft {
+  /** With what the pod has taken so far. */
+  readonly booked: BookedMemory;
+  /** What each of its containers has; what a later one has taken over from an init container is the later one's. */
+  readonly blocks: ReadonlyMap<string, readonly MemoryBlock[]>;
+  /** What init containers have left behind for later ones on just these nodes. */
+  readonly reusable: readonly MemoryBlock[];
+}
+
+/** Device ids by resource. */
+export type DeviceIds = ReadonlyMap<string, ReadonlySet<string>>;
+
+export interface Draft {
+  readonly topology: Topology;
+  /** Without the pod. */
+  readonly state: Assignments;
+  readonly pod: PodRequest;
+  readonly placement: Placement;
+  /** The devices that this manager knows. */
+  readonly resources: DeviceResources;
+  /** CPUs that the pod can use at all. */
+  readonly allowed: CpuSet;
+  /** Free CPUs among them that the pod has not taken yet. */
+  readonly free: CpuSet;
+  /** All that its containers have taken so far. */
+  readonly taken: CpuSet;
+  /** What its init containers have left behind for later ones; those of sidecars and of containers that stay are not among them. */
+  readonly reusable: CpuSet;
+  readonly memory: MemoryDraft;
+  /** The same of devices. */
+  readonly takenDevices: DeviceIds;
+  readonly reusableDevices: DeviceIds;
+}
+
+/** A draft without any container yet. */
+export function firstDraft(
+  given: Pick<Draft, 'topology' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
+): Draft {
+  const { state, topology, allowed } = given;
+  return {
+    ...given,
+    free: freeCpus(state, topology.cpus).intersection(allowed),
+    taken: CpuSet.EMPTY,
+    reusable: CpuSet.EMPTY,
+    memory: { booked: state.memory, blocks: new Map(), reusable: [] },
+    takenDevices: new Map(),
+    reusableDevices: new Map(),
+  };
+}

@@ -1,0 +1,259 @@
+// The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are booked. Follows the kubelet's policies None and Static
+// (v1.32). Pure.
+import type { Placement } from '../config.js';
+import { NodeSet } from '../cpu-set.js';
+import { type ErrorDetails, NumalignError } from '../errors.js';
+import { HintFamily, maskOf, type TopologyHint } from '../hints.js';
+import { hugepageType, isMemoryType, MEMORY } from '../memory-types.js';
+import { mergeFamilies } from '../merge-hints.js';
+import { native } from '../native.js';
+import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import type { Assignments, MachineSettings, MemoryBlock } from '../state/assignments.js';
+import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booked-memory.js';
+import type { NumaNode, Topology } from '../topology.js';
+import type { Draft } from './draft.js';
+
+/** What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out what hugepages take. */
+export interface MemoryTable {
+  readonly node: number;
+  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  readonly type: string;
+  readonly total: number;
+  readonly systemReserved: number;
+  /** `total` less `systemReserved`: what grants can have. */
+  readonly allocatable: number;
+  readonly reserved: number;
+  readonly free: number;
+  /** The nodes whose memory is allocated together with this one's; the node alone where none is. */
+  readonly group: readonly number[];
+}
+
+function totalsOf({ memoryBytes, hugepages }: NumaNode): [type: string, bytes: number][] {
+  const pools = hugepages.map(({ bytes, count }): [string, number] => [hugepageType(bytes), bytes * count]);
+  const inPages = pools.reduce((sum, [, bytes]) => sum + bytes, 0);
+  return [[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools];
+}
+
+/** What a node has of a type. */
+export function totalOn(node: NumaNode, type: string): number {
+  return totalsOf(node).find(([name]) => name === type)?.[1] ?? 0;
+}
+
+function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
+  return Math.max(0, totalOn(node, type) - bookedOn(reservedMemory, node.id, type));
+}
+
+/** The account of every NUMA node and type of memory that it has. */
+export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
+  const groups = memoryGroups(memoryBlocks(pods));
+  return nodes.flatMap((node) =>
+    totalsOf(node).map(([type, total]) => {
+      const allocatable = allocatableOn(node, type, settings);
+      const reserved = bookedOn(memory, node.id, type);
+      return {
+        node: node.id,
+        type,
+        total,
+        systemReserved: total - allocatable,
+        allocatable,
+        reserved,
+        free: Math.max(0, allocatable - reserved),
+        group: groups.get(node.id) ?? [node.id],
+      };
+    }),
+  );
+}
+
+/** By type; what is not in it is not asked for. */
+type MemoryRequests = ReadonlyMap<string, number>;
+
+const NO_REQUESTS: MemoryRequests = new Map();
+
+/** Whether a machine's description says anything of memory. */
+function isKnown({ nodes }: Topology): boolean {
+  return nodes.some(({ memoryBytes }) => memoryBytes > 0);
+}
+
+function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
+  return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isKnown(topology);
+}
+
+const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
+
+/** What is asked of the Memory Manager for a container, or for the whole pod: of that, as the kubelet, only types that its app containers ask for. */
+export function memoryRequests(
+  { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
+  container: ContainerRequest | undefined,
+): MemoryRequests {
+  if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
+  const types = container
+    ? typesOf(container)
+    : new Set(pod.containers.filter(({ kind }) => kind === 'app').flatMap(typesOf));
+  const amountOf = (type: string) =>
+    container ? requestOf(container, type) : podTotal(pod, (each) => requestOf(each, type));
+  return new Map([...types].map((type) => [type, amountOf(type)] as const).filter(([, bytes]) => bytes > 0));
+}
+
+function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number {
+  return Math.max(0, allocatableOn(node, type, state.settings) - bookedOn(memory.booked, node.id, type));
+}
+
+function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
+  return memoryGroups([...memoryBlocks(state.pods), ...[...memory.blocks.values()].flat()]);
+}
+
+const isSame = (a: readonly number[], b: readonly number[]) =>
+  a.length === b.length && a.every((node, i) => node === b[i]);
+
+/** All sets of NUMA nodes on which the request can be booked, those with `must` in them only. */
+function candidates(draft: Draft, requests: MemoryRequests, must: readonly number[] = []): HintFamily {
+  const { topology, state, memory } = draft;
+  const { nodes, numaNodes } = topology;
+  const types = [...requests.keys()];
+  const groups = groupsOf(draft);
+  const amounts = types.flatMap((type) => [
+    requests.get(type)!,
+    ...nodes.map((node) => freeOn(draft, node, type)),
+    ...nodes.map((node) => allocatableOn(node, type, state.settings)),
+  ]);
+  const reusable = memory.reusable
+    .filter(({ type }) => requests.has(type))
+    .flatMap((block) => [
+      ...maskOf(block.nodes, numaNodes),
+      ...types.map((type) => (type === block.type ? block.bytes : 0)),
+    ]);
+  const words = native.memoryHints(
+    nodes.length,
+    types.length,
+    Float64Array.from(amounts),
+    Uint32Array.from(numaNodes.flatMap((node) => maskOf(groups.get(node) ?? [], numaNodes))),
+    Float64Array.from(reusable),
+    Uint32Array.from(maskOf(must, numaNodes)),
+  );
+  return new HintFamily(words, numaNodes);
+}
+
+/** The hints for a container, or for the whole pod, by type: all types must fit on the same nodes. Empty: no preference. */
+export function memoryHints(draft: Draft, container: ContainerRequest | undefined): Record<string, HintFamily> {
+  const requests = memoryRequests(draft, container);
+  if (requests.size === 0) return {};
+  const family = candidates(draft, requests);
+  return Object.fromEntries([...requests.keys()].map((type) => [type, family]));
+}
+
+/** The best of the candidates: preferred ones first, then the fewest nodes, then the lowest. */
+function bestOf(family: HintFamily): { nodes: number[]; preferred: boolean } | undefined {
+  if (family.first(1).length === 0) return undefined;
+  const { hint } = mergeFamilies([family], {
+    numaNodes: family.numaNodes,
+    policy: 'best-effort',
+    distances: undefined,
+  });
+  return { nodes: hint.nodes!.toArray(), preferred: hint.preferred };
+}
+
+/**
+ * Books what a container asks for: on the hint's NUMA nodes, on more than these where they have not enough.
+ * @throws ERR_INSUFFICIENT_MEMORY
+ */
+export function allocateMemory(draft: Draft, container: ContainerRequest, hint: TopologyHint): readonly MemoryBlock[] {
+  const requests = memoryRequests(draft, container);
+  if (requests.size === 0) return [];
+  const nodes = chooseNodes(draft, requests, hint);
+  return [...requests].map(([type, bytes]) => ({ nodes, type, bytes }));
+}
+
+function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
+  const groups = groupsOf(draft);
+  let chosen = { nodes: hint.nodes?.toArray() ?? [], preferred: hint.preferred };
+  // The policy has its word through `preferred`: what it took for preferred must stay so.
+  const replace = (message: string) => {
+    const best = bestOf(candidates(draft, requests, chosen.nodes));
+    if (!best) throw insufficient(draft, requests, message);
+    if (chosen.preferred && !best.preferred) {
+      throw insufficient(draft, requests, `${message} as narrowly as ever possible`);
+    }
+    chosen = best;
+  };
+  if (hint.nodes === null) replace('no set of NUMA nodes has as much free that can be allocated together');
+  const [only] = chosen.nodes;
+  // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot read its own state after that.
+  const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
+  if (breaksGroup || !haveEnough(draft, requests, chosen.nodes)) {
+    replace(`NUMA nodes ${NodeSet.from(chosen.nodes)} cannot be extended to a set that has as much free`);
+  }
+  const { nodes } = chosen;
+  const clash = nodes.length > 1 ? nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes)) : undefined;
+  if (clash !== undefined) {
+    const message = `memory of NUMA node ${clash} is allocated alone or with other nodes than ${NodeSet.from(nodes)}`;
+    throw insufficient(draft, requests, message);
+  }
+  return nodes;
+}
+
+// As the kubelet: what init containers leave behind does not count here.
+function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number[]): boolean {
+  const nodes = draft.topology.nodes.filter(({ id }) => ids.includes(id));
+  return [...requests].every(
+    ([type, bytes]) => nodes.reduce((sum, node) => sum + freeOn(draft, node, type), 0) >= bytes,
+  );
+}
+
+function insufficient(draft: Draft, requests: MemoryRequests, why: string): NumalignError {
+  const asked = [...requests].map(([type, bytes]) => `${bytes} bytes of ${type}`).join(' and ');
+  const details: ErrorDetails = {
+    reason: 'UnexpectedAdmissionError',
+    value: Object.fromEntries(requests),
+    free: Object.fromEntries(
+      draft.topology.nodes.map((node) => [
+        node.id,
+        Object.fromEntries([...requests.keys()].map((type) => [type, freeOn(draft, node, type)])),
+      ]),
+    ),
+  };
+  return new NumalignError('ERR_INSUFFICIENT_MEMORY', `${asked} asked for: ${why}`, details);
+}
+
+function amountIn(blocks: readonly MemoryBlock[], { nodes, type }: MemoryBlock): number {
+  return blocks.find((block) => block.type === type && isSame(block.nodes, nodes))?.bytes ?? 0;
+}
+
+function replaceAmount(blocks: readonly MemoryBlock[], block: MemoryBlock, bytes: number): readonly MemoryBlock[] {
+  const others = blocks.filter((each) => each.type !== block.type || !isSame(each.nodes, block.nodes));
+  return bytes > 0 ? [...others, { ...block, bytes }] : others;
+}
+
+/** The draft once a container has been given its memory. */
+export function withMemory(draft: Draft, { name, kind }: ContainerRequest, given: readonly MemoryBlock[]): Draft {
+  if (given.length === 0) return draft;
+  const { nodes } = draft.topology;
+  let { booked, reusable } = draft.memory;
+  const blocks = new Map(draft.memory.blocks);
+  for (const block of given) {
+    const reused = amountIn(reusable, block);
+    const more = { ...block, bytes: Math.max(0, block.bytes - reused) };
+    booked = bookMemory(booked, more, (id) => freeOn(draft, nodes.find((node) => node.id === id)!, block.type));
+    // An init container leaves all of its own to those that come later; of what others have left, these take.
+    const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
+    reusable = replaceAmount(reusable, block, left);
+    handOver(blocks, draft.pod, block);
+  }
+  blocks.set(name, given);
+  return { ...draft, memory: { booked, blocks, reusable } };
+}
+
+// What is taken over from init containers counts once, and with the container that has it now.
+function handOver(blocks: Map<string, readonly MemoryBlock[]>, { containers }: PodRequest, taken: MemoryBlock): void {
+  let left = taken.bytes;
+  for (const { name, kind } of containers) {
+    const held = blocks.get(name);
+    if (kind !== 'init' || !held) continue;
+    const rest = held.map((block) => {
+      if (block.type !== taken.type || !isSame(block.nodes, taken.nodes)) return block;
+      const over = Math.min(left, block.bytes);
+      left -= over;
+      return { ...block, bytes: block.bytes - over };
+    });
+    blocks.set(name, rest);
+  }
+}

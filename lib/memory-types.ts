@@ -1,0 +1,30 @@
+// The types of memory as Kubernetes names them: `memory`, and `hugepages-2Mi` and the like.
+import { parseQuantity, UNIT } from './quantity.js';
+
+/** Ordinary memory. */
+export const MEMORY = 'memory';
+
+const HUGEPAGES = 'hugepages-';
+const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
+
+export function isMemoryType(resource: string): boolean {
+  return resource === MEMORY || resource.startsWith(HUGEPAGES);
+}
+
+/** The type of pages of so many bytes: 2097152 is `hugepages-2Mi`. */
+export function hugepageType(bytes: number): string {
+  let [amount, unit] = [bytes, 0];
+  while (amount % 1024 === 0 && unit < UNITS.length - 1) [amount, unit] = [amount / 1024, unit + 1];
+  return `${HUGEPAGES}${amount}${UNITS[unit]}`;
+}
+
+/** The bytes of one page; undefined for ordinary memory, and for what is no type of memory. */
+export function pageBytes(type: string): number | undefined {
+  if (!type.startsWith(HUGEPAGES)) return undefined;
+  try {
+    const bytes = parseQuantity(type.slice(HUGEPAGES.length), type);
+    return bytes > 0n && bytes % UNIT === 0n ? Number(bytes / UNIT) : undefined;
+  } catch {
+    return undefined;
+  }
+}

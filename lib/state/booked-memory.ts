@@ -1,0 +1,83 @@
+// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which groups of nodes. Pure.
+import type { MemoryBlock, PodAssignment } from './assignments.js';
+
+/**
+ * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what came
+ * before: hence it is recorded and not derived.
+ */
+export type BookedMemory = Readonly<Record<number, Readonly<Record<string, number>>>>;
+
+export const NOTHING_BOOKED: BookedMemory = Object.freeze({});
+
+export function bookedOn(booked: BookedMemory, node: number, type: string): number {
+  const types = booked[node];
+  return types && Object.hasOwn(types, type) ? types[type]! : 0;
+}
+
+function withBytes(booked: BookedMemory, node: number, type: string, bytes: number): BookedMemory {
+  const { [type]: _, ...others } = booked[node] ?? {};
+  const types = bytes > 0 ? { ...others, [type]: bytes } : others;
+  const { [node]: __, ...rest } = booked;
+  return Object.keys(types).length > 0 ? { ...rest, [node]: types } : rest;
+}
+
+/** Takes bytes from the block's nodes, each as far as it goes, ascending. REQUIRES: they have as much between them. */
+export function bookMemory(
+  booked: BookedMemory,
+  { nodes, type, bytes }: MemoryBlock,
+  freeOn: (node: number) => number,
+): BookedMemory {
+  let [next, left] = [booked, bytes];
+  for (const node of nodes) {
+    const taken = Math.min(left, Math.max(0, freeOn(node)));
+    if (taken > 0) next = withBytes(next, node, type, bookedOn(next, node, type) + taken);
+    left -= taken;
+  }
+  return next;
+}
+
+/** Gives a block back: from its nodes, each as far as it goes, ascending, as the kubelet does. */
+export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: MemoryBlock): BookedMemory {
+  let [next, left] = [booked, bytes];
+  for (const node of nodes) {
+    const taken = bookedOn(next, node, type);
+    const given = Math.min(left, taken);
+    if (given > 0) next = withBytes(next, node, type, taken - given);
+    left -= given;
+  }
+  return next;
+}
+
+/** All blocks of some pods. */
+export function memoryBlocks(pods: readonly Pick<PodAssignment, 'containers'>[]): MemoryBlock[] {
+  return pods.flatMap(({ containers }) => containers.flatMap(({ memory }) => memory));
+}
+
+/** For each node on which memory is allocated the nodes that it is allocated together with, itself among them. */
+export function memoryGroups(blocks: readonly MemoryBlock[]): ReadonlyMap<number, readonly number[]> {
+  const groups = new Map<number, readonly number[]>();
+  for (const { nodes } of blocks) for (const node of nodes) groups.set(node, nodes);
+  return groups;
+}
+
+/** What contradicts itself in such a record, if anything: groups that overlap, or another sum than that of the blocks. */
+export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
+  const blocks = memoryBlocks(pods);
+  const groups = memoryGroups(blocks);
+  const keyOf = (nodes: readonly number[]) => nodes.join(',');
+  const sums = new Map<string, number>();
+  const add = (nodes: readonly number[], type: string, bytes: number) => {
+    const key = `${type} of NUMA nodes ${keyOf(nodes)}`;
+    sums.set(key, (sums.get(key) ?? 0) + bytes);
+  };
+  for (const { nodes, type, bytes } of blocks) {
+    const other = nodes.map((node) => groups.get(node)!).find((group) => keyOf(group) !== keyOf(nodes));
+    if (other) return `memory is allocated on NUMA nodes ${keyOf(nodes)} together, and on ${keyOf(other)}`;
+    add(nodes, type, bytes);
+  }
+  for (const [node, types] of Object.entries(booked)) {
+    for (const [type, bytes] of Object.entries(types)) add(groups.get(Number(node)) ?? [Number(node)], type, -bytes);
+  }
+  const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
+  return wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`;
+}
