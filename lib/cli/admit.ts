@@ -7,7 +7,7 @@ import type { Pod } from '../pod.js';
 import { outputOption } from './arguments.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { podTable, podTitle } from './pod-text.js';
+import { podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { stateDirOption } from './state-dir.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
@@ -110,5 +110,6 @@ function podLines(pod: Pod): string[] {
     colors.bold(`pod ${printable(pod.name)}`),
     ...podTable(pod.containers, { width: stdoutWidth(), colors }),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
+    ...warningLines(pod.warnings),
   ];
 }

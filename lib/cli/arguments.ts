@@ -1,6 +1,6 @@
 // Values on the command line -> what the API takes. What is wrong is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
-import { type CpuManagerPolicyOptions, parseConfig } from '../config.js';
+import { type CpuManagerPolicyOptions, parseConfig, parseMachineOptions, type ReservedMemory } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 
@@ -37,6 +37,17 @@ export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): 
   const options = { ...before, [name!]: flag };
   asArgument(() => parseConfig({ cpuManagerPolicyOptions: options }));
   return options;
+}
+
+/** `0:memory=1Gi`, added to those before; `none`: an empty list. */
+export function reservedMemory(value: string, before: readonly ReservedMemory[] = []): readonly ReservedMemory[] {
+  if (value === 'none') return [];
+  const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
+  if (!match) throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
+  const [, node, type, amount] = match;
+  const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
+  asArgument(() => parseMachineOptions({ reservedMemory: reserved }));
+  return reserved;
 }
 
 export function outputOption(): Option {

@@ -1,10 +1,10 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
-import type { MachineOptions } from '../config.js';
+import type { MachineOptions, ReservedMemory } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
-import { cpuList, cpuListOrAll } from './arguments.js';
+import { cpuList, cpuListOrAll, reservedMemory } from './arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { settingsRows } from './status-text.js';
@@ -15,6 +15,7 @@ interface ConfigureFlags {
   managed?: CpuSet | 'all';
   reserved?: CpuSet;
   strict?: boolean;
+  reservedMemory?: readonly ReservedMemory[];
   stateDir?: string;
 }
 
@@ -30,6 +31,12 @@ export function addConfigure(program: Command): void {
     .addOption(new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList))
     .option('--strict', 'keep the reserved CPUs out of the shared pool too')
     .option('--no-strict', 'the reserved CPUs are shared')
+    .addOption(
+      new Option(
+        '--reserved-memory <node:type=quantity>',
+        'memory that is never granted, may be repeated; "none": none',
+      ).argParser(reservedMemory),
+    )
     .addOption(stateDirOption())
     .addHelpText(
       'after',
@@ -39,17 +46,22 @@ Prints the settings before and after. Makes the state folder where there is none
 Examples:
   $ numalign configure --reserved 0,32
   $ numalign configure --managed 2-15 --strict
+  $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
-      if (flags.managed === undefined && flags.reserved === undefined && flags.strict === undefined) {
-        command.error('error: nothing to change: give --managed, --reserved, --strict or --no-strict');
+      const { managed, reserved, strict, reservedMemory } = flags;
+      if ([managed, reserved, strict, reservedMemory].every((flag) => flag === undefined)) {
+        command.error(
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict or --reserved-memory',
+        );
       }
       return configure(flags);
     });
 }
 
-async function configure({ managed, reserved, strict, stateDir = MACHINE_STATE_DIR }: ConfigureFlags): Promise<void> {
+async function configure(flags: ConfigureFlags): Promise<void> {
+  const { managed, reserved, strict, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
   const manager = await openManager({ stateDir, topology });
   const before = readState(stateDir, topology)!;
@@ -57,6 +69,7 @@ async function configure({ managed, reserved, strict, stateDir = MACHINE_STATE_D
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
     ...(strict !== undefined && { strictCPUReservation: strict }),
+    ...(reservedMemory !== undefined && { reservedMemory }),
   };
   await manager.configure(options);
   manager.close();

@@ -14,7 +14,7 @@ import { inPlace } from './documents.js';
 import { type MachineFlags, machineOf, machineOptions } from './machine.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { podTable, podTitle } from './pod-text.js';
+import { podTable, podTitle, warningLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
@@ -113,7 +113,7 @@ function stateOf(config: Config, topology: Topology): Assignments {
 
 function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: PodPlan, width: number, colors: Colors) {
   const title = colors.bold(`${podTitle(pod)} (${pod.qosClass})`);
-  const { admitted, containers, explanation, exact } = answer;
+  const { admitted, containers, explanation, warnings, exact } = answer;
   if (!admitted) return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
   const cpus = cpuPolicy === 'none' ? ', no exclusive CPUs (CPU policy none)' : '';
   return [
@@ -122,6 +122,7 @@ function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: Po
     isPlaced
       ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
       : `admitted under ${policy}, scope ${scope}${cpus}`,
+    ...warningLines(warnings),
     ...(exact ? [] : ['On so many NUMA nodes not every hint was looked at: a better one may exist.']),
   ];
 }

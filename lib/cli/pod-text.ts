@@ -1,6 +1,7 @@
 // What a pod's containers have or would have, as a table. Pure.
+import type { Warning } from '../managers/hugepages.js';
 import type { PodContainer } from '../managers/plan.js';
-import { cpusText } from './status-text.js';
+import { cpusText, devicesText, memoryText } from './resource-text.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';
 import { listed, printable } from './text.js';
@@ -10,16 +11,32 @@ export interface PodTextOptions {
   readonly colors?: Colors;
 }
 
+/** Columns of what no container has are left out. */
 export function podTable(containers: readonly PodContainer[], { width, colors = PLAIN }: PodTextOptions): string[] {
-  const columns = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'].map((title) => ({ title }));
-  const rows = containers.map(({ name, kind, cpus, held, hint }) => [
+  const hasMemory = containers.some(({ memory }) => memory.length > 0);
+  const hasDevices = containers.some(({ devices }) => Object.keys(devices).length > 0);
+  const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
+  if (hasMemory) titles.push('MEMORY');
+  if (hasDevices) titles.push('DEVICES');
+  const rows = containers.map(({ name, kind, cpus, held, hint, memory, devices }) => [
     printable(name),
     kind,
     cpusText(cpus),
     listed(held),
     hint.nodes === null ? 'any' : listed(hint.nodes),
+    ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
+    ...(hasDevices ? [devicesText(devices)] : []),
   ]);
+  const columns = titles.map((title) => ({
+    title,
+    flexible: title === 'DEVICES' || (title === 'MEMORY' && !hasDevices),
+  }));
   return table(columns, rows, { width, colors });
+}
+
+/** A line each. */
+export function warningLines(warnings: readonly Warning[]): string[] {
+  return warnings.map(({ message }) => `warning: ${printable(message)}`);
 }
 
 /** `pod gateway`: by its name, else by its uid. */

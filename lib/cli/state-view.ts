@@ -3,6 +3,7 @@
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../manager.js';
+import { type MemoryTable, memoryTables } from '../managers/memory-manager.js';
 import { type PodContainer, podContainer } from '../managers/plan.js';
 import { type NativeFolder, native } from '../native.js';
 import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
@@ -28,6 +29,7 @@ export interface StateView {
   readonly strict: boolean;
   readonly sharedPool: CpuSet;
   readonly free: CpuSet;
+  readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
   /** What an admission would find: without the grants of dead owners. */
   readonly assignments: Assignments;
@@ -101,6 +103,7 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
     strict: settings.strictCPUReservation,
     sharedPool: sharedPool(state, topology.cpus),
     free: freeCpus(state, topology.cpus),
+    memory: memoryTables(state, topology),
     grants,
     assignments: removePods(state, new Set(dead)),
   };

@@ -1,7 +1,10 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
-import type { CpuSet } from '../cpu-set.js';
 import type { GrantInfo } from '../manager.js';
+import type { MemoryTable } from '../managers/memory-manager.js';
+import type { PodContainer } from '../managers/plan.js';
+import type { BookedMemory } from '../state/booked-memory.js';
+import { cpusText, devicesText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';
@@ -25,13 +28,33 @@ export function shownIdLength(ids: readonly string[]): number {
   return longest;
 }
 
+function reservedMemoryText(reserved: BookedMemory): string {
+  const blocks = Object.entries(reserved).flatMap(([node, types]) =>
+    Object.entries(types).map(([type, bytes]) => ({ nodes: [Number(node)], type, bytes })),
+  );
+  return memoryText(blocks);
+}
+
+/** Free memory by NUMA node, of types that the machine has. */
+function freeMemoryText(tables: readonly MemoryTable[]): string {
+  const known = tables.filter(({ total }) => total > 0);
+  return memoryText(known.map(({ node, type, free }) => ({ nodes: [node], type, bytes: free })));
+}
+
 /** The machine's settings, a row each. */
-export function settingsRows({ managesAll, managed, reserved, strict }: StateView): [label: string, text: string][] {
+export function settingsRows({
+  managesAll,
+  managed,
+  reserved,
+  strict,
+  assignments,
+}: StateView): [label: string, text: string][] {
   const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
     ['managed:', managesAll ? `all (${managed})` : listed(managed)],
     ['reserved:', `${listed(reserved)}${reserved.isEmpty ? '' : keptOut}`],
     ['strict:', strict ? 'yes' : 'no'],
+    ['reserved memory:', reservedMemoryText(assignments.settings.reservedMemory)],
   ];
 }
 
@@ -62,29 +85,38 @@ function since(time: string): string {
     .replace(/\.\d+Z$/, 'Z');
 }
 
-/** CPUs that somebody has or would have alone. */
-export function cpusText(cpus: CpuSet | null): string {
-  return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
+/** What is held beside CPUs; empty for nothing. */
+function beside(memory: PodContainer['memory'], devices: PodContainer['devices']): string {
+  const blocks = memory.filter(({ bytes }) => bytes > 0);
+  const parts = [
+    ...(blocks.length > 0 ? [memoryText(blocks)] : []),
+    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
+  ];
+  return parts.join(', ');
 }
 
 // A row for each container, where there is more to tell of them than of the pod.
-function containerRows({ containers }: GrantView): string[][] {
+function containerRows({ containers }: GrantView, isBeside: boolean): string[][] {
   if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
-  return containers.map(({ name, kind, cpus, held }, i) => [
+  return containers.map(({ name, kind, cpus, held, memory, devices }, i) => [
     '',
     `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
     `${cpusText(cpus)}${held.isEmpty ? '' : `, held ${held}`}`,
-    ...['', '', '', '', ''],
+    '',
+    ...(isBeside ? [beside(memory, devices)] : []),
+    ...['', '', '', ''],
   ]);
 }
 
 export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN }: StatusOptions): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
+  const isBeside = grants.some(({ memory, devices }) => beside(memory, devices) !== '');
   const columns = [
     { title: 'ID' },
     { title: 'NAME' },
     { title: 'CPUS' },
     { title: 'NUMA' },
+    ...(isBeside ? [{ title: 'MEMORY AND DEVICES' }] : []),
     { title: 'OWNER', flexible: true },
     { title: 'STATE' },
     { title: 'ENFORCEMENT' },
@@ -96,25 +128,27 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
       grant.name === grant.id ? '-' : printable(grant.name),
       cpusText(grant.cpus),
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
+      ...(isBeside ? [beside(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
       grant.alive ? 'alive' : 'dead',
       grant.enforcement,
       since(grant.admittedAt),
     ],
-    ...containerRows(grant),
+    ...containerRows(grant, isBeside),
   ]);
   return table(columns, rows, { width, colors });
 }
 
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, options: StatusOptions): string {
-  const { stateDir, scope, generation, isOfEarlierBoot, sharedPool, free, grants } = view;
+  const { stateDir, scope, generation, isOfEarlierBoot, sharedPool, free, memory, grants } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(view),
       ['shared:', listed(sharedPool)],
       ['free:', listed(free)],
+      ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
     options.width,
   );

@@ -20,6 +20,7 @@ function view(fields: Partial<StateView>): StateView {
     strict: false,
     sharedPool: cpus('0-7'),
     free: cpus('0-7'),
+    memory: [],
     grants: [],
     assignments: emptyAssignments({
       managedCPUs: null,

@@ -1,10 +1,10 @@
 // Managers of simulated machines, each with a state folder of its own.
 import { onTestFinished } from 'vitest';
-import { discover, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import { discover, type Manager, type ManagerOptions, openManager, type Topology } from '../../lib/index.js';
 import { makeStateDir } from './state-dir.js';
 
-export async function simulate(synthetic: string, options: ManagerOptions = {}): Promise<Manager> {
-  const topology = await discover({ synthetic });
+export async function simulate(machine: string | Topology, options: ManagerOptions = {}): Promise<Manager> {
+  const topology = typeof machine === 'string' ? await discover({ synthetic: machine }) : machine;
   const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
   onTestFinished(() => manager.close());
   return manager;

@@ -1,0 +1,35 @@
+// Machines described by what each NUMA node has.
+import { discover, type MachineJson, type Topology } from '../../lib/index.js';
+
+export const GI = 2 ** 30;
+export const MI = 2 ** 20;
+
+export interface NodeSpec {
+  /** Default: its place in the list. */
+  id?: number;
+  /** One thread a core. */
+  cpus: number;
+  /** Bytes, hugepages included. */
+  memory: number;
+  /** Pages by size in KiB. */
+  hugepages?: Record<number, number>;
+  distances?: number[];
+}
+
+/** A machine with a socket for each node that has CPUs; CPUs are numbered through. */
+export function machineOf(nodes: readonly NodeSpec[]): Promise<Topology> {
+  const ids = nodes.map(({ id }, i) => id ?? i);
+  const cpus = nodes.flatMap(({ cpus: count }, i) => Array.from({ length: count }, () => [i, ids[i]!]));
+  const json = {
+    columns: ['cpu', 'core', 'socket', 'numa'],
+    cpus: cpus.map(([socket, node], cpu) => [cpu, cpu, socket!, node!]),
+    nodes: nodes.map(({ memory, hugepages = {}, distances = null, cpus: count }, i) => ({
+      id: ids[i],
+      cpuLess: count === 0,
+      distances,
+      memory,
+      hugepages: Object.entries(hugepages).map(([sizeKiB, count]) => ({ sizeKiB: Number(sizeKiB), count })),
+    })),
+  };
+  return discover({ json: json as unknown as MachineJson });
+}
