@@ -191,7 +191,7 @@ describe('the preferred allocation', () => {
     manager.registerDevices(GPU, near('gpu', 3, 3), {
       preferredAllocation: (request) => {
         asked.push(request);
-        return [...request.mustInclude, ...[...request.available].reverse()].slice(0, request.size);
+        return [...new Set([...request.mustInclude, ...[...request.available].reverse()])].slice(0, request.size);
       },
     });
     const pod = await manager.admit({
