@@ -98,6 +98,13 @@ interface Native {
 
   /** A family of hints; lib/hints.ts reads it. */
   cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
+  /**
+   * A family of hints for all types of memory of one request. `amounts`: for each type [request, free by node..., allocatable by node...];
+   * `groups`: by node the nodes that share its allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...].
+   */
+  memoryHints(nodes: number, types: number, amounts: Float64Array, groups: Words, reusable: Float64Array): Words;
+  /** A family of hints. `devices`: all that are registered, in rows of [low, high, available | reusable << 1]. */
+  deviceHints(nodes: number, request: number, devices: Words): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
