@@ -124,6 +124,29 @@ export class HintFamily implements Iterable<TopologyHint> {
     return this.first(HINTS_IN_JSON).map(({ nodes, preferred }) => ({ nodes: nodes?.toString() ?? null, preferred }));
   }
 
+  /** A copy in which these sets of nodes, where they are hints, are not preferred. */
+  withoutPreferred(masks: Iterable<NodeSet>): HintFamily {
+    const plain = new Map<string, readonly [number, number]>();
+    for (const nodes of masks) {
+      const [low = 0, high = 0] = positions(nodes, this.numaNodes);
+      if (nodes.isEmpty || nodesAt([low, high], this.numaNodes).size !== nodes.size) continue;
+      plain.set(maskKey(low, high), [low, high]);
+    }
+    const words = this.words.slice();
+    const form = words[0]! & 0xff;
+    if (form === LIST) {
+      for (let at = LIST_HEADER; at < words.length; at += WORDS_PER_HINT) {
+        if (plain.has(maskKey(words[at]!, words[at + 1]!))) words[at + 2] = 0;
+      }
+    } else if (form === BITS) {
+      const preferred = words.subarray((words.length + BITS_HEADER) / 2);
+      for (const [mask] of plain.values()) preferred[mask >>> 5]! &= ~(1 << (mask & 31));
+    } else {
+      return new HintFamily(listedPlain(words, this.numaNodes.length, plain.values()), this.numaNodes);
+    }
+    return new HintFamily(words, this.numaNodes);
+  }
+
   *#listed(): Generator<TopologyHint> {
     for (let at = LIST_HEADER; at < this.words.length; at += WORDS_PER_HINT) {
       yield this.#hint([this.words[at]!, this.words[at + 1]!], this.words[at + 2] === 1);
@@ -151,10 +174,18 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   *#linear(): Generator<TopologyHint> {
     const linear = readLinear(this.words, this.numaNodes.length);
-    for (let size = 1; size <= linear.nodes.length; size++) {
-      for (const positions of subsets(linear.nodes, size, linear.request)) {
+    for (let size = 1; size <= this.numaNodes.length; size++) {
+      const listed = linear.listed.filter(({ positions }) => positions.length === size).sort(inOrder);
+      let next = 0;
+      for (const positions of subsets(linear.nodes, size, linear.requests)) {
+        for (; next < listed.length && inOrder(listed[next]!, { positions }) < 0; next++) {
+          yield this.#hint(wordsOf(listed[next]!.positions), listed[next]!.preferred);
+        }
+        // What is listed comes from the list.
+        if (next < listed.length && inOrder(listed[next]!, { positions }) === 0) continue;
         yield this.#hint(wordsOf(positions), isPreferred(linear, positions));
       }
+      for (const { positions, preferred } of listed.slice(next)) yield this.#hint(wordsOf(positions), preferred);
     }
   }
 
@@ -163,45 +194,85 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 }
 
-/** LinearHints of the core: amounts by node, from which every mask can be judged. */
+interface ListedMask {
+  /** Ascending. */
+  readonly positions: readonly number[];
+  readonly preferred: boolean;
+}
+
+/** LinearHints of the core: amounts by node, from which every mask can be judged, and masks that are listed beside. */
 interface Linear {
-  readonly request: number;
+  /** What the nodes of a mask must have of each need. */
+  readonly requests: readonly number[];
   readonly narrowest: number;
   readonly packagesNeeded: number;
-  /** Those that may be in a mask, ascending, with what each has free. */
+  /** Those that may be in a mask, ascending, with what each has free of each need. */
   readonly nodes: readonly {
     readonly position: number;
-    readonly free: number;
+    readonly free: readonly number[];
     readonly must: boolean;
     readonly packages: bigint;
   }[];
+  /** These are hints whatever the amounts say. */
+  readonly listed: readonly ListedMask[];
 }
 
 function readLinear(words: Words, count: number): Linear {
   const wide = (at: number) => words[at]! + words[at + 1]! * 2 ** 32;
   const bit = (at: number, i: number) => ((words[at + (i >>> 5)]! >>> (i & 31)) & 1) === 1;
   const packagesNeeded = words[9]!;
-  const packages = LINEAR_HEADER + 2 * count;
+  const needs = Array.from({ length: words[2]! }, (_, need) => LINEAR_HEADER + need * 2 * (1 + count));
+  const packages = LINEAR_HEADER + needs.length * 2 * (1 + count);
+  const requests = needs.map(wide);
   const nodes = [];
   for (let position = 0; position < count; position++) {
     if (!bit(6, position)) continue;
     const at = packages + 2 * position;
     nodes.push({
       position,
-      free: wide(LINEAR_HEADER + 2 * position),
+      free: needs.map((need) => wide(need + 2 + 2 * position)),
       must: bit(4, position),
       packages: packagesNeeded > 0 ? BigInt(words[at]!) | (BigInt(words[at + 1]!) << 32n) : 0n,
     });
   }
-  return { request: wide(2), narrowest: words[8]!, packagesNeeded, nodes };
+  const listed = Array.from({ length: words[3]! }, (_, i) => {
+    const at = words.length - (words[3]! - i) * WORDS_PER_HINT;
+    return { positions: positionsIn([words[at]!, words[at + 1]!], count), preferred: words[at + 2] === 1 };
+  });
+  return { requests, narrowest: words[8]!, packagesNeeded, nodes, listed };
 }
 
-// The sets of `size` of these nodes that have `missing` free and every node that must be in them, lexicographically. What cannot lead to one is not
-// entered, so that the first come at once however many nodes there are.
+// The words of a family in linear form that lists these masks, where they are preferred, as ones that are not.
+function listedPlain(words: Words, count: number, masks: Iterable<readonly [number, number]>): Words {
+  const linear = readLinear(words, count);
+  const listed = new Map<string, number[]>();
+  for (let at = words.length - WORDS_PER_HINT * linear.listed.length; at < words.length; at += WORDS_PER_HINT) {
+    listed.set(maskKey(words[at]!, words[at + 1]!), [...words.subarray(at, at + WORDS_PER_HINT)]);
+  }
+  const amounts = words.subarray(0, words.length - WORDS_PER_HINT * listed.size);
+  for (const mask of masks) {
+    const key = maskKey(...mask);
+    const at = positionsIn(mask, count);
+    if (listed.has(key) || (isOffered(linear, at) && isPreferred(linear, at))) listed.set(key, [...mask, 0]);
+  }
+  const ascending = [...listed.values()].sort((a, b) => a[1]! - b[1]! || a[0]! - b[0]!);
+  const changed = Uint32Array.from([...amounts, ...ascending.flat()]);
+  changed[3] = ascending.length;
+  return changed;
+}
+
+// By node ids: of two masks of one size the one that has the lowest node in which they differ comes first.
+function inOrder(a: Pick<ListedMask, 'positions'>, b: Pick<ListedMask, 'positions'>): number {
+  const i = a.positions.findIndex((position, at) => position !== b.positions[at]);
+  return i < 0 ? 0 : a.positions[i]! - b.positions[i]!;
+}
+
+// The sets of `size` of these nodes that have what is `missing` of each need and every node that must be in them, lexicographically. What cannot lead to
+// one is not entered, as far as each need alone can tell.
 function* subsets(
   nodes: Linear['nodes'],
   size: number,
-  missing: number,
+  missing: readonly number[],
   chosen: readonly number[] = [],
 ): Generator<readonly number[]> {
   if (!haveSubset(nodes, size, missing)) return;
@@ -210,16 +281,26 @@ function* subsets(
     yield chosen;
     return;
   }
-  yield* subsets(rest, size - 1, missing - first.free, [...chosen, first.position]);
+  const left = missing.map((amount, need) => amount - first.free[need]!);
+  yield* subsets(rest, size - 1, left, [...chosen, first.position]);
   if (!first.must) yield* subsets(rest, size, missing, chosen);
 }
 
-function haveSubset(nodes: Linear['nodes'], size: number, missing: number): boolean {
+function haveSubset(nodes: Linear['nodes'], size: number, missing: readonly number[]): boolean {
   const musts = nodes.filter(({ must }) => must);
   if (musts.length > size || size > nodes.length) return false;
-  const others = nodes.filter(({ must }) => !must).sort((a, b) => b.free - a.free);
-  const widest = [...musts, ...others.slice(0, size - musts.length)];
-  return widest.reduce((sum, { free }) => sum + free, 0) >= missing;
+  return missing.every((amount, need) => {
+    const others = nodes.filter(({ must }) => !must).sort((a, b) => b.free[need]! - a.free[need]!);
+    const widest = [...musts, ...others.slice(0, size - musts.length)];
+    return widest.reduce((sum, { free }) => sum + free[need]!, 0) >= amount;
+  });
+}
+
+// Whether the amounts offer it.
+function isOffered({ nodes, requests }: Linear, positions: readonly number[]): boolean {
+  const chosen = nodes.filter(({ position }) => positions.includes(position));
+  if (chosen.length !== positions.length || nodes.some((node) => node.must && !chosen.includes(node))) return false;
+  return requests.every((request, need) => chosen.reduce((sum, { free }) => sum + free[need]!, 0) >= request);
 }
 
 function isPreferred({ nodes, narrowest, packagesNeeded }: Linear, positions: readonly number[]): boolean {
@@ -246,9 +327,17 @@ export function maskOf(nodes: Iterable<number>, numaNodes: readonly number[]): [
   return [low, high];
 }
 
+function maskKey(low: number, high: number): string {
+  return `${high},${low}`;
+}
+
+function positionsIn(mask: ArrayLike<number>, count: number): number[] {
+  const found = [];
+  for (let i = 0; i < count; i++) if ((mask[i >>> 5]! >>> (i & 31)) & 1) found.push(i);
+  return found;
+}
+
 /** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */
 export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
-  const nodes = [];
-  for (let i = 0; i < numaNodes.length; i++) if ((mask[i >>> 5]! >>> (i & 31)) & 1) nodes.push(numaNodes[i]!);
-  return NodeSet.from(nodes);
+  return NodeSet.from(positionsIn(mask, numaNodes.length).map((i) => numaNodes[i]!));
 }

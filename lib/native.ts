@@ -98,7 +98,11 @@ interface Native {
 
   /** A family of hints; lib/hints.ts reads it. */
   cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
-  /** `amounts`: for each type [request, free by node, allocatable by node]; `reusable`: rows [low, high, bytes by type]; `must`: [low, high]. */
+  /**
+   * A family of hints for all types of memory of one request. `amounts`: for each type [request, free by node..., allocatable by node...];
+   * `groups`: by node the nodes that share its allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...];
+   * `must`: the nodes that every hint includes, [low, high].
+   */
   memoryHints(
     nodes: number,
     types: number,
@@ -107,7 +111,7 @@ interface Native {
     reusable: Float64Array,
     must: Words,
   ): Words;
-  /** `devices`: rows [low, high, available | reusable << 1]. */
+  /** A family of hints. `devices`: all that are registered, in rows of [low, high, available | reusable << 1]. */
   deviceHints(nodes: number, request: number, devices: Words): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;

@@ -21,22 +21,6 @@ int packages_needed(const Topology& topology, int narrowest) {
   return nodes_per_package == 0 ? 0 : (narrowest + nodes_per_package - 1) / nodes_per_package;
 }
 
-HintBits enumerate(const LinearHints& linear, int nodes) {
-  HintBits bits;
-  bits.offered.resize(HintBits::bit_words(nodes));
-  bits.preferred.resize(HintBits::bit_words(nodes));
-  uint64_t domain = linear.domain.bits();
-  std::vector<uint64_t> free_in(size_t{1} << nodes);
-  // All subsets of the domain but the empty one, ascending.
-  for (uint64_t mask = -domain & domain; mask != 0; mask = (mask - domain) & domain) {
-    free_in[mask] = free_in[mask & (mask - 1)] + linear.free[std::countr_zero(mask)];
-    if (free_in[mask] < linear.request || (linear.must.bits() & ~mask) != 0) continue;
-    HintBits::set(bits.offered, mask);
-    if (linear.prefers(NodeMask(mask))) HintBits::set(bits.preferred, mask);
-  }
-  return bits;
-}
-
 // The words of `set`, as many as the machine's CPUs need; CPUs beyond are dropped.
 std::vector<uint64_t> words_for(const Topology& topology, const CpuSet& set) {
   std::vector<uint64_t> words(topology.words());
@@ -50,13 +34,9 @@ HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request, i
   assert(request.count >= 1);
   const std::vector<NodeInfo>& all = topology.spec().nodes;
   assert(all.size() <= NodeMask::kBits);
-  HintFamily family;
-  family.nodes = static_cast<int>(all.size());
-
   LinearHints linear;
-  linear.request = static_cast<uint64_t>(request.count);
+  Need need{static_cast<uint64_t>(request.count), std::vector<uint64_t>(all.size())};
   linear.narrowest = narrowest_ever(topology.nodes(), request.count);
-  linear.free.resize(all.size());
   if (request.align_by_socket) {
     linear.packages_needed = packages_needed(topology, linear.narrowest);
     if (linear.packages_needed > 0) linear.packages.resize(all.size());
@@ -69,21 +49,15 @@ HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request, i
   for (int i = 0; i < topology.nodes().count(); i++) {
     while (all[at].node != topology.nodes().id(i)) at++;
     domain |= uint64_t{1} << at;
-    linear.free[at] = static_cast<uint64_t>(topology.nodes().free_in(i, usable));
+    need.free[at] = static_cast<uint64_t>(topology.nodes().free_in(i, usable));
     if (topology.nodes().free_in(i, reusable) > 0) must |= uint64_t{1} << at;
     if (linear.packages.empty()) continue;
     for (int package : topology.packages_of_node()[i]) linear.packages[at] |= uint64_t{1} << package;
   }
   linear.domain = NodeMask(domain);
   linear.must = NodeMask(must);
-
-  if (!linear.offers(linear.domain)) return family;  // no hint at all
-  if (family.nodes <= enumerated) {
-    family.masks = enumerate(linear, family.nodes);
-  } else {
-    family.masks = std::move(linear);
-  }
-  return family;
+  linear.needs.push_back(std::move(need));
+  return family_of(std::move(linear), static_cast<int>(all.size()), enumerated);
 }
 
 CpuSet whole_cores(const Topology& topology, const CpuSet& cpus) {

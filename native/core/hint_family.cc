@@ -1,7 +1,7 @@
 #include "core/hint_family.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 
 namespace numalign {
 namespace {
@@ -9,6 +9,10 @@ namespace {
 enum Form : uint32_t { kList, kBits, kLinear };
 constexpr uint32_t kAnyPreferred = 1 << 8;
 constexpr uint32_t kAnyOther = 1 << 9;
+constexpr uint32_t kApproximate = 1 << 10;
+
+// So that sums stay exact, in doubles too.
+constexpr uint64_t kMostInNeed = (uint64_t{1} << 53) - 1;
 
 class Writer {
  public:
@@ -56,8 +60,14 @@ std::vector<uint64_t> read_bits(Reader& reader, int nodes) {
   return bits;
 }
 
-std::optional<HintList> read_list(Reader& reader, int nodes) {
-  uint32_t count = reader.word();
+void write_list(Writer& writer, const HintList& list) {
+  for (const ListedHint& hint : list) {
+    writer.wide(hint.mask.bits());
+    writer.word(hint.preferred ? 1 : 0);
+  }
+}
+
+std::optional<HintList> read_list(Reader& reader, int nodes, uint32_t count) {
   if (reader.left() != size_t{count} * 3) return std::nullopt;
   HintList list(count);
   for (ListedHint& hint : list) {
@@ -76,50 +86,150 @@ std::optional<HintBits> read_hint_bits(Reader& reader, int nodes) {
     if ((bits.preferred[i] & ~bits.offered[i]) != 0 || (bits.offered[i] & ~valid) != 0) return std::nullopt;
   }
   if (HintBits::test(bits.offered, 0)) return std::nullopt;  // the empty mask is no hint
+  // Where nothing is offered the family is an empty list.
+  if (std::ranges::all_of(bits.offered, [](uint64_t word) { return word == 0; })) return std::nullopt;
   return bits;
+}
+
+std::optional<Need> read_need(Reader& reader, int nodes, NodeMask domain) {
+  Need need{reader.wide(), {}};
+  uint64_t sum = 0;
+  for (int node = 0; node < nodes; node++) {
+    uint64_t amount = reader.wide();
+    if (amount > kMostInNeed - sum || (amount != 0 && !domain.contains(node))) return std::nullopt;
+    sum += amount;
+    need.free.push_back(amount);
+  }
+  return need.request > 0 ? std::optional(std::move(need)) : std::nullopt;
 }
 
 std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
   LinearHints linear;
-  linear.request = reader.wide();
+  uint32_t needs = reader.word();
+  uint32_t listed = reader.word();
   linear.must = NodeMask(reader.wide());
   linear.domain = NodeMask(reader.wide());
   linear.narrowest = static_cast<int>(reader.word());
   linear.packages_needed = static_cast<int>(reader.word());
-  for (int i = 0; i < nodes; i++) linear.free.push_back(reader.wide());
-  for (int i = 0; linear.packages_needed > 0 && i < nodes; i++) linear.packages.push_back(reader.wide());
-  uint64_t known = all_nodes(nodes);
-  bool is_right = linear.request > 0 && (linear.must.bits() & ~linear.domain.bits()) == 0 &&
-                  (linear.domain.bits() & ~known) == 0 && linear.narrowest >= 1 &&
+  bool is_right = needs > 0 && (linear.must.bits() & ~linear.domain.bits()) == 0 &&
+                  (linear.domain.bits() & ~all_nodes(nodes)) == 0 && linear.narrowest >= 1 &&
                   linear.narrowest <= nodes && linear.packages_needed >= 0 && linear.packages_needed <= 64;
-  uint64_t sum = 0;
-  for (int i = 0; i < nodes; i++) {
-    // Sums stay exact, in doubles too.
-    if (linear.free[i] > (uint64_t{1} << 53) - 1 - sum) return std::nullopt;
-    sum += linear.free[i];
-    if (linear.free[i] != 0 && !linear.domain.contains(i)) return std::nullopt;
+  if (!is_right) return std::nullopt;
+  for (uint32_t i = 0; i < needs; i++) {
+    std::optional<Need> need = read_need(reader, nodes, linear.domain);
+    if (!need) return std::nullopt;  // past the end too, where the request is 0
+    linear.needs.push_back(*std::move(need));
   }
-  return is_right ? std::optional(std::move(linear)) : std::nullopt;
+  for (int i = 0; linear.packages_needed > 0 && i < nodes; i++) linear.packages.push_back(reader.wide());
+  std::optional<HintList> list = read_list(reader, nodes, listed);
+  if (!list) return std::nullopt;
+  auto not_below = [](const ListedHint& a, const ListedHint& b) { return a.mask.bits() >= b.mask.bits(); };
+  if (std::ranges::adjacent_find(*list, not_below) != list->end()) return std::nullopt;
+  linear.listed = *std::move(list);
+  return linear.is_empty() ? std::nullopt : std::optional(std::move(linear));
 }
+
+// Bit b of [k]: b has k bits.
+constexpr std::array<uint64_t, 7> kBitsOfSize = [] {
+  std::array<uint64_t, 7> sizes{};
+  for (unsigned b = 0; b < 64; b++) sizes[std::popcount(b)] |= uint64_t{1} << b;
+  return sizes;
+}();
+
+// The masks that meet a need, 64 at a time: those that differ only in the lowest six nodes.
+class NeedInWords {
+ public:
+  explicit NeedInWords(const Need& need) : need_(need) {
+    for (uint64_t low = 1; low < 64; low++) {
+      size_t node = static_cast<size_t>(std::countr_zero(low));
+      low_[low] = low_[low & (low - 1)] + (node < need.free.size() ? need.free[node] : 0);
+    }
+  }
+
+  // The word of the masks whose higher nodes are `high`.
+  uint64_t word(uint64_t high) const {
+    uint64_t sum = 0;
+    for_each_node(high, [&](int node) { sum += need_.free[node + 6]; });
+    if (sum >= need_.request) return ~uint64_t{0};
+    uint64_t missing = need_.request - sum;
+    if (low_[63] < missing) return 0;
+    uint64_t word = 0;
+    for (size_t low = 0; low < 64; low++) word |= uint64_t{low_[low] >= missing} << low;
+    return word;
+  }
+
+ private:
+  const Need& need_;
+  std::array<uint64_t, 64> low_{};
+};
 
 }  // namespace
 
-uint64_t LinearHints::free_in(NodeMask mask) const {
+uint64_t Need::free_in(NodeMask mask) const {
   uint64_t sum = 0;
   for_each_node(mask.bits(), [&](int node) { sum += free[node]; });
   return sum;
 }
 
-bool LinearHints::offers(NodeMask mask) const {
-  return (mask.bits() & ~domain.bits()) == 0 && (must.bits() & ~mask.bits()) == 0 && free_in(mask) >= request;
+bool LinearHints::offers_linearly(NodeMask mask) const {
+  return (mask.bits() & ~domain.bits()) == 0 && (must.bits() & ~mask.bits()) == 0 &&
+         std::ranges::all_of(needs, [&](const Need& need) { return need.is_met_by(mask); });
 }
 
-bool LinearHints::prefers(NodeMask mask) const {
+bool LinearHints::prefers_linearly(NodeMask mask) const {
   if (mask.size() == narrowest) return true;
   if (packages_needed == 0) return false;
   uint64_t spanned = 0;
   for_each_node(mask.bits(), [&](int node) { spanned |= packages[node]; });
   return std::popcount(spanned) == packages_needed;
+}
+
+const ListedHint* LinearHints::find_listed(NodeMask mask) const {
+  auto found =
+      std::ranges::lower_bound(listed, mask.bits(), {}, [](const ListedHint& h) { return h.mask.bits(); });
+  return found != listed.end() && found->mask == mask ? &*found : nullptr;
+}
+
+bool LinearHints::offers(NodeMask mask) const { return find_listed(mask) || offers_linearly(mask); }
+
+bool LinearHints::prefers(NodeMask mask) const {
+  if (const ListedHint* hint = find_listed(mask)) return hint->preferred;
+  return offers_linearly(mask) && prefers_linearly(mask);
+}
+
+HintBits LinearHints::enumerate(int nodes) const {
+  assert(nodes <= kEnumeratedNodes);
+  HintBits bits;
+  bits.offered.resize(HintBits::bit_words(nodes));
+  bits.preferred.resize(bits.offered.size());
+  std::vector<NeedInWords> in_words(needs.begin(), needs.end());
+  uint64_t allowed = 0;  // among the lowest six nodes
+  for (uint64_t low = 0; low < 64; low++) {
+    bool is_in = (low & ~domain.bits()) == 0 && (must.bits() & 63 & ~low) == 0;
+    allowed |= uint64_t{is_in} << low;
+  }
+  for (uint64_t high = 0; high < bits.offered.size(); high++) {
+    if ((high & ~(domain.bits() >> 6)) != 0 || (must.bits() >> 6 & ~high) != 0) continue;
+    uint64_t offered = allowed;
+    for (const NeedInWords& need : in_words) offered &= need.word(high);
+    bits.offered[high] = offered;
+    int missing = narrowest - std::popcount(high);
+    if (packages_needed > 0) {
+      for_each_node(offered, [&](int low) {
+        uint64_t mask = high << 6 | static_cast<uint64_t>(low);
+        if (prefers_linearly(NodeMask(mask))) HintBits::set(bits.preferred, mask);
+      });
+    } else if (missing >= 0 && missing <= 6) {
+      bits.preferred[high] = offered & kBitsOfSize[missing];
+    }
+  }
+  for (const ListedHint& hint : listed) {
+    uint64_t bit = uint64_t{1} << (hint.mask.bits() % 64);
+    bits.offered[hint.mask.bits() / 64] |= bit;
+    bits.preferred[hint.mask.bits() / 64] &= ~bit;
+    if (hint.preferred) bits.preferred[hint.mask.bits() / 64] |= bit;
+  }
+  return bits;
 }
 
 bool HintFamily::offers(NodeMask mask) const {
@@ -130,34 +240,37 @@ bool HintFamily::offers(NodeMask mask) const {
 
 bool HintFamily::prefers(NodeMask mask) const {
   if (auto* bits = std::get_if<HintBits>(&masks)) return HintBits::test(bits->preferred, mask.bits());
-  if (auto* linear = std::get_if<LinearHints>(&masks)) return linear->offers(mask) && linear->prefers(mask);
+  if (auto* linear = std::get_if<LinearHints>(&masks)) return linear->prefers(mask);
   return std::ranges::any_of(std::get<HintList>(masks),
                              [&](const ListedHint& h) { return h.mask == mask && h.preferred; });
 }
 
 std::vector<uint32_t> HintFamily::to_words() const {
   Writer writer;
-  uint32_t flags = (any_preferred ? kAnyPreferred : 0) | (any_other ? kAnyOther : 0);
+  uint32_t flags =
+      (any_preferred ? kAnyPreferred : 0) | (any_other ? kAnyOther : 0) | (approximate ? kApproximate : 0);
   writer.word(static_cast<uint32_t>(masks.index()) | flags);
   writer.word(static_cast<uint32_t>(nodes));
   if (auto* list = std::get_if<HintList>(&masks)) {
     writer.word(static_cast<uint32_t>(list->size()));
-    for (const ListedHint& hint : *list) {
-      writer.wide(hint.mask.bits());
-      writer.word(hint.preferred ? 1 : 0);
-    }
+    write_list(writer, *list);
   } else if (auto* bits = std::get_if<HintBits>(&masks)) {
     write_bits(writer, bits->offered, nodes);
     write_bits(writer, bits->preferred, nodes);
   } else {
     const LinearHints& linear = std::get<LinearHints>(masks);
-    writer.wide(linear.request);
+    writer.word(static_cast<uint32_t>(linear.needs.size()));
+    writer.word(static_cast<uint32_t>(linear.listed.size()));
     writer.wide(linear.must.bits());
     writer.wide(linear.domain.bits());
     writer.word(static_cast<uint32_t>(linear.narrowest));
     writer.word(static_cast<uint32_t>(linear.packages_needed));
-    for (uint64_t amount : linear.free) writer.wide(amount);
+    for (const Need& need : linear.needs) {
+      writer.wide(need.request);
+      for (uint64_t amount : need.free) writer.wide(amount);
+    }
     for (uint64_t packages : linear.packages) writer.wide(packages);
+    write_list(writer, linear.listed);
   }
   return std::move(writer.words);
 }
@@ -167,20 +280,21 @@ std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words
   uint32_t head = reader.word();
   HintFamily family;
   uint32_t nodes = reader.word();
-  if (nodes < 1 || nodes > NodeMask::kBits || (head & ~(0xffu | kAnyPreferred | kAnyOther)) != 0) {
-    return std::nullopt;
-  }
+  uint32_t form = head & 0xff;
+  uint32_t allowed = form == kLinear ? kApproximate : kAnyPreferred | kAnyOther;
+  if (nodes < 1 || nodes > NodeMask::kBits || (head & ~(0xffu | allowed)) != 0) return std::nullopt;
   family.nodes = static_cast<int>(nodes);
   family.any_preferred = (head & kAnyPreferred) != 0;
   family.any_other = (head & kAnyOther) != 0;
-  auto put = [&](auto&& form) {
-    if (form) family.masks = *std::move(form);
-    return form.has_value();
+  family.approximate = (head & kApproximate) != 0;
+  auto put = [&](auto&& masks) {
+    if (masks) family.masks = *std::move(masks);
+    return masks.has_value();
   };
   bool is_read = false;
-  switch (head & 0xff) {
+  switch (form) {
     case kList:
-      is_read = put(read_list(reader, family.nodes));
+      is_read = put(read_list(reader, family.nodes, reader.word()));
       break;
     case kBits:
       is_read = put(read_hint_bits(reader, family.nodes));
@@ -192,6 +306,18 @@ std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words
       break;
   }
   if (!is_read || !reader.at_end()) return std::nullopt;
+  return family;
+}
+
+HintFamily family_of(LinearHints linear, int nodes, int enumerated) {
+  HintFamily family;
+  family.nodes = nodes;
+  if (linear.is_empty()) return family;
+  if (nodes <= enumerated) {
+    family.masks = linear.enumerate(nodes);
+  } else {
+    family.masks = std::move(linear);
+  }
   return family;
 }
 

@@ -2,8 +2,8 @@
 // in the ascending list of the machine's node ids, so that masks fit in a word whatever the ids are.
 //
 // Three forms. HintList: what a custom provider wrote down. HintBits: one bit for each of the 2^n masks, for
-// machines small enough to enumerate. LinearHints: amounts by node, from which every mask can be judged, for
-// larger ones. Plain values; concurrent reads of one object are safe.
+// machines small enough to enumerate. LinearHints: amounts by node, from which every mask can be judged, and
+// the masks that are exceptions, for larger ones. Plain values; concurrent reads of one object are safe.
 #pragma once
 
 #include <cstdint>
@@ -44,22 +44,42 @@ struct HintBits {
   friend bool operator==(const HintBits&, const HintBits&) = default;
 };
 
-// A mask is offered if it lies in `domain`, contains `must`, and its nodes have `request` free between them.
-// It is preferred if it also has `narrowest` nodes or, where packages_needed > 0, spans that many packages.
+// What the nodes of a mask must have between them.
+struct Need {
+  uint64_t request = 0;        // not 0
+  std::vector<uint64_t> free;  // by node; 0 outside the domain
+
+  uint64_t free_in(NodeMask mask) const;
+  bool is_met_by(NodeMask mask) const { return free_in(mask) >= request; }
+
+  friend bool operator==(const Need&, const Need&) = default;
+};
+
+// The linear part: a mask is offered if it lies in `domain`, contains `must`, and meets every need. It is
+// preferred if it also has `narrowest` nodes or, where packages_needed > 0, spans that many packages.
+// Beside it masks may be listed; a listed one is a hint whatever the linear part says of it.
 struct LinearHints {
-  uint64_t request = 0;
+  std::vector<Need> needs;  // at least one
   NodeMask must;
   NodeMask domain;
   int narrowest = 0;
   int packages_needed = 0;
-  std::vector<uint64_t> free;      // by node; 0 outside the domain
   std::vector<uint64_t> packages;  // by node, a bit a package; empty unless packages_needed > 0
+  HintList listed;                 // ascending by the value of the mask, each once
 
   bool offers(NodeMask mask) const;
-  bool prefers(NodeMask mask) const;  // REQUIRES: offers(mask)
-  uint64_t free_in(NodeMask mask) const;
+  bool prefers(NodeMask mask) const;
+  bool is_empty() const { return listed.empty() && !offers_linearly(domain); }
+  // The linear part alone.
+  bool offers_linearly(NodeMask mask) const;
+  bool prefers_linearly(NodeMask mask) const;  // REQUIRES: offers_linearly(mask)
+  // REQUIRES: nodes <= kEnumeratedNodes.
+  HintBits enumerate(int nodes) const;
 
   friend bool operator==(const LinearHints&, const LinearHints&) = default;
+
+ private:
+  const ListedHint* find_listed(NodeMask mask) const;
 };
 
 struct HintFamily {
@@ -67,22 +87,29 @@ struct HintFamily {
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
   bool any_other = false;      // a hint without a mask that is not preferred: nothing can satisfy the request
   std::variant<HintList, HintBits, LinearHints> masks;
+  bool approximate = false;  // telling all it offers or prefers was too much work: LinearHints only
 
   bool offers(NodeMask mask) const;
   bool prefers(NodeMask mask) const;
 
   // As 32-bit words, the form in which a family crosses into JavaScript; lib/hints.ts reads it:
-  //   [form | any_preferred << 8 | any_other << 9, nodes, ...]
+  //   [form | any_preferred << 8 | any_other << 9 | approximate << 10, nodes, ...]
   //   form 0, list:   [count, then for each (low, high, preferred)]
   //   form 1, bits:   [offered, preferred], each 2^nodes bits, at least one word
-  //   form 2, linear: [request, must, domain (low, high each), narrowest, packages_needed,
-  //                    free by node, packages by node where packages_needed > 0 (low, high each)]
+  //   form 2, linear: [number of needs, number of listed masks, must, domain (low, high each), narrowest,
+  //                    packages_needed, then for each need (request, free by node), packages by node where
+  //                    packages_needed > 0 (low, high each), listed masks as in form 0]
+  // Only the linear form can be approximate, and it has no hint without a mask.
   std::vector<uint32_t> to_words() const;
   // nullopt: the words are of no family.
   static std::optional<HintFamily> from_words(std::span<const uint32_t> words);
 
   friend bool operator==(const HintFamily&, const HintFamily&) = default;
 };
+
+// A family of these hints, with masks enumerated on machines of up to `enumerated` nodes; an empty list where
+// nothing is offered.
+HintFamily family_of(LinearHints linear, int nodes, int enumerated);
 
 // Calls visit(position) for each node of a mask, ascending.
 template <class F>

@@ -29,7 +29,7 @@ struct MergedHint {
   NodeMask mask;
   bool preferred = false;
   bool admitted = false;
-  bool exact = true;  // false: the budget ran out, and a better mask may exist
+  bool exact = true;  // false: the budget ran out or a family is approximate; a better mask may exist
 
   friend bool operator==(const MergedHint&, const MergedHint&) = default;
 };

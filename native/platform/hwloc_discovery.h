@@ -24,7 +24,7 @@ enum class DiscoverySource {
 // affinity mask is. Possible and isolated CPUs, the CPUs of nodes and the distances (as numactl prints them)
 // come from /sys/devices/system. Otherwise possible and allowed are the described CPUs (allowed narrower
 // where an XML says so, hwloc_topology_get_allowed_cpuset()), isolated is empty, and distances are those of
-// hwloc_distances_get().
+// hwloc_distances_get(). A synthetic description that says nothing of memory has none.
 //
 // The result always passes Topology::create(). Where a description contradicts itself (a core on two NUMA
 // nodes, an L3 in two packages, as some virtual machines say), the smaller element is split, as the kernel's

@@ -23,10 +23,9 @@ ListedHint other(uint64_t mask) { return {NodeMask(mask), false}; }
 HintFamily linear(std::vector<uint64_t> free, uint64_t total, uint64_t request) {
   LinearHints hints;
   int n = static_cast<int>(free.size());
-  hints.request = request;
   hints.domain = NodeMask(all_nodes(n));
   hints.narrowest = static_cast<int>((request + total - 1) / total);
-  hints.free = std::move(free);
+  hints.needs.push_back({request, std::move(free)});
   return {n, false, false, hints};
 }
 

@@ -280,6 +280,7 @@ TEST(HwlocDiscovery, ReadsSyntheticDescriptions) {
   EXPECT_EQ(spec.allowed, spec.possible);
   EXPECT_TRUE(spec.isolated.empty());
   EXPECT_EQ(spec.nodes[1].memory_bytes, uint64_t{64} << 30);
+  EXPECT_EQ(synthetic("numa:2 core:4 pu:2").nodes[1].memory_bytes, 0u);  // it says nothing
 }
 
 TEST(HwlocDiscovery, PlacesNodesAboveBelowAndBesideEveryLevel) {

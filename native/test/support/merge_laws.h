@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/hint_merger.h"
+#include "hint_laws.h"
 #include "random_machine.h"
 
 namespace numalign::test {
@@ -112,12 +113,6 @@ inline MergedHint walked_merge(const std::vector<HintFamily>& families, const Me
   return merged;
 }
 
-inline uint64_t random_mask(const Between& between, int nodes) {
-  uint64_t mask = 0;
-  for (int node = 0; node < nodes; node++) mask |= static_cast<uint64_t>(between(0, 1)) << node;
-  return mask == 0 ? uint64_t{1} << between(0, nodes - 1) : mask;
-}
-
 inline HintList random_list(const Between& between, int nodes, int most) {
   HintList list;
   for (int i = between(0, most); i > 0; i--)
@@ -125,35 +120,54 @@ inline HintList random_list(const Between& between, int nodes, int most) {
   return list;
 }
 
+// The fewest nodes of these amounts that hold the request.
+inline int fewest_of(std::vector<uint64_t> amounts, uint64_t request) {
+  std::ranges::sort(amounts, std::greater());
+  int count = 0;
+  for (uint64_t sum = 0; sum < request && count < static_cast<int>(amounts.size()); count++) {
+    sum += amounts[static_cast<size_t>(count)];
+  }
+  return std::max(count, 1);
+}
+
 // Amounts as a provider has them: some of each node is taken, some nodes have nothing, and packages hold
-// several nodes.
+// several nodes. Some masks are listed beside.
 inline std::optional<LinearHints> random_linear(const Between& between, int nodes) {
   LinearHints linear;
   linear.domain = NodeMask(chance(between, 60) ? all_nodes(nodes) : random_mask(between, nodes));
-  std::vector<int> totals;
   int most = between(0, 2) == 0 ? 3 : 20;
-  for (int node = 0; node < nodes; node++) {
-    int total = linear.domain.contains(node) ? between(0, most) : 0;
-    if (total > 0) totals.push_back(total);
-    linear.free.push_back(static_cast<uint64_t>(between(0, total)));
+  for (int needs = chance(between, 70) ? 1 : between(2, 3); needs > 0; needs--) {
+    Need need;
+    std::vector<uint64_t> totals;
+    for (int node = 0; node < nodes; node++) {
+      int total = linear.domain.contains(node) ? between(0, most) : 0;
+      totals.push_back(static_cast<uint64_t>(total));
+      need.free.push_back(static_cast<uint64_t>(between(0, total)));
+    }
+    need.request = static_cast<uint64_t>(between(1, std::max(1, most * nodes / 2)));
+    linear.narrowest = std::max(linear.narrowest, fewest_of(totals, need.request));
+    linear.needs.push_back(std::move(need));
   }
-  linear.request = static_cast<uint64_t>(between(1, std::max(1, most * nodes / 2)));
-  std::ranges::sort(totals, std::greater());
-  int left = static_cast<int>(linear.request);
-  for (size_t i = 0; i < totals.size() && left > 0; i++, linear.narrowest++) left -= totals[i];
-  linear.narrowest = std::max(linear.narrowest, 1);
   if (chance(between, 20)) linear.must = NodeMask(random_mask(between, nodes) & linear.domain.bits());
   if (chance(between, 30)) {
     linear.packages_needed = between(1, 3);
     for (int node = 0; node < nodes; node++) linear.packages.push_back(uint64_t{1} << (node / 2));
   }
-  if (!linear.offers(linear.domain)) return std::nullopt;
+  if (chance(between, 25)) {
+    for (uint64_t mask = 1; mask <= all_nodes(nodes) && linear.listed.size() < 8; mask++) {
+      if (chance(between, 10)) linear.listed.push_back({NodeMask(mask), chance(between, 40)});
+    }
+  }
+  if (linear.is_empty()) return std::nullopt;
   return linear;
 }
 
 inline HintFamily random_family(const Between& between, int nodes, int most_in_list) {
   HintFamily family;
   family.nodes = nodes;
+  // Without enumeration, so that the merge may either enumerate or search.
+  if (chance(between, 20)) return memory_hints(random_memory_request(between, nodes), 0);
+  if (chance(between, 10)) return device_hints(random_device_request(between, nodes, false), 0);
   if (chance(between, 60)) {
     if (auto linear = random_linear(between, nodes)) {
       family.masks = *std::move(linear);
@@ -180,6 +194,8 @@ inline std::string broken_merge_law(const Between& between, bool walk) {
   std::vector<HintFamily> families;
   for (int i = between(1, walk ? 4 : 3); i > 0; i--)
     families.push_back(random_family(between, options.nodes, walk ? 4 : 8));
+  // All types of memory of one request have one family.
+  if (chance(between, 20)) families.push_back(families.back());
   std::vector<uint32_t> distances;
   if (chance(between, 40)) {
     for (int i = 0; i < options.nodes * options.nodes; i++) {

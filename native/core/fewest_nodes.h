@@ -1,0 +1,24 @@
+// The least number of NUMA nodes that meet several needs at once. Pure function; safe to call from any
+// thread.
+#pragma once
+
+#include <span>
+
+#include "core/hint_family.h"
+
+namespace numalign {
+
+struct FewestNodes {
+  int count = 0;      // 0: all nodes do not meet the needs
+  bool exact = true;  // false: the budget ran out, and the true number may be greater than `count`
+
+  friend bool operator==(const FewestNodes&, const FewestNodes&) = default;
+};
+
+// Counts sets of nodes of `domain` that contain `must`. With one need the answer is exact. Several are a
+// covering problem: it is searched exactly in at most `budget` steps of about 50 ns; beyond them the answer
+// is the number of nodes below which nothing suffices. On up to kEnumeratedNodes nodes the default always
+// does. REQUIRES: at least one need; `must` within `domain`.
+FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask domain, int budget = 1 << 22);
+
+}  // namespace numalign

@@ -1,0 +1,125 @@
+// SubsetSearch: the best sets of NUMA nodes of a given size that meet several needs at once, for machines
+// with too many nodes to enumerate. Exact within a budget of steps. One thread uses one object.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/hint_family.h"
+
+namespace numalign {
+
+// The best mask of each size among those it was shown: the closest where distances count, then the lowest
+// binary value.
+class BestMasks {
+ public:
+  // `distances`: nodes x nodes, or empty.
+  BestMasks(std::span<const uint32_t> distances, int nodes) : distances_(distances), nodes_(nodes) {}
+
+  bool by_distance() const { return !distances_.empty(); }
+  uint64_t between(int a, int b) const { return distances_[a * nodes_ + b]; }
+
+  // The sum over all pairs, both ways and with itself: it orders masks of one size as their mean distance
+  // does.
+  uint64_t distance(uint64_t mask) const {
+    uint64_t sum = 0;
+    if (!by_distance()) return sum;
+    for_each_node(mask, [&](int a) { for_each_node(mask, [&](int b) { sum += between(a, b); }); });
+    return sum;
+  }
+
+  void consider(uint64_t mask) {
+    int size = std::popcount(mask);
+    uint64_t sum = distance(mask);
+    if (masks_[size] != 0) {
+      if (sum != distances_of_[size] ? sum > distances_of_[size] : mask >= masks_[size]) return;
+    }
+    masks_[size] = mask;
+    distances_of_[size] = sum;
+  }
+
+  // 0: none of that size was shown.
+  uint64_t of_size(int size) const { return masks_[size]; }
+  uint64_t distance_of_size(int size) const { return distances_of_[size]; }
+  uint64_t narrowest() const {
+    for (uint64_t mask : masks_) {
+      if (mask != 0) return mask;
+    }
+    return 0;
+  }
+
+ private:
+  std::span<const uint32_t> distances_;
+  int nodes_;
+  std::array<uint64_t, NodeMask::kBits + 1> masks_{};
+  std::array<uint64_t, NodeMask::kBits + 1> distances_of_{};
+};
+
+// Looks for the best subset of a fixed size of some nodes by deciding, from the highest node down, which are
+// left out. A node is left out by one of several parties (a resource whose mask lacks it); that costs
+// something in each row of the party (what the node has free of a need), and no row may be overdrawn.
+class SubsetSearch {
+ public:
+  struct Row {
+    std::vector<double> costs;  // by position in `nodes`; kNever: this row cannot leave the node out
+    double slack;
+
+    friend bool operator==(const Row&, const Row&) = default;
+  };
+  using Party = std::vector<Row>;
+  static constexpr double kNever = 1e300;
+
+  // What a party pays that must keep `must` and meet a need with what remains: `has` is what it starts from.
+  static Row row_of(const Need& need, NodeMask must, std::span<const int> nodes, uint64_t has);
+
+  // REQUIRES: `nodes` ascending. `budget` is drawn from and is below 0 when it ran out; a step takes about 50
+  // ns.
+  SubsetSearch(std::vector<int> nodes, std::span<const Party> parties, int& budget, BestMasks& best);
+
+  // Shows `best` the best subset of this size that `accept`, which has the last word, does not refuse; all
+  // are accepted where it is empty, which is faster.
+  using Accept = std::function<bool(uint64_t)>;
+  void run(int size, const Accept& accept = {});
+
+ private:
+  struct Span {
+    size_t first;
+    size_t last;  // one beyond
+  };
+
+  void add_party(const Party& party);
+  std::vector<size_t> parties_by_cost(size_t node) const;
+  uint64_t preceding(size_t node) const;
+  bool costs_nothing(size_t party, size_t node) const;
+  bool can_leave_out(int left, int out, const double* slack) const;
+  uint64_t least_distance(int left, int missing) const;
+  bool is_beaten(int left, int out);
+  bool has_as_much_left(size_t party, const double* slack) const;
+  bool descend(int left, int out);
+  bool leave_out(int node, int out);
+  bool keep(int node, int out);
+  void complete(int left);
+
+  std::vector<int> nodes_;
+  std::vector<Row> rows_;
+  std::vector<Span> parties_;  // of rows_
+  std::vector<int> twins_;     // by party: the one before it with equal rows, or -1
+  std::vector<std::vector<std::vector<double>>> cheapest_;
+  std::vector<uint64_t> lowest_{0};  // [k]: the mask of the first k nodes
+  std::vector<std::vector<size_t>> by_cost_;
+  std::vector<uint64_t> preceding_;  // by position: nodes that the best subset has if it has this one
+  int& budget_;
+  BestMasks& best_;
+  int size_ = 0;
+  const Accept* accept_ = nullptr;
+  std::vector<double> slack_;  // a row of slacks for each node that is left out
+  size_t depth_ = 0;
+  uint64_t kept_ = 0;
+  uint64_t required_ = 0;  // what kept nodes require
+  uint64_t kept_distance_ = 0;
+};
+
+}  // namespace numalign
