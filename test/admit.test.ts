@@ -368,6 +368,7 @@ describe('the machine’s options', () => {
       managedCPUs: CpuSet.parse('0-15'),
       reservedSystemCPUs: CpuSet.parse('0-1'),
       strictCPUReservation: true,
+      reservedMemory: {},
     });
     expect(String(manager.sharedPool)).toBe('2-15');
     expect(manager.plan(pod(3)).reason).toBe('SMTAlignmentError');

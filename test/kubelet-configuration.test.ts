@@ -11,6 +11,7 @@ const document = (fields: object = {}) => ({
 const DEFAULTS = {
   cpuManagerPolicy: 'none',
   cpuManagerPolicyOptions: {},
+  memoryManagerPolicy: 'None',
   topologyManagerPolicy: 'none',
   topologyManagerPolicyOptions: {},
   topologyManagerScope: 'container',
