@@ -24,6 +24,13 @@ export {
   type TopologyManagerScope,
 } from './config.js';
 export { CpuSet, NodeSet } from './cpu-set.js';
+export {
+  type DevicePattern,
+  type DeviceSelection,
+  type DeviceSpec,
+  type DeviceTexts,
+  selectDevices,
+} from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
@@ -53,5 +60,7 @@ export {
   discover,
   type MachineJson,
   type NumaNode,
+  type PciDevice,
+  type PciDeviceKind,
   Topology,
 } from './topology.js';

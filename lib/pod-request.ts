@@ -85,6 +85,11 @@ const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 // Kubernetes' qualified names: a name, perhaps behind a domain.
 const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
+/** Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not Kubernetes' own. */
+export function isExtendedResource(resource: string): boolean {
+  return RESOURCE_NAME.test(resource) && resource.includes('/') && !resource.includes('kubernetes.io/');
+}
+
 function fail(field: string, value: unknown, valid: string): never {
   const shown = inspect(value, { depth: 0, maxStringLength: 80 });
   throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, not ${shown}`, { field, value, valid });
@@ -110,9 +115,8 @@ function parseAmounts(value: unknown, field: string): Amounts {
     const where = `${field}.${resource}`;
     const amount = parseQuantity(given, where);
     if (amount < 0n) fail(where, given, 'zero or more');
-    // Half a device cannot be had. Names in Kubernetes' own domain are no devices.
-    const isExtended = resource.includes('/') && !resource.includes('kubernetes.io/');
-    if (isExtended && amount % UNIT !== 0n) fail(where, given, 'a whole number');
+    // Half a device cannot be had.
+    if (isExtendedResource(resource) && amount % UNIT !== 0n) fail(where, given, 'a whole number');
     amounts.set(resource, amount);
   }
   return amounts;
