@@ -27,7 +27,13 @@ export {
 } from './config.js';
 export { CpuSet, NodeSet } from './cpu-set.js';
 export type { PreferredAllocation, PreferredAllocationRequest } from './device-resources.js';
-export type { DevicePattern, DeviceSelection, DeviceSpec } from './devices.js';
+export {
+  type DevicePattern,
+  type DeviceSelection,
+  type DeviceSpec,
+  type DeviceTexts,
+  selectDevices,
+} from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
@@ -60,5 +66,7 @@ export {
   discover,
   type MachineJson,
   type NumaNode,
+  type PciDevice,
+  type PciDeviceKind,
   Topology,
 } from './topology.js';

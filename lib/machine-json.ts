@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { wordsOf } from './id-set.js';
-import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription, type Words } from './native.js';
+import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type NativePciDevice, type TopologyDescription, type Words } from './native.js';
 
 // Names of a CPU's columns in the file, and what may stand in for a column that is left out.
 const FILE_COLUMNS = {
@@ -102,7 +102,38 @@ function parseNodes(
   };
 }
 
-/** @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) are derived and not read. */
+const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
+
+function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevice[] {
+  return list(devices, 'devices').map((device, i) => {
+    if (!isRecord(device)) return fail(`devices[${i}] must be an object`, device);
+    const text = (key: string, valid: RegExp, what: string): string => {
+      const value = device[key];
+      if (typeof value === 'string' && valid.test(value)) return value;
+      return fail(`devices[${i}].${key} must be ${what}, not ${inspect(value)}`, value);
+    };
+    const number = (key: string) => Number.parseInt(text(key, /^[0-9a-f]{4}$/i, 'four hexadecimal digits'), 16);
+    const optional = (key: string, valid: RegExp, what: string) =>
+      device[key] === undefined || device[key] === null ? '' : text(key, valid, `${what}, or null`);
+    const address = 'an address such as "0000:3b:00.0"';
+    return {
+      id: text('id', PCI_ADDRESS, address),
+      class: number('class'),
+      vendor: number('vendor'),
+      device: number('device'),
+      driver: optional('driver', /./s, 'a name'),
+      names: list(device.names ?? [], `devices[${i}].names`).map((name) =>
+        typeof name === 'string' && name !== '' ? name : fail(`devices[${i}].names must be a list of names`, name),
+      ),
+      nodes: list(device.numaNodes ?? [], `devices[${i}].numaNodes`).map((node) =>
+        wholeNumber(node, NodeSet.MAX_ID, `a node of devices[${i}].numaNodes`),
+      ),
+      parent: optional('parent', PCI_ADDRESS, address),
+    };
+  });
+}
+
+/** @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) and kinds of devices are derived and not read. */
 export function parseMachine(machine: unknown): TopologyDescription {
   if (!isRecord(machine)) fail('the file must hold an object', machine);
   const cpus = parseCpus(machine);
@@ -112,6 +143,7 @@ export function parseMachine(machine: unknown): TopologyDescription {
   return {
     cpus,
     ...parseNodes(machine),
+    devices: parseDevices(machine),
     possible: set('possible', ids),
     isolated: set('isolated', new Uint32Array()),
     allowed: set('allowed', ids),

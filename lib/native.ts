@@ -17,6 +17,18 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as co
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
+/** A PCI device as it crosses the boundary. Empty texts and lists stand for what is unknown or not there. */
+export interface NativePciDevice {
+  id: string;
+  class: number;
+  vendor: number;
+  device: number;
+  driver: string;
+  names: string[];
+  nodes: number[];
+  parent: string;
+}
+
 /** A machine in flat arrays. `memory` and `distances` go by `nodes`, which is ascending in what the addon returns. */
 export interface TopologyDescription {
   cpus: Int32Array;
@@ -25,6 +37,8 @@ export interface TopologyDescription {
   /** Square, or empty where unknown. */
   distances: Uint32Array;
   hugepages: Float64Array;
+  /** By id in what the addon returns. */
+  devices: NativePciDevice[];
   possible: Words;
   isolated: Words;
   allowed: Words;

@@ -89,6 +89,11 @@ const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 // Kubernetes' qualified names: a name, perhaps behind a domain.
 const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
+/** Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not Kubernetes' own. */
+export function isExtendedResource(resource: string): boolean {
+  return RESOURCE_NAME.test(resource) && resource.includes('/') && !resource.includes('kubernetes.io/');
+}
+
 function fail(field: string, value: unknown, valid: string): never {
   const shown = inspect(value, { depth: 0, maxStringLength: 80 });
   throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, not ${shown}`, { field, value, valid });
@@ -105,10 +110,8 @@ function parseName(value: unknown, field: string): string | undefined {
   return isName(value) ? value : fail(field, value, NAME);
 }
 
-// Names in Kubernetes' own domain are no devices.
-const isExtended = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
 // Of these nobody may use more than was asked for: a request is its limit.
-const isNeverOvercommitted = (resource: string) => isExtended(resource) || resource.startsWith('hugepages-');
+const isNeverOvercommitted = (resource: string) => isExtendedResource(resource) || resource.startsWith('hugepages-');
 
 function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   const amounts: Amounts = new Map();
@@ -120,7 +123,7 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
     const amount = parseQuantity(given, where);
     if (amount < 0n) refuse(where, given, 'zero or more');
     // Half a device cannot be had, nor half a page.
-    if (isExtended(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (isExtendedResource(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
     if (resource.startsWith('hugepages-')) {
       const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
       if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);

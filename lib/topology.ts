@@ -9,6 +9,7 @@ import { parseMachine } from './machine-json.js';
 import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
+  type NativePciDevice,
   native,
   type TopologyDescription,
   type TopologyHandle,
@@ -41,7 +42,34 @@ export interface NumaNode extends CpuGroup {
   readonly distances: readonly number[] | undefined;
 }
 
-/** A JSON machine: the format of test/conformance/vectors/README.md, with `die`, `memory` and `hugepages` where known. */
+/** What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator. */
+export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
+
+/** A PCI device (function) that is no bridge. */
+export interface PciDevice {
+  /** Its address, such as `0000:3b:00.0`: domain, bus, device, function. */
+  readonly id: string;
+  /** Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D controller. */
+  readonly class: string;
+  /** Four hexadecimal digits, such as `8086`. */
+  readonly vendor: string;
+  /** Four hexadecimal digits. */
+  readonly device: string;
+  readonly kind: PciDeviceKind;
+  /** The kernel's driver; null where it has none, and for machines described by hwloc XML. */
+  readonly driver: string | null;
+  /** What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network namespaces are not seen. */
+  readonly names: readonly string[];
+  /** The NUMA nodes it is near, ascending; null where the firmware does not say. */
+  readonly numaNodes: readonly number[] | null;
+  /** Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for machines described by hwloc XML. */
+  readonly parent: string | null;
+}
+
+/**
+ * A JSON machine: the format of test/conformance/vectors/README.md, with `die`, `memory`, `hugepages` and `devices` where known. Counts and the kind of a
+ * device are derived: they are written, and not read.
+ */
 export interface MachineJson {
   name?: string;
   description?: string;
@@ -58,6 +86,17 @@ export interface MachineJson {
     distances: number[] | null;
     memory?: number;
     hugepages?: { sizeKiB: number; count: number }[];
+  }[];
+  devices?: {
+    id: string;
+    class: string;
+    vendor: string;
+    device: string;
+    kind?: PciDeviceKind;
+    driver?: string | null;
+    names?: string[];
+    numaNodes?: number[] | null;
+    parent?: string | null;
   }[];
   /** Lists of CPUs; default: all, none, all. */
   possible?: string;
@@ -131,6 +170,8 @@ export class Topology {
   readonly dies: readonly CpuGroup[];
   readonly l3Groups: readonly CpuGroup[];
   readonly cores: readonly CpuGroup[];
+  /** The PCI devices without bridges, by id. Synthetic machines have none. */
+  readonly devices: readonly PciDevice[];
 
   /** Use {@link discover}. */
   constructor(source: Topology['source'], handle: TopologyHandle) {
@@ -149,6 +190,7 @@ export class Topology {
     this.nodes = this.#nodes(description);
     this.distances = description.distances.length > 0 ? description.distances : undefined;
     this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
+    this.devices = Object.freeze(description.devices.map(pciDevice));
     Object.freeze(this);
   }
 
@@ -268,6 +310,11 @@ export class Topology {
         memory: node.memoryBytes,
         hugepages: node.hugepages.map((pool) => ({ sizeKiB: pool.bytes / 1024, count: pool.count })),
       })),
+      devices: this.devices.map(({ names, numaNodes, ...device }) => ({
+        ...device,
+        names: [...names],
+        numaNodes: numaNodes && [...numaNodes],
+      })),
       possible: this.possible.toString(),
       isolated: this.isolated.toString(),
       allowed: this.allowed.toString(),
@@ -324,6 +371,28 @@ const BEST_FIT_OPTIONS = [
 
 function invalid(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });
+}
+
+function kindOf(code: string): PciDeviceKind {
+  if (code.startsWith('02')) return 'network';
+  if (code.startsWith('01')) return 'storage';
+  return /^(03|12|0b40)/.test(code) ? 'accelerator' : 'other';
+}
+
+function pciDevice({ id, driver, names, nodes, parent, ...numbers }: NativePciDevice): PciDevice {
+  const digits = (number: number) => number.toString(16).padStart(4, '0');
+  const code = digits(numbers.class);
+  return Object.freeze({
+    id,
+    class: code,
+    vendor: digits(numbers.vendor),
+    device: digits(numbers.device),
+    kind: kindOf(code),
+    driver: driver === '' ? null : driver,
+    names: Object.freeze(names),
+    numaNodes: nodes.length > 0 ? Object.freeze(nodes) : null,
+    parent: parent === '' ? null : parent,
+  });
 }
 
 // A flat array as objects, one a row.

@@ -4,7 +4,8 @@ import { type CpuManagerPolicyOptions, parseConfig, parseMachineOptions, type Re
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 
-function asArgument<T>(parse: () => T): T {
+/** What the API refuses, as a usage error. */
+export function asArgument<T>(parse: () => T): T {
   try {
     return parse();
   } catch (error) {

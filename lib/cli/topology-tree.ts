@@ -1,6 +1,7 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
 import { CpuSet } from '../cpu-set.js';
-import type { CpuGroup, NumaNode, Topology } from '../topology.js';
+import type { CpuGroup, NumaNode, PciDevice, Topology } from '../topology.js';
+import { deviceLines } from './device-lines.js';
 import type { StateView } from './state-view.js';
 import { type Colors, PLAIN } from './terminal.js';
 import { counted, formatBytes, labelled, listed, printable } from './text.js';
@@ -27,9 +28,13 @@ export function topologyTree(topology: Topology, { width, colors = PLAIN, state 
   const view = state && 'view' in state ? state.view : undefined;
   const paint = painter(colors, view);
   const memoryOnly = topology.nodes.filter((node) => node.cpus.isEmpty);
-  const branches = [...machineBranches(topology), ...memoryOnly.map((node) => ({ label: nodeLabel(node) }))];
+  const branches = [
+    ...machineBranches(topology, width),
+    ...memoryOnly.map((node) => ({ label: nodeLabel(node), children: deviceBranches(topology, node, width) })),
+  ];
   const blocks = [
     [colors.bold(machineLine(topology)), ...renderChildren(branches, '', width, paint)],
+    elsewhereLines(topology, width, colors),
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),
     ...(state ? [view ? stateLines(view, width, colors) : ['note' in state ? printable(state.note) : '']] : []),
@@ -66,27 +71,33 @@ function hasOwnL3Groups({ l3Groups, packages }: Topology): boolean {
 }
 
 // Nodes are inside packages, or (numa=off, some virtual machines) packages inside nodes.
-function machineBranches(topology: Topology): Branch[] {
+function machineBranches(topology: Topology, width: number): Branch[] {
   const packagesOf = (node: NumaNode) => topology.packages.filter((pack) => pack.cpus.intersects(node.cpus));
   if (!topology.nodes.some((node) => packagesOf(node).length > 1)) {
     return topology.packages.map((pack) => ({
       label: `Package ${pack.id}  ${counted(pack.cpus.size, 'CPU')}`,
       children: topology.nodes
         .filter((node) => node.cpus.intersects(pack.cpus))
-        .map((node) => ({ label: nodeLabel(node), children: coreBranches(topology, node.cpus) })),
+        .map((node) => ({
+          label: nodeLabel(node),
+          children: [...coreBranches(topology, node.cpus), ...deviceBranches(topology, node, width)],
+        })),
     }));
   }
   return topology.nodes
     .filter((node) => !node.cpus.isEmpty)
     .map((node) => ({
       label: nodeLabel(node),
-      children: packagesOf(node).map((pack) => {
-        const cpus = pack.cpus.intersection(node.cpus);
-        return {
-          label: `Package ${pack.id}${partOf(pack, cpus)}  ${counted(cpus.size, 'CPU')}`,
-          children: coreBranches(topology, cpus),
-        };
-      }),
+      children: [
+        ...packagesOf(node).map((pack) => {
+          const cpus = pack.cpus.intersection(node.cpus);
+          return {
+            label: `Package ${pack.id}${partOf(pack, cpus)}  ${counted(cpus.size, 'CPU')}`,
+            children: coreBranches(topology, cpus),
+          };
+        }),
+        ...deviceBranches(topology, node, width),
+      ],
     }));
 }
 
@@ -113,6 +124,31 @@ function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
     ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
     ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
   ].join('  ');
+}
+
+/** What stands before a device in the tree: three characters a level. */
+const DEVICE_INDENT = 9;
+
+function deviceBranches({ devices }: Topology, { id }: NumaNode, width: number): Branch[] {
+  const near = devices.filter(({ numaNodes }) => numaNodes?.length === 1 && numaNodes[0] === id);
+  return deviceLines(near, devices, width - DEVICE_INDENT).map((label) => ({ label }));
+}
+
+/** Devices that belong to no single node, and how many there are that are not shown. */
+function elsewhereLines({ devices }: Topology, width: number, colors: Colors): string[] {
+  const byPlace = new Map<string, PciDevice[]>();
+  for (const device of devices.filter(({ numaNodes }) => numaNodes?.length !== 1)) {
+    const place = device.numaNodes ? `near NUMA nodes ${device.numaNodes.join(',')}` : 'of unknown NUMA node';
+    byPlace.set(place, [...(byPlace.get(place) ?? []), device]);
+  }
+  const others = devices.filter(({ kind }) => kind === 'other').length;
+  return [
+    ...[...byPlace].flatMap(([place, there]) => {
+      const lines = deviceLines(there, devices, width - 2);
+      return lines.length > 0 ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)] : [];
+    }),
+    ...(others > 0 ? [`${counted(others, 'PCI device')} of other kinds (listed by --output json)`] : []),
+  ];
 }
 
 type Painter = (cpu: number) => string;

@@ -28,6 +28,59 @@ Array array_of(const Napi::Object& object, const char* name, napi_typedarray_typ
   return value.As<Array>();
 }
 
+// Field by field as in lib/native.ts, with numbers for what people read as hexadecimal.
+std::vector<PciDevice> to_devices(const Napi::Value& value) {
+  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "devices must be an array");
+  auto list = value.As<Napi::Array>();
+  std::vector<PciDevice> devices;
+  for (uint32_t i = 0; i < list.Length(); i++) {
+    auto object = list.Get(i).As<Napi::Object>();
+    PciDevice& device = devices.emplace_back();
+    device.id = to_string(object.Get("id"), "the id of a device");
+    device.device_class = static_cast<uint16_t>(to_int(object.Get("class"), "the class of a device"));
+    device.vendor = static_cast<uint16_t>(to_int(object.Get("vendor"), "the vendor of a device"));
+    device.device = static_cast<uint16_t>(to_int(object.Get("device"), "the device number of a device"));
+    device.driver = to_string(object.Get("driver"), "the driver of a device");
+    device.parent = to_string(object.Get("parent"), "the parent of a device");
+    auto names = object.Get("names").As<Napi::Array>();
+    for (uint32_t j = 0; j < names.Length(); j++) {
+      device.names.push_back(to_string(names.Get(j), "a name of a device"));
+    }
+    auto nodes = object.Get("nodes").As<Napi::Array>();
+    for (uint32_t j = 0; j < nodes.Length(); j++) {
+      device.nodes.push_back(to_int(nodes.Get(j), "a NUMA node of a device"));
+    }
+  }
+  return devices;
+}
+
+template <class Item>
+Napi::Array from_list(Napi::Env env, const std::vector<Item>& items) {
+  auto list = Napi::Array::New(env, items.size());
+  for (size_t i = 0; i < items.size(); i++) {
+    list[static_cast<uint32_t>(i)] = Napi::Value::From(env, items[i]);
+  }
+  return list;
+}
+
+Napi::Array from_devices(Napi::Env env, const std::vector<PciDevice>& devices) {
+  auto list = Napi::Array::New(env, devices.size());
+  for (size_t i = 0; i < devices.size(); i++) {
+    const PciDevice& device = devices[i];
+    Napi::Object object = Napi::Object::New(env);
+    object["id"] = device.id;
+    object["class"] = device.device_class;
+    object["vendor"] = device.vendor;
+    object["device"] = device.device;
+    object["driver"] = device.driver;
+    object["names"] = from_list(env, device.names);
+    object["nodes"] = from_list(env, device.nodes);
+    object["parent"] = device.parent;
+    list[static_cast<uint32_t>(i)] = object;
+  }
+  return list;
+}
+
 TopologySpec to_spec(const Napi::Value& value) {
   if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "a description must be an object");
   auto object = value.As<Napi::Object>();
@@ -64,6 +117,7 @@ TopologySpec to_spec(const Napi::Value& value) {
           {static_cast<uint64_t>(hugepages[i + 1]), static_cast<uint64_t>(hugepages[i + 2])});
     }
   }
+  spec.devices = to_devices(object.Get("devices"));
   spec.possible = to_id_set<CpuTag>(object.Get("possible"));
   spec.isolated = to_id_set<CpuTag>(object.Get("isolated"));
   spec.allowed = to_id_set<CpuTag>(object.Get("allowed"));
@@ -101,6 +155,7 @@ Napi::Value from_spec(Napi::Env env, const TopologySpec& spec) {
   object["memory"] = memory;
   object["distances"] = distances;
   object["hugepages"] = hugepages;
+  object["devices"] = from_devices(env, spec.devices);
   object["possible"] = from_id_set(env, spec.possible);
   object["isolated"] = from_id_set(env, spec.isolated);
   object["allowed"] = from_id_set(env, spec.allowed);

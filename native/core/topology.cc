@@ -67,6 +67,25 @@ std::optional<Error> check_cpus(std::span<const CpuInfo> cpus, std::span<const N
   return std::nullopt;
 }
 
+std::optional<Error> check_devices(std::span<const PciDevice> devices, std::span<const NodeInfo> nodes) {
+  for (size_t i = 0; i < devices.size(); i++) {
+    const PciDevice& device = devices[i];
+    for (const std::string* id : {&device.id, &device.parent}) {
+      if (is_pci_address(*id) || (id == &device.parent && id->empty())) continue;
+      return invalid("PCI device \"" + device.id + "\": \"" + *id + "\" is no address such as 0000:3b:00.0");
+    }
+    if (i > 0 && devices[i - 1].id == device.id)
+      return invalid("PCI device " + device.id + " is given twice");
+    if (device.parent == device.id) return invalid("PCI device " + device.id + " is its own parent");
+    for (int node : device.nodes) {
+      if (std::ranges::find(nodes, node, &NodeInfo::node) != nodes.end()) continue;
+      return invalid("PCI device " + device.id + " is near NUMA node " + std::to_string(node) +
+                     ", which is not described");
+    }
+  }
+  return std::nullopt;
+}
+
 int position(const Level& level, int id) {
   int low = 0;
   for (int high = level.count(); low < high;) {
@@ -94,6 +113,18 @@ Topology::Members members_of(std::span<const CpuInfo> cpus, const Level& outer, 
 }
 
 }  // namespace
+
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view kAfterDomain = ":xx:xx.";  // and the function
+  if (text.size() < 12 || text.size() > 16) return false;
+  size_t domain = text.size() - kAfterDomain.size() - 1;
+  auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  for (size_t i = 0; i < text.size() - 1; i++) {
+    char expected = i < domain ? 'x' : kAfterDomain[i - domain];
+    if (expected == 'x' ? !is_hex(text[i]) : text[i] != expected) return false;
+  }
+  return text.back() >= '0' && text.back() <= '7';
+}
 
 Level::Level(std::span<const CpuInfo> cpus, int CpuInfo::*member) {
   std::map<int, CpuSet> sets;
@@ -137,6 +168,12 @@ Result<std::shared_ptr<const Topology>> Topology::create(TopologySpec spec) {
   std::ranges::sort(spec.nodes, {}, &NodeInfo::node);
   if (auto error = check_nodes(spec.nodes)) return *error;
   if (auto error = check_cpus(spec.cpus, spec.nodes)) return *error;
+  std::ranges::sort(spec.devices, {}, &PciDevice::id);
+  for (PciDevice& device : spec.devices) {
+    std::ranges::sort(device.nodes);
+    device.nodes.erase(std::unique(device.nodes.begin(), device.nodes.end()), device.nodes.end());
+  }
+  if (auto error = check_devices(spec.devices, spec.nodes)) return *error;
   for (NodeInfo& node : spec.nodes) std::ranges::sort(node.hugepages, {}, &HugepagePool::page_bytes);
   return std::shared_ptr<const Topology>(new Topology(std::move(spec)));
 }

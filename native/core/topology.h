@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/id_set.h"
@@ -43,12 +44,31 @@ struct NodeInfo {
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
 
+// A PCI function that is no bridge.
+struct PciDevice {
+  std::string id{};           // its address, see is_pci_address()
+  uint16_t device_class = 0;  // base class and subclass: 0x0200 is Ethernet
+  uint16_t vendor = 0;
+  uint16_t device = 0;
+  std::string driver{};              // empty: none, or unknown
+  std::vector<std::string> names{};  // what Linux made of it: "eth0", "nvme0n1", "card0"
+  std::vector<int> nodes{};          // the NUMA nodes it is near, ascending; empty: unknown
+  std::string parent{};              // of an SR-IOV virtual function: its physical function's id; else empty
+
+  friend bool operator==(const PciDevice&, const PciDevice&) = default;
+};
+
+// "0000:3b:00.0": domain (four to eight digits), bus, device and function, in small letters, as Linux writes
+// it.
+bool is_pci_address(std::string_view text);
+
 struct TopologySpec {
-  std::vector<CpuInfo> cpus;    // the whole online machine
-  std::vector<NodeInfo> nodes;  // every NUMA node, those without CPUs too
-  CpuSet possible;              // ids that could ever be CPUs of this machine
-  CpuSet isolated;              // isolcpus= or an isolated partition at load time
-  CpuSet allowed;               // what the loading process may run on; all CPUs where that has no meaning
+  std::vector<CpuInfo> cpus;       // the whole online machine
+  std::vector<NodeInfo> nodes;     // every NUMA node, those without CPUs too
+  std::vector<PciDevice> devices;  // without bridges
+  CpuSet possible;                 // ids that could ever be CPUs of this machine
+  CpuSet isolated;                 // isolcpus= or an isolated partition at load time
+  CpuSet allowed;                  // what the loading process may run on; all CPUs where that has no meaning
 };
 
 // The elements of one kind (cores, say): ids ascending, each with its CPUs as a sparse bitmap, so that
@@ -89,8 +109,8 @@ class Level {
 class Topology {
  public:
   // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large or given
-  // twice, a CPU on an unknown node, a core or L3 that spans packages, a core that spans nodes, distances of
-  // the wrong length.
+  // twice, a CPU or device on an unknown node, a core or L3 that spans packages, a core that spans nodes,
+  // distances of the wrong length, an id of a device that is no PCI address.
   static Result<std::shared_ptr<const Topology>> create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }

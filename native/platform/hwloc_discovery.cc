@@ -23,6 +23,7 @@
 #include "core/id_list.h"
 #include "platform/affinity.h"
 #include "platform/hwloc_xml.h"
+#include "platform/pci_devices.h"
 
 // HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING and HWLOC_TOPOLOGY_FLAG_NO_DISTANCES.
 static_assert(HWLOC_API_VERSION >= 0x00020800, "hwloc 2.8 or newer is needed");
@@ -228,15 +229,14 @@ Error load_error(DiscoverySource source, const std::string& text, int error) {
 std::optional<Error> set_source(hwloc_topology_t topology, DiscoverySource source, const std::string& text) {
   if (source == DiscoverySource::kMachine) return std::nullopt;
   if (source == DiscoverySource::kSynthetic) return set_synthetic(topology, text);
-  Result<std::string> xml = sanitize_hwloc_xml(text);
-  if (!xml.ok()) return xml.error();
   // The length counts the NUL: hwloc's own parser reads a C string.
-  int length = static_cast<int>(xml.value().size()) + 1;
-  if (hwloc_topology_set_xmlbuffer(topology, xml.value().c_str(), length) == 0) return std::nullopt;
+  int length = static_cast<int>(text.size()) + 1;
+  if (hwloc_topology_set_xmlbuffer(topology, text.c_str(), length) == 0) return std::nullopt;
   return load_error(source, text, errno);
 }
 
-// I/O, caches other than L3 and the rest cost time and are not looked at.
+// Caches other than L3 and the rest cost time and are not looked at. I/O neither: hwloc would walk all of
+// sysfs and read the configuration space of every PCI device, for four times the time of everything else.
 void keep_what_is_read(hwloc_topology_t topology) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   for (hwloc_obj_type_t type : {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE}) {
@@ -258,6 +258,7 @@ unsigned long load_flags(DiscoverySource source) {
   return flags;
 }
 
+// An XML text has been through sanitize_hwloc_xml().
 Result<HwlocTopology> load(DiscoverySource source, const std::string& text) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return hwloc_error("hwloc_topology_init() failed");
@@ -504,6 +505,36 @@ Result<std::vector<CpuInfo>> read_cpus(hwloc_topology_t topology, const NodeOfCp
   return cpus;
 }
 
+// ---- PCI devices ----
+
+std::vector<PciDevice> read_machine_devices(const std::vector<NodeInfo>& nodes) {
+  std::vector<PciDevice> devices = read_pci_devices("/sys");
+  for (PciDevice& device : devices) {
+    // The firmware may name a node that has nothing else, and is not online.
+    std::erase_if(device.nodes,
+                  [&](int node) { return std::ranges::find(nodes, node, &NodeInfo::node) == nodes.end(); });
+  }
+  return devices;
+}
+
+// The nodes of the CPUs that devices are near; unknown where those are the CPUs of every one of several
+// nodes.
+std::vector<PciDevice> place_devices(const std::vector<HwlocXml::Device>& described,
+                                     const std::vector<CpuInfo>& cpus) {
+  std::set<int> all;
+  for (const CpuInfo& cpu : cpus) all.insert(cpu.node);
+  std::vector<PciDevice> devices;
+  for (const HwlocXml::Device& device : described) {
+    std::set<int> near;
+    for (const CpuInfo& cpu : cpus) {
+      if (device.cpus.contains(cpu.cpu)) near.insert(cpu.node);
+    }
+    PciDevice& placed = devices.emplace_back(device.pci);
+    if (near != all || all.size() == 1) placed.nodes.assign(near.begin(), near.end());
+  }
+  return devices;
+}
+
 // ---- the whole ----
 
 CpuSet cpu_ids(const std::vector<CpuInfo>& cpus) {
@@ -548,7 +579,13 @@ void describe_other_machine(hwloc_topology_t topology, TopologySpec& spec) {
 }  // namespace
 
 Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
-  Result<HwlocTopology> loaded = load(source, text);
+  std::optional<HwlocXml> xml;
+  if (source == DiscoverySource::kXml) {
+    Result<HwlocXml> sanitized = sanitize_hwloc_xml(text);
+    if (!sanitized.ok()) return sanitized.error();
+    xml = std::move(sanitized).value();
+  }
+  Result<HwlocTopology> loaded = load(source, xml ? xml->text : text);
   if (!loaded.ok()) return loaded.error();
   HwlocTopology topology = std::move(loaded).value();
   bool is_machine = source == DiscoverySource::kMachine;
@@ -557,7 +594,9 @@ Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
   Result<std::vector<CpuInfo>> cpus =
       read_cpus(topology.get(), is_machine ? read_node_of_cpu(nodes.value()) : NodeOfCpu());
   if (!cpus.ok()) return cpus.error();
-  TopologySpec spec{std::move(cpus).value(), std::move(nodes).value(), {}, {}, {}};
+  TopologySpec spec{std::move(cpus).value(), std::move(nodes).value(), {}, {}, {}, {}};
+  if (is_machine) spec.devices = read_machine_devices(spec.nodes);
+  if (xml) spec.devices = place_devices(xml->devices, spec.cpus);
   if (!is_machine) {
     describe_other_machine(topology.get(), spec);
     if (source == DiscoverySource::kSynthetic) forget_invented_memory(text, spec);

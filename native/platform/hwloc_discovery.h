@@ -26,6 +26,10 @@ enum class DiscoverySource {
 // where an XML says so, hwloc_topology_get_allowed_cpuset()), isolated is empty, and distances are those of
 // hwloc_distances_get(). A synthetic description that says nothing of memory has none.
 //
+// Devices are the PCI devices that sysfs lists, with the NUMA node that the kernel has for them. In an XML
+// they have the nodes of the CPUs where hwloc attached them, and neither driver nor parent: its format has
+// none. A synthetic description has no devices.
+//
 // The result always passes Topology::create(). Where a description contradicts itself (a core on two NUMA
 // nodes, an L3 in two packages, as some virtual machines say), the smaller element is split, as the kernel's
 // scheduler does it.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -224,9 +225,9 @@ class Sanitizer {
  public:
   explicit Sanitizer(std::string_view text) : reader_(text) {}
 
-  Result<std::string> run() {
+  Result<HwlocXml> run() {
     if (!document()) return reader_.error();
-    return std::move(out_);
+    return HwlocXml{std::move(out_), std::move(devices_)};
   }
 
  private:
@@ -296,7 +297,7 @@ class Sanitizer {
 
   bool object_child(Place* parent) {
     if (reader_.name() != "object") return skip_element();
-    if (!reader_.attribute("cpuset")) return skip_element();  // I/O and Misc objects have none
+    if (!reader_.attribute("cpuset")) return io_object(parent);  // I/O and Misc objects have none
     std::string type(reader_.attribute("type").value_or(""));
     std::optional<Place> place = read_place();
     if (!place) return false;
@@ -385,6 +386,52 @@ class Sanitizer {
       if (!page.empty()) line("<page_type" + page + "/>");
     }
     return skip_element();
+  }
+
+  // Bridges nest; what is behind them is as near to the CPUs as they are.
+  bool io_object(Place* place) {
+    if (reader_.name() != "object") return skip_element();
+    std::string_view type = reader_.attribute("type").value_or("");
+    if (type == "Bridge") return children(&Sanitizer::io_object, place);
+    return type == "PCIDev" ? pci_device(*place) : skip_element();
+  }
+
+  bool pci_device(const Place& place) {
+    std::string id(reader_.attribute("pci_busid").value_or(""));
+    std::optional<PciDevice> device = parse_pci_type(reader_.attribute("pci_type").value_or(""));
+    if (!is_pci_address(id) || !device) {
+      return fail(
+          "a PCIDev needs a pci_busid such as \"0000:3b:00.0\" and a pci_type such as \"0200 [8086:1572]\"");
+    }
+    if (!seen_devices_.insert(id).second) return fail("PCIDev " + id + " is given twice");
+    device->id = std::move(id);
+    if (!children(&Sanitizer::os_device, &*device)) return false;
+    bool is_bridge = device->device_class >> 8 == 0x06;
+    if (!is_bridge) devices_.push_back({*std::move(device), place.cpus});
+    return true;
+  }
+
+  // "0200 [8086:1572] [8086:0001] 02": class, vendor and device; the rest does not matter.
+  static std::optional<PciDevice> parse_pci_type(std::string_view text) {
+    constexpr std::string_view kForm = "xxxx [xxxx:xxxx]";
+    if (text.size() < kForm.size() || text.substr(4, 2) != " [" || text[10] != ':' || text[15] != ']') {
+      return std::nullopt;
+    }
+    PciDevice device;
+    for (auto [member, at] : {std::pair(&PciDevice::device_class, 0), std::pair(&PciDevice::vendor, 6),
+                              std::pair(&PciDevice::device, 11)}) {
+      std::optional<uint64_t> number = parse_number(text.substr(static_cast<size_t>(at), 4), 16);
+      if (!number) return std::nullopt;
+      device.*member = static_cast<uint16_t>(*number);
+    }
+    return device;
+  }
+
+  bool os_device(PciDevice* device) {
+    bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != "4";  // 4: DMA
+    std::string_view name = reader_.attribute("name").value_or("");
+    if (reader_.name() == "object" && is_named && !name.empty()) device->names.emplace_back(name);
+    return children(&Sanitizer::os_device, device);
   }
 
   // The attribute with a number as its value, as it is to be written; empty where there is none.
@@ -488,15 +535,17 @@ class Sanitizer {
 
   XmlReader reader_;
   std::string out_;
+  std::vector<HwlocXml::Device> devices_;
   CpuSet seen_cpus_;
   NodeSet seen_nodes_;
+  std::set<std::string> seen_devices_;
   uint64_t objects_ = 0;
   bool seen_root_ = false;
 };
 
 }  // namespace
 
-Result<std::string> sanitize_hwloc_xml(std::string_view text) {
+Result<HwlocXml> sanitize_hwloc_xml(std::string_view text) {
   if (text.size() > kMaxBytes) {
     return Error{ErrorCode::kHwloc, "hwloc XML: the document has " + std::to_string(text.size()) +
                                         " bytes; at most " + std::to_string(kMaxBytes) + " are read"};

@@ -246,5 +246,42 @@ TEST(Topology, SplitsEveryMachineAsDescribed) {
   }
 }
 
+TEST(Topology, TakesTheAddressesThatLinuxGivesPciDevices) {
+  for (const char* id :
+       {"0000:00:00.0", "0000:ff:1f.7", "ffff:3b:00.0", "10000:e1:00.0", "12345678:3b:00.0"}) {
+    EXPECT_TRUE(is_pci_address(id)) << id;
+  }
+  for (const char* id :
+       {"", "00:00.0", "000:00:00.0", "0000:3B:00.0", "0000:3b:00.8", "0000:3b:00.", "0000:3b.00.0",
+        "0000:3b:00:0", "123456789:3b:00.0", "0000:3b:00.0 ", "g000:3b:00.0"}) {
+    EXPECT_FALSE(is_pci_address(id)) << id;
+  }
+}
+
+TEST(Topology, SortsDevicesByIdAndTheirNodes) {
+  TopologySpec spec = small_machine();
+  spec.devices = {{.id = "0000:82:00.0", .nodes = {1, 0, 1}}, {.id = "0000:01:00.0"}};
+  auto topology = Topology::create(spec).value();
+  EXPECT_EQ(topology->spec().devices,
+            (std::vector<PciDevice>{{.id = "0000:01:00.0"}, {.id = "0000:82:00.0", .nodes = {0, 1}}}));
+}
+
+TEST(Topology, RefusesDevicesThatContradictTheMachine) {
+  auto refused = [](std::vector<PciDevice> devices) {
+    TopologySpec spec = small_machine();
+    spec.devices = std::move(devices);
+    return refusal(spec);
+  };
+  const std::string id = "0000:01:00.0";
+  EXPECT_EQ(refused({{.id = id}, {.id = "0000:02:00.0"}, {.id = id}}),
+            "PCI device 0000:01:00.0 is given twice");
+  EXPECT_EQ(refused({{.id = id, .nodes = {0, 2}}}),
+            "PCI device 0000:01:00.0 is near NUMA node 2, which is not described");
+  EXPECT_EQ(refused({{.id = "x"}}), "PCI device \"x\": \"x\" is no address such as 0000:3b:00.0");
+  EXPECT_EQ(refused({{.id = id, .parent = "y"}}),
+            "PCI device \"0000:01:00.0\": \"y\" is no address such as 0000:3b:00.0");
+  EXPECT_EQ(refused({{.id = id, .parent = id}}), "PCI device 0000:01:00.0 is its own parent");
+}
+
 }  // namespace
 }  // namespace numalign

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "core/id_list.h"
+#include "platform/pci_devices.h"
 
 namespace numalign {
 namespace {
@@ -146,6 +148,13 @@ TEST(HwlocDiscovery, SaysOfNodesWhatLinuxSays) {
   }
 }
 
+TEST(HwlocDiscovery, SeesThePciDevicesOfThisMachineOnNodesThatItHas) {
+  std::vector<PciDevice> listed = read_pci_devices("/sys");
+  TopologySpec spec = described(Source::kMachine, "");
+  ASSERT_EQ(spec.devices.size(), listed.size());
+  for (size_t i = 0; i < listed.size(); i++) EXPECT_EQ(spec.devices[i].id, listed[i].id);
+}
+
 TEST(HwlocDiscovery, CanRunOnSeveralThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; i++) {
@@ -230,6 +239,60 @@ TEST(HwlocDiscovery, TakesTheAllowedCpusOfACapture) {
   EXPECT_EQ(format_id_list(spec.possible), "0-3");
   EXPECT_EQ(format_id_list(spec.allowed), "0-2");
   EXPECT_TRUE(spec.isolated.empty());
+}
+
+// ---- PCI devices of captured machines ----
+
+const PciDevice* find_device(const TopologySpec& spec, const std::string& id) {
+  auto found = std::ranges::find(spec.devices, id, &PciDevice::id);
+  return found == spec.devices.end() ? nullptr : &*found;
+}
+
+TEST(HwlocDiscovery, ReadsPciDevicesWithTheNodesOfTheirPlace) {
+  TopologySpec spec = captured("pci.xml");
+  std::vector<std::string> ids;
+  for (const PciDevice& device : spec.devices) ids.push_back(device.id);
+  std::ranges::sort(ids);
+  EXPECT_EQ(ids, (std::vector<std::string>{"0000:00:03.0", "0000:00:04.0", "0000:00:05.0", "0000:00:1f.2",
+                                           "0000:00:1f.3", "0000:41:00.0", "0000:42:00.0", "0000:81:00.0",
+                                           "0000:82:00.0", "0000:82:00.1", "0000:82:00.2"}));
+  EXPECT_EQ(*find_device(spec, "0000:41:00.0"),
+            (PciDevice{"0000:41:00.0", 0x0200, 0x1af4, 0x1041, "", {"eth0"}, {1}, ""}));
+  EXPECT_EQ(*find_device(spec, "0000:42:00.0"),
+            (PciDevice{"0000:42:00.0", 0x0108, 0x1b36, 0x0010, "", {"nvme1n1"}, {1}, ""}));
+  EXPECT_EQ(find_device(spec, "0000:81:00.0")->nodes, Ids{3});
+  EXPECT_EQ(find_device(spec, "0000:82:00.2")->nodes, Ids{3});
+  EXPECT_EQ(find_device(spec, "0000:00:1f.2")->nodes, Ids{}) << "near all of several nodes";
+}
+
+TEST(HwlocDiscovery, GivesDevicesOfAPackageAllItsNodes) {
+  std::string xml = fixture("pci.xml");
+  const std::string device =
+      R"(<object type="PCIDev" pci_busid="10000:01:00.0" pci_type="0302 [10de:20b0]"/>)";
+  xml = replaced(xml, R"(<object type="Die" os_index="0")", device + R"(<object type="Die" os_index="0")");
+  EXPECT_EQ(find_device(described(Source::kXml, xml), "10000:01:00.0")->nodes, (Ids{0, 1}));
+}
+
+TEST(HwlocDiscovery, PutsDevicesOfAMachineOfOneNodeOnIt) {
+  const std::string device =
+      R"(<object type="PCIDev" pci_busid="0000:01:00.0" pci_type="0302 [10de:20b0]"/>)";
+  std::string xml =
+      replaced(fixture("2core.xml"), "<object type=\"Package\"", device + "<object type=\"Package\"");
+  EXPECT_EQ(find_device(described(Source::kXml, xml), "0000:01:00.0")->nodes, Ids{0});
+}
+
+TEST(HwlocDiscovery, RefusesPciDevicesThatMakeNoSense) {
+  std::string xml = fixture("pci.xml");
+  for (auto [from, to, why] : {std::array{"0000:41:00.0", "0000:42:00.0", "0000:42:00.0 is given twice"},
+                               std::array{"\"0000:41:00.0", "\"0:41:00.0", "0000:3b:00.0"},
+                               std::array{"0000:41:00.0", "0000:41:00.9", "pci_busid"},
+                               std::array{"0200 [1af4:1041]", "0200 [1af4:104]", "pci_type"},
+                               std::array{"0200 [1af4:1041] [1af4:1100]", "", "pci_type"},
+                               std::array{"0200 [1af4:1041]", "-200 [1af4:1041]", "pci_type"}}) {
+    std::string message = refusal(Source::kXml, replaced(xml, from, to));
+    EXPECT_NE(message.find(why), message.npos) << message;
+    EXPECT_NE(message.find("line "), message.npos) << message;
+  }
 }
 
 TEST(HwlocDiscovery, NumbersPackagesItselfWhereIdsRepeatOrAreUnknown) {
