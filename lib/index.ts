@@ -25,7 +25,7 @@ export {
 } from './config.js';
 export { CpuSet, NodeSet } from './cpu-set.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
-export { Grant, type GrantPinOptions } from './grant.js';
+export { Grant, type GrantPinOptions, type GrantPinResult } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
 export { type GrantInfo, Manager, openManager, type Settings } from './manager.js';
@@ -37,6 +37,15 @@ export type {
   ResourceExplanation,
 } from './managers/explanation.js';
 export type { Plan, PodContainer } from './managers/plan.js';
+export {
+  type BufferOptions,
+  type MemoryMigration,
+  type MemoryMode,
+  type MemoryPinResult,
+  type MemoryPlacement,
+  type MemoryPolicyMode,
+  memoryPlacement,
+} from './memory.js';
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
 export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
