@@ -3,7 +3,7 @@ import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from '
 import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
 import { checkOptions, invalidOption } from './check-options.js';
 
-import type { CpuSet, NodeSet } from './cpu-set.js';
+import { type CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import type { Warning } from './managers/hugepages.js';
 import {
@@ -15,7 +15,21 @@ import {
   transact,
   type Vacate,
 } from './managers/topology-manager.js';
+import {
+  type BufferOptions,
+  checkMemoryMode,
+  type MemoryMode,
+  type MemoryPinResult,
+  type MemoryPlacement,
+  memoryPlacement,
+  nodeBuffer,
+  OTHER_THREAD,
+  parseBuffer,
+  pinMemory,
+  unpinMemory,
+} from './memory.js';
 import { native } from './native.js';
+import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 import {
   cpusOf,
   type DeviceAssignment,
@@ -34,6 +48,18 @@ export interface GrantPinOptions {
   threads?: Threads;
   /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
   replace?: boolean;
+  /**
+   * Where the calling thread's memory comes from, as far as it touches it from now on: default `preferred`, from the grant's memory nodes. Other threads
+   * keep their policies, but those started from this one later have its own. `none` leaves it as it is.
+   */
+  memory?: MemoryMode | 'none';
+  /** Also move to the grant's memory nodes what this process has on others already. */
+  migrate?: boolean;
+}
+
+export interface GrantPinResult extends PinResult {
+  /** What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the CPUs are pinned all the same. */
+  readonly memory: MemoryPinResult | null;
 }
 
 /** Exclusive CPUs, as {@link Manager.acquire} gives them. */
@@ -51,6 +77,8 @@ export class Grant {
   readonly memory: readonly MemoryBlock[];
   /** Its devices by resource. */
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
+  readonly memoryNodes: NodeSet;
   /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
   readonly enforcement: EnforcementLevel;
   /** What its holder should know; seen when it was acquired. */
@@ -71,6 +99,8 @@ export class Grant {
     this.memory = Object.freeze(memoryOf(pod));
     this.devices = devicesOf(pod);
     this.warnings = warnings;
+    const booked = nodesOfBlocks(pod, () => true);
+    this.memoryNodes = booked.isEmpty ? this.numaNodes : booked;
     this.enforcement = pod.enforcement.level;
   }
 
@@ -80,30 +110,72 @@ export class Grant {
   }
 
   /**
-   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each.
-   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
+   * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
+   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
-  pin(options: GrantPinOptions = {}): PinResult {
-    const { threads = 'process', replace = false } = checkOptions(
-      options,
-      ['threads', 'replace'],
-      'pin',
-    ) as GrantPinOptions;
+  pin(options: GrantPinOptions = {}): GrantPinResult {
+    const {
+      threads = 'process',
+      replace = false,
+      memory = 'preferred',
+      migrate = false,
+    } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
     if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+    const mode = checkMemoryMode(memory);
+    if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
+    if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
-    return pinFor(this.cpus, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+    const result = pinFor(this.cpus, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+    return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
+  }
+
+  #pinMemory(mode: MemoryMode, threads: Threads, migrate: boolean): MemoryPinResult {
+    if (typeof threads === 'number' && threads !== native.threadId()) return OTHER_THREAD;
+    const nodes = this.memoryNodes;
+    const others = NodeSet.from(this.#site.topology.numaNodes).difference(nodes);
+    return pinMemory({ grant: this.id, mode, nodes, from: migrate ? others : undefined });
   }
 
   /**
    * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as that lies in the shared pool, else the
-   * whole pool: CPUs that have become somebody's since are never restored.
+   * whole pool: CPUs that have become somebody's since are never restored. The calling thread gets its earlier memory policy back, if it was pinned for this
+   * grant; those of other threads stay.
    */
   async unpin(): Promise<PinResult> {
     this.#checkUsable();
     const { topology } = this.#site;
-    return transact(this.#site, undefined, async (state) =>
-      toPinResult(native.undoPin(this.id, sharedPool(state, topology.cpus).words), true),
-    );
+    return transact(this.#site, undefined, async (state) => {
+      const result = toPinResult(native.undoPin(this.id, sharedPool(state, topology.cpus).words), true);
+      unpinMemory(this.id);
+      return result;
+    });
+  }
+
+  /** Where memory is: see {@link memoryPlacement}. */
+  memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+    return memoryPlacement(buffer);
+  }
+
+  /**
+   * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes while they have room; with `pageSize` in hugepages, which need not
+   * be booked (if some of that size are, their nodes are preferred). Every page is there when it returns, which takes as long as clearing the memory
+   * does. Freed once it is collected or its thread ends; it cannot be transferred to another thread, only copied.
+   * Booked memory is accounted, not set aside: what is free decides.
+   * @throws ERR_MEMORY_SHORTAGE where there are too few pages (never a signal later), ERR_INVALID_OPTION for a node that is not in {@link memoryNodes} or a page
+   *   size that this machine has not, ERR_INVALID_QUANTITY, ERR_SYSCALL where the memory is not on the node and mbind(2) is denied, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
+   */
+  buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
+    const { pageSize, node } = checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+    const request = parseBuffer(bytes, pageSize);
+    if (node !== undefined && !this.memoryNodes.has(node)) {
+      invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
+    }
+    this.#checkUsable();
+    const booked = nodesOfBlocks(this.#pod, (type) => hugepageBytes(type) === request.hugepageBytes);
+    return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
   }
 
   /**
@@ -198,6 +270,18 @@ export class Grant {
   }
 }
 
+// The NUMA nodes of a pod's memory blocks of some types.
+function nodesOfBlocks({ containers }: PodAssignment, isMeant: (type: string) => boolean): NodeSet {
+  const blocks = containers.flatMap((container) => container.memory);
+  return NodeSet.from(blocks.filter((block) => isMeant(block.type)).flatMap((block) => block.nodes));
+}
+
+// 0 for ordinary memory.
+function hugepageBytes(type: string): number {
+  const prefix = 'hugepages-';
+  return type.startsWith(prefix) ? wholeValue(parseQuantity(type.slice(prefix.length), type)) : 0;
+}
+
 // The CPUs are given back; a custom hint provider has failed to do the same.
 function isOffTheRecord(error: unknown): boolean {
   return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
@@ -233,11 +317,17 @@ const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guara
 // Takes the threads that were pinned for a grant off its CPUs, and back.
 function vacateOf(pod: PodAssignment): Vacate<PinResult> {
   const { uid, owner } = pod;
+  let pinMemoryAgain = () => {};
   return {
-    leave: (pool) => toPinResult(native.undoPin(uid, pool.words), true),
+    leave: (pool) => {
+      const result = toPinResult(native.undoPin(uid, pool.words), true);
+      pinMemoryAgain = unpinMemory(uid);
+      return result;
+    },
     comeBack: ({ moved }) => {
       const cpus = runningCpus(pod);
       for (const { tid } of moved) native.pin(tid, cpus.words, uid, owner.uuid, false);
+      pinMemoryAgain();
     },
   };
 }

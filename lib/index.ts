@@ -35,7 +35,7 @@ export {
   selectDevices,
 } from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
-export { Grant, type GrantPinOptions } from './grant.js';
+export { Grant, type GrantPinOptions, type GrantPinResult } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
 export { type DeviceOptions, type GrantInfo, Manager, openManager, type Settings } from './manager.js';
@@ -49,6 +49,15 @@ export type {
 export type { Warning } from './managers/hugepages.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
+export {
+  type BufferOptions,
+  type MemoryMigration,
+  type MemoryMode,
+  type MemoryPinResult,
+  type MemoryPlacement,
+  type MemoryPolicyMode,
+  memoryPlacement,
+} from './memory.js';
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
 export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';

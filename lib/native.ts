@@ -56,6 +56,22 @@ export interface NativePinOutcome {
   unmovable: NativeMove[];
 }
 
+/** A NUMA memory policy by the kernel's numbers; several preferred nodes are mode 1 too. */
+export interface NativePolicy {
+  mode: number;
+  flags: number;
+  nodes: Words;
+}
+
+export interface NativePlacement {
+  /** Node, bytes, node, bytes, and so on. */
+  byNode: Float64Array;
+  absent: number;
+  unknown: number;
+  source: 'move_pages' | 'numa_maps' | '';
+  errno: number;
+}
+
 /** The exclusive lock of a folder, held until released or until the environment ends. */
 export interface NativeLock {
   release(): void;
@@ -138,6 +154,16 @@ interface Native {
   affinity(tid: number): Words;
   threadId(): number;
   threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
+
+  /** Of the calling thread. */
+  memoryPolicy(): NativePolicy;
+  setMemoryPolicy(mode: number, flags: number, nodes: Words): void;
+  /** How many pages of this process could not be moved. */
+  migratePages(from: Words, to: Words): number;
+  /** Of these bytes, or of the process. */
+  memoryPlacement(bytes: Uint8Array | undefined): NativePlacement;
+  /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
+  nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
 
   /** Whether the owner's environment has ended while threads of this process were pinned for its grants. */
   isOrphanedOwner(uuid: string): boolean;

@@ -42,6 +42,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   export_hints(env, exports);
   export_threads(env, exports);
   export_folder(env, exports);
+  export_memory(env, exports);
   return exports;
 }
 

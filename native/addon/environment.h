@@ -25,5 +25,6 @@ void export_topology(Napi::Env env, Napi::Object exports);
 void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
+void export_memory(Napi::Env env, Napi::Object exports);
 
 }  // namespace numalign::addon

@@ -1,0 +1,56 @@
+// NUMA memory policy, where pages are and moving them: the only file that calls set_mempolicy(2),
+// get_mempolicy(2), mbind(2), migrate_pages(2) and move_pages(2). A policy belongs to the calling thread, is
+// inherited by threads and programs started from it, and decides about pages touched later. Thread-safety:
+// every function may be called from any thread. Seccomp profiles of containers deny these calls: EPERM
+// (Docker) or ENOSYS.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/id_set.h"
+#include "core/result.h"
+#include "platform/syscall.h"
+
+namespace numalign {
+
+// As the kernel numbers them. kPreferred over several nodes is the kernel's MPOL_PREFERRED_MANY.
+enum class MemoryMode : int {
+  kDefault = 0,     // the node of the CPU that touches a page first
+  kPreferred = 1,   // these nodes while they have memory, else others
+  kBind = 2,        // these nodes only; the kernel kills rather than take from others
+  kInterleave = 3,  // these nodes in turn
+  kLocal = 4,       // as kDefault, said explicitly
+  kWeightedInterleave = 6,
+};
+
+struct MemoryPolicy {
+  MemoryMode mode = MemoryMode::kDefault;
+  NodeSet nodes{};
+  int flags = 0;  // MPOL_F_*: of policies that were read, so that they can be set again as they were
+
+  friend bool operator==(const MemoryPolicy&, const MemoryPolicy&) = default;
+};
+
+// get_mempolicy(2): the calling thread's.
+Result<MemoryPolicy> memory_policy();
+
+// set_mempolicy(2): the calling thread's. The kernel leaves out nodes that the cpuset forbids or that have no
+// memory, without an error: read back. EINVAL: none of the nodes is left. Before Linux 5.15 only one node can
+// be preferred: the lowest that the kernel takes is.
+Result<Done> set_memory_policy(const MemoryPolicy& policy);
+
+// mbind(2): the policy of whole pages from `address` on, which must begin a page. Same rules. With `move`
+// pages that are there already are moved, reclaiming memory on the nodes if need be; EIO: not all of them
+// could be.
+Result<Done> set_range_policy(void* address, size_t bytes, const MemoryPolicy& policy, bool move);
+
+// migrate_pages(2) on this process: moves what is on the nodes `from` to `to`. How many pages could not be
+// moved. Pages shared with other processes move only for CAP_SYS_NICE, and are not counted otherwise.
+Result<long> migrate_pages(const NodeSet& from, const NodeSet& to);
+
+// move_pages(2), asking only: `nodes[i]` is the node of the page that holds `pages[i]`, or a negative errno
+// (-ENOENT, -EFAULT: nothing is there yet). REQUIRES: nodes.size() == pages.size().
+Result<Done> nodes_of_pages(std::span<void* const> pages, std::span<int> nodes);
+
+}  // namespace numalign
