@@ -10,15 +10,11 @@ export interface Case {
   readonly [field: string]: unknown;
 }
 
-/**
- * How the replay of one case came out. `letter` is the divergence it counts under (vectors/DIVERGENCES.md), `reason` what it needs that the
- * package does not do yet.
- */
+/** How the replay of one case came out. `letter` is the divergence it counts under (vectors/DIVERGENCES.md). */
 export type Result =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'diverged'; readonly letter: string }
-  | { readonly outcome: 'failed'; readonly detail: { readonly expected: string; readonly got: string } }
-  | { readonly outcome: 'skipped'; readonly reason: string };
+  | { readonly outcome: 'failed'; readonly detail: { readonly expected: string; readonly got: string } };
 
 /** A machine by name: as recorded, and as the package sees it. */
 export interface Machine {
@@ -45,10 +41,6 @@ export const passed: Result = { outcome: 'passed' };
 
 export function diverged(letter: string): Result {
   return { outcome: 'diverged', letter };
-}
-
-export function skipped(reason: string): Result {
-  return { outcome: 'skipped', reason };
 }
 
 export function failed(expected: string, got: string): Result {

@@ -1,16 +1,19 @@
 // A node driven through the operations of a scenario, and what can be seen of it.
-import type { Manager, ManagerOptions } from '../../lib/index.js';
+import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
 import type { Numalign } from './case.js';
+import { lowestIds, type RecordedResource } from './devices.js';
 import { recordedHint } from './hint.js';
-import { type Holdings, isSameHoldings, type Placement } from './placement.js';
+import { type BytesByNode, bookedOf, sorted } from './memory.js';
+import { type Holding, type Holdings, isSameHoldings, type Placement } from './placement.js';
 import { podSpec, type RecordedPod } from './pod.js';
-import { readPods, type StoredPod, writePods } from './state-file.js';
+import { readMemory, readPods, type StoredPod, writePods } from './state-file.js';
 
-/** How an admission ended. */
+/** How an operation on a pod ended. */
 export interface Answer {
-  readonly admitted: boolean;
+  /** Of an admission. */
+  readonly admitted?: boolean;
   /** Empty where it was admitted. */
-  readonly reason: string;
+  readonly reason?: string;
   readonly containers?: Holdings;
 }
 
@@ -18,19 +21,40 @@ export const REASONS = ['TopologyAffinityError', 'SMTAlignmentError', 'Unexpecte
 
 type NodeOptions = ManagerOptions & { readonly stateDir: string };
 
+function holdingOf({ cpus, hint, memory, devices }: PodContainer): Holding {
+  return { cpus: cpus === null ? null : cpus.toString(), hint: recordedHint(hint), memory, devices };
+}
+
+const holdingsOf = (containers: readonly PodContainer[]): Holdings =>
+  Object.fromEntries(containers.map((container) => [container.name, holdingOf(container)]));
+
 export class DrivenNode {
   readonly #numalign: Numalign;
   readonly #options: NodeOptions;
-  #manager: Manager;
+  readonly #resources: readonly RecordedResource[];
+  #manager!: Manager;
 
-  private constructor(numalign: Numalign, options: NodeOptions, manager: Manager) {
+  private constructor(numalign: Numalign, options: NodeOptions, resources: readonly RecordedResource[]) {
     this.#numalign = numalign;
     this.#options = options;
-    this.#manager = manager;
+    this.#resources = resources;
   }
 
-  static async open(numalign: Numalign, options: NodeOptions): Promise<DrivenNode> {
-    return new DrivenNode(numalign, options, await numalign.openManager(options));
+  static async open(
+    numalign: Numalign,
+    options: NodeOptions,
+    resources: readonly RecordedResource[],
+  ): Promise<DrivenNode> {
+    const node = new DrivenNode(numalign, options, resources);
+    await node.#open();
+    return node;
+  }
+
+  async #open(): Promise<void> {
+    this.#manager = await this.#numalign.openManager(this.#options);
+    for (const { name, devices, preferredAllocation } of this.#resources) {
+      this.#manager.registerDevices(name, devices, preferredAllocation ? { preferredAllocation: lowestIds } : {});
+    }
   }
 
   get reserved(): string {
@@ -41,11 +65,7 @@ export class DrivenNode {
   async admit(pod: RecordedPod): Promise<Answer> {
     try {
       const { containers } = await this.#manager.admit(podSpec(pod), { owner: 'persistent' });
-      const holdings = containers.map(({ name, cpus, hint }) => [
-        name,
-        { cpus: cpus === null ? null : cpus.toString(), hint: recordedHint(hint) },
-      ]);
-      return { admitted: true, reason: '', containers: Object.fromEntries(holdings) };
+      return { admitted: true, reason: '', containers: holdingsOf(containers) };
     } catch (error) {
       const reason = error instanceof this.#numalign.NumalignError ? error.details.reason : undefined;
       if (!REASONS.includes(reason as string)) throw error;
@@ -57,32 +77,45 @@ export class DrivenNode {
     return this.#manager.release(uid);
   }
 
+  /** Its containers start, one after the other. */
+  async start(uid: string, containers: readonly string[]): Promise<Answer> {
+    const pod = this.#manager.pod(uid);
+    for (const name of containers) await pod.markStarted(name);
+    return { containers: holdingsOf(pod.containers) };
+  }
+
   /** Closes the manager and opens another on the same folder. */
   async restart(): Promise<void> {
     this.#manager.close();
-    this.#manager = await this.#numalign.openManager(this.#options);
+    await this.#open();
   }
 
-  /** Goes on with other pods than there are. */
-  async load(pods: readonly StoredPod[]): Promise<void> {
+  /** Goes on with other pods than there are, for which so much memory is booked. */
+  async load(pods: readonly StoredPod[], booked: BytesByNode): Promise<void> {
     this.#manager.close();
-    writePods(this.#options.stateDir, pods);
-    this.#manager = await this.#numalign.openManager(this.#options);
+    writePods(this.#options.stateDir, pods, booked);
+    await this.#open();
   }
 
   /** What the state file says, of which the manager must say the same. */
   observe(): Placement {
     const pods = readPods(this.#options.stateDir);
     for (const [uid, holdings] of pods) {
-      const told = Object.entries(holdings).map(([name, { cpus }]) => [
-        name,
-        { cpus, hint: recordedHint(this.#manager.getAffinity(uid, name)) },
-      ]);
+      const told = this.#manager.pod(uid).containers.map((container) => {
+        const hint = recordedHint(this.#manager.getAffinity(uid, container.name));
+        return [container.name, { ...holdingOf(container), hint }];
+      });
       if (!isSameHoldings(Object.fromEntries(told), holdings)) {
-        throw new Error(`getAffinity says of ${uid} what its state file does not: ${JSON.stringify(told)}`);
+        throw new Error(`the manager says of ${uid} what its state file does not: ${JSON.stringify(told)}`);
       }
     }
-    return { pods, sharedPool: this.#manager.sharedPool.toString() };
+    const { memory, sharedPool } = this.#manager;
+    const told = bookedOf(memory);
+    const booked = sorted(readMemory(this.#options.stateDir));
+    if (JSON.stringify(told) !== JSON.stringify(booked)) {
+      throw new Error(`the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`);
+    }
+    return { pods, sharedPool: sharedPool.toString(), memory };
   }
 
   close(): void {

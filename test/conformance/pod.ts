@@ -17,19 +17,27 @@ export interface RecordedPod {
   readonly containers: readonly RecordedContainer[];
 }
 
-/** One container as the CPU Manager looks at it. */
+/** One container as the managers look at it. */
 export interface Claim {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
   readonly requests: Amounts;
   /** How many exclusive CPUs it must have; 0: it runs in the shared pool. */
   readonly cpus: number;
+  /** How many bytes of each memory type must be booked for it. */
+  readonly memory: Amounts;
 }
+
+// Of these a request is its limit, and either may stand for both.
+const isNeverOvercommitted = (resource: string) => resource.includes('/') || resource.startsWith('hugepages-');
 
 /** What a container asks for. The package fills in requests from limits as the API does; recorded pods stand behind that step. */
 function requestsOf({ requests, limits }: RecordedContainer): Amounts {
-  const none = Object.fromEntries(Object.keys(limits).map((resource) => [resource, 0]));
-  return { ...none, ...requests };
+  const unasked = Object.entries(limits).map(([resource, limit]) => [
+    resource,
+    isNeverOvercommitted(resource) ? limit : 0,
+  ]);
+  return { ...Object.fromEntries(unasked), ...requests };
 }
 
 function sum(containers: readonly RecordedContainer[], list: 'requests' | 'limits', resource: string): number {
@@ -46,13 +54,24 @@ function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
   );
 }
 
-/** The pod's containers in order of admission, under the static or the none CPU policy. */
-export function claimsOf(pod: RecordedPod, cpuPolicy: 'none' | 'static'): Claim[] {
+/** The policies that decide what containers are given. */
+export interface Policies {
+  readonly cpuPolicy: 'none' | 'static';
+  readonly memoryPolicy: 'None' | 'Static';
+}
+
+const isMemoryType = (resource: string) => resource === 'memory' || resource.startsWith('hugepages-');
+
+/** The pod's containers in order of admission. */
+export function claimsOf(pod: RecordedPod, { cpuPolicy, memoryPolicy }: Policies): Claim[] {
   const isExclusive = cpuPolicy === 'static' && isGuaranteed(pod);
+  const isBooked = memoryPolicy === 'Static' && isGuaranteed(pod);
   const claim = (container: RecordedContainer, kind: Claim['kind']): Claim => {
     const requests = requestsOf(container);
     const { cpu = 0 } = requests;
-    return { name: container.name, kind, requests, cpus: isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0 };
+    const cpus = isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0;
+    const memory = Object.entries(requests).filter(([type, bytes]) => isBooked && isMemoryType(type) && bytes > 0);
+    return { name: container.name, kind, requests, cpus, memory: Object.fromEntries(memory) };
   };
   return [
     ...pod.initContainers.map((container) =>

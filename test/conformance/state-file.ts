@@ -2,16 +2,18 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RecordedHint } from './hint.js';
-import type { Holdings, Placement } from './placement.js';
+import type { BytesByNode } from './memory.js';
+import type { Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
 
 interface StateFile {
   readonly generation: number;
   readonly pods: readonly {
     readonly uid: string;
-    readonly containers: readonly { readonly name: string; readonly cpus: string; readonly hint: RecordedHint }[];
+    readonly containers: readonly (Omit<Holding, 'cpus'> & { readonly name: string; readonly cpus: string })[];
   }[];
+  /** Absent in files of the first versions. */
+  readonly memory?: BytesByNode;
   readonly [member: string]: unknown;
 }
 
@@ -27,13 +29,18 @@ export function readPods(stateDir: string): Placement['pods'] {
     readState(stateDir).pods.map(({ uid, containers }) => [
       uid,
       Object.fromEntries(
-        containers.map(({ name, cpus, hint: { nodes, preferred } }) => [
+        containers.map(({ name, cpus, hint: { nodes, preferred }, memory, devices }) => [
           name,
-          { cpus: cpus === '' ? null : cpus, hint: { nodes, preferred } },
+          { cpus: cpus === '' ? null : cpus, hint: { nodes, preferred }, memory, devices },
         ]),
       ),
     ]),
   );
+}
+
+/** How many bytes the file says are booked of each type of memory, by NUMA node. */
+export function readMemory(stateDir: string): BytesByNode {
+  return readState(stateDir).memory ?? {};
 }
 
 /** One pod to write: what its containers have and what they are. */
@@ -41,24 +48,26 @@ export interface StoredPod {
   readonly uid: string;
   readonly holdings: Holdings;
   readonly claims: readonly Claim[];
+  /** Its containers have started, one after the other. */
+  readonly isStarted: boolean;
   readonly policy: string;
   readonly scope: string;
 }
 
-function encodePod({ uid, holdings, claims, policy, scope }: StoredPod) {
+function encodePod({ uid, holdings, claims, isStarted, policy, scope }: StoredPod) {
   return {
     uid,
     name: uid,
     containers: claims.map(({ name, kind, requests }) => ({
       name,
       kind,
-      started: true,
+      started: isStarted,
       request: requests,
       cpus: holdings[name]!.cpus ?? '',
       held: '',
       hint: holdings[name]!.hint,
-      memory: [],
-      devices: {},
+      memory: holdings[name]!.memory,
+      devices: holdings[name]!.devices,
       reusable: { cpus: '', memory: [], devices: {} },
     })),
     policy,
@@ -70,10 +79,11 @@ function encodePod({ uid, holdings, claims, policy, scope }: StoredPod) {
   };
 }
 
-/** Puts other pods into the file. REQUIRES: no manager has it open. */
-export function writePods(stateDir: string, pods: readonly StoredPod[]): void {
+/** Puts other pods into the file, and what is booked for them. REQUIRES: no manager has it open. */
+export function writePods(stateDir: string, pods: readonly StoredPod[], memory: BytesByNode): void {
   const { checksum: _, ...state } = readState(stateDir);
-  const body = JSON.stringify({ ...state, generation: state.generation + 1, pods: pods.map(encodePod) }).slice(0, -1);
+  const next = { ...state, generation: state.generation + 1, pods: pods.map(encodePod), memory };
+  const body = JSON.stringify(next).slice(0, -1);
   const checksum = createHash('sha256').update(body).digest('hex');
   // A new file: readers tell versions apart by inode, size and modification time.
   const path = pathOf(stateDir);

@@ -1,0 +1,132 @@
+// The account of a machine's memory, by NUMA node and type, as recorded or as observed, and the rules that it keeps.
+import type { MemoryBlock, MemoryTable } from '../../lib/index.js';
+
+/** A NUMA node as scenarios record it. */
+export interface RecordedNumaNode {
+  readonly id: number;
+  /** In bytes, with what hugepages take. */
+  readonly memory: number;
+  readonly hugepages: readonly { readonly sizeKiB: number; readonly count: number }[];
+  /** Bytes by type. */
+  readonly reserved: Readonly<Record<string, number>>;
+}
+
+/** Bytes by NUMA node and memory type. */
+export type BytesByNode = Readonly<Record<number, Readonly<Record<string, number>>>>;
+
+/** What a node has of a type, whoever has been given it. */
+export type Capacity = Pick<MemoryTable, 'node' | 'type' | 'total' | 'systemReserved' | 'allocatable'>;
+
+/** As Kubernetes writes the size: 2048 KiB are `hugepages-2Mi`. */
+export function hugepageType(sizeKiB: number): string {
+  const units = ['Ki', 'Mi', 'Gi', 'Ti'];
+  let [size, unit] = [sizeKiB, 0];
+  while (size % 1024 === 0 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
+  return `hugepages-${size}${units[unit]}`;
+}
+
+export function capacitiesOf(nodes: readonly RecordedNumaNode[]): Capacity[] {
+  return nodes.flatMap(({ id, memory, hugepages, reserved }) => {
+    const pools = hugepages.map(({ sizeKiB, count }) => ({
+      type: hugepageType(sizeKiB),
+      total: sizeKiB * 1024 * count,
+    }));
+    const plain = memory - pools.reduce((sum, { total }) => sum + total, 0);
+    return [{ type: 'memory', total: plain }, ...pools].map(({ type, total }) => {
+      const systemReserved = reserved[type] ?? 0;
+      return { node: id, type, total, systemReserved, allocatable: total - systemReserved };
+    });
+  });
+}
+
+/** The nodes that each node's memory is given away with; undefined where two such groups overlap. */
+export function groupsOfNodes(blocks: readonly MemoryBlock[]): Map<number, readonly number[]> | undefined {
+  const groups = new Map<number, readonly number[]>();
+  for (const { nodes } of blocks) {
+    for (const node of nodes) {
+      if ((groups.get(node) ?? nodes).join() !== nodes.join()) return undefined;
+      groups.set(node, nodes);
+    }
+  }
+  return groups;
+}
+
+/** The account where so much is free. A type that `free` does not name has all of it free. */
+export function tablesOf(
+  capacities: readonly Capacity[],
+  free: BytesByNode,
+  blocks: readonly MemoryBlock[],
+): MemoryTable[] {
+  const groups = groupsOfNodes(blocks);
+  return capacities.map((capacity) => {
+    const { node, type, allocatable } = capacity;
+    const left = free[node]?.[type] ?? allocatable;
+    return { ...capacity, reserved: allocatable - left, free: left, group: groups?.get(node) ?? [node] };
+  });
+}
+
+/** One column of the account. */
+export function column(tables: readonly MemoryTable[], name: 'free' | 'reserved'): BytesByNode {
+  const bytes: Record<number, Record<string, number>> = {};
+  for (const table of tables) bytes[table.node] = { ...bytes[table.node], [table.type]: table[name] };
+  return sorted(bytes);
+}
+
+/** What is booked, as state files have it: without zeros. */
+export function bookedOf(tables: readonly MemoryTable[]): BytesByNode {
+  return column(
+    tables.filter(({ reserved }) => reserved !== 0),
+    'reserved',
+  );
+}
+
+/** The same amounts in the order of their types; JavaScript itself keeps whole numbers in order. */
+export function sorted(bytes: BytesByNode): BytesByNode {
+  const byType = (types: Readonly<Record<string, number>>) =>
+    Object.fromEntries(Object.entries(types).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries(Object.entries(bytes).map(([node, types]) => [node, byType(types)]));
+}
+
+function inOrder<Row extends Capacity>(rows: readonly Row[]): Row[] {
+  return [...rows].sort((a, b) => a.node - b.node || (a.type < b.type ? -1 : 1));
+}
+
+const capacityText = (rows: readonly Capacity[]) =>
+  JSON.stringify(
+    inOrder(rows).map((row) => [row.node, row.type, row.total, row.systemReserved, row.allocatable] as const),
+  );
+
+export function isSameMemory(a: readonly MemoryTable[], b: readonly MemoryTable[]): boolean {
+  const text = (tables: readonly MemoryTable[]) =>
+    capacityText(tables) + JSON.stringify(inOrder(tables).map(({ reserved, free, group }) => [reserved, free, group]));
+  return text(a) === text(b);
+}
+
+/** Which rule an account breaks beside the blocks of memory that are given away, if any. */
+export function flawOfMemory(
+  tables: readonly MemoryTable[],
+  blocks: readonly MemoryBlock[],
+  capacities: readonly Capacity[],
+): string | undefined {
+  if (capacityText(tables) !== capacityText(capacities)) {
+    return `the machine is said to have the memory ${capacityText(tables)} instead of ${capacityText(capacities)}`;
+  }
+  const groups = groupsOfNodes(blocks);
+  if (!groups) return `the NUMA nodes of two memory blocks overlap: ${JSON.stringify(blocks)}`;
+  const booked = new Map<string, number>();
+  const add = (nodes: readonly number[], type: string, bytes: number) => {
+    const key = `${type} of NUMA nodes ${nodes.join()}`;
+    booked.set(key, (booked.get(key) ?? 0) + bytes);
+  };
+  for (const { node, type, total, systemReserved, allocatable, reserved, free, group } of tables) {
+    const where = `${type} of NUMA node ${node}`;
+    if (reserved < 0 || reserved > allocatable) return `${reserved} bytes are booked of ${allocatable} of ${where}`;
+    if (free + reserved + systemReserved !== total) return `${where}: free and reserved bytes are not all of them`;
+    const own = groups.get(node) ?? [node];
+    if (group.join() !== own.join()) return `${where} is said to be given away with ${group}, the blocks say ${own}`;
+    add(own, type, reserved);
+  }
+  for (const { nodes, type, bytes } of blocks) add(nodes, type, -bytes);
+  const wrong = [...booked].find(([, difference]) => difference !== 0);
+  return wrong && `${wrong[0]}: booked are ${wrong[1]} bytes more than the blocks hold`;
+}
