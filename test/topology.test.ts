@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -155,6 +155,10 @@ describe('discover', () => {
       ),
       cpus: fc.array(row, { maxLength: 4 }),
       nodes: fc.array(node, { maxLength: 3 }),
+      devices: fc.oneof(
+        fc.constant([]),
+        fc.array(fc.object({ key: fc.constantFrom('id', 'class', 'names'), maxDepth: 1 })),
+      ),
     });
     await fc.assert(
       fc.asyncProperty(fc.oneof(machine, fc.anything({ withNullPrototype: true })), async (json) => {
@@ -165,6 +169,111 @@ describe('discover', () => {
       }),
       { numRuns: 1000 },
     );
+  });
+
+  it('sees the PCI devices that sysfs tells of', async () => {
+    const folder = '/sys/bus/pci/devices';
+    const read = (id: string, name: string) => readFileSync(`${folder}/${id}/${name}`, 'utf8').trim();
+    const ids = existsSync(folder) ? readdirSync(folder).sort() : [];
+    const machine = await discover();
+    expect(machine.devices.map(({ kind, names, driver, parent, ...device }) => device)).toEqual(
+      ids
+        .filter((id) => !read(id, 'class').startsWith('0x06'))
+        .map((id) => {
+          const node = Number(read(id, 'numa_node'));
+          const numaNodes = machine.numaNodes.includes(node) ? [node] : null;
+          const [vendor, device] = [read(id, 'vendor').slice(2), read(id, 'device').slice(2)];
+          return { id, class: read(id, 'class').slice(2, 6), vendor, device, numaNodes };
+        }),
+    );
+    for (const { id, names } of machine.devices) {
+      for (const name of names) {
+        const links = ['block', 'class/net', 'class/infiniband', 'class/drm', 'class/accel'].map(
+          (at) => `/sys/${at}/${name}`,
+        );
+        expect(links.filter((link) => existsSync(link)).map((link) => realpathSync(link))).toEqual([
+          expect.stringContaining(`/${id}/`),
+        ]);
+      }
+    }
+  });
+
+  it('reads the PCI devices of an hwloc XML with their nodes, and tells their kinds', async () => {
+    const machine = await discover({ xml: 'test/fixtures/machines/pci.xml' });
+    expect(
+      machine.devices.map(({ id, kind, names, numaNodes }) => [id, kind, names.join(), numaNodes?.join()]),
+    ).toEqual([
+      ['0000:00:03.0', 'other', '', undefined],
+      ['0000:00:04.0', 'other', '', undefined],
+      ['0000:00:05.0', 'other', '', undefined],
+      ['0000:00:1f.2', 'storage', '', undefined],
+      ['0000:00:1f.3', 'other', '', undefined],
+      ['0000:41:00.0', 'network', 'eth0', '1'],
+      ['0000:42:00.0', 'storage', 'nvme1n1', '1'],
+      ['0000:81:00.0', 'network', 'eth1', '3'],
+      ['0000:82:00.0', 'storage', '', '3'],
+      ['0000:82:00.1', 'storage', '', '3'],
+      ['0000:82:00.2', 'storage', '', '3'],
+    ]);
+    expect(machine.withoutSmt().devices).toEqual(machine.devices);
+  });
+
+  it('reads back the devices of the JSON that it writes', async () => {
+    const base = (await discover({ synthetic: 'package:2 numa:2 core:1 pu:1' })).toJSON();
+    const digits = fc.integer({ min: 0, max: 0xffff }).map((number) => number.toString(16).padStart(4, '0'));
+    const address = fc
+      .tuple(fc.integer({ min: 0, max: 0xfffff }), fc.nat({ max: 255 }), fc.nat({ max: 31 }), fc.nat({ max: 7 }))
+      .map(([domain, bus, slot, fn]) => {
+        const hex = (number: number, width: number) => number.toString(16).padStart(width, '0');
+        return `${hex(domain, 4)}:${hex(bus, 2)}:${hex(slot, 2)}.${fn}`;
+      });
+    const name = fc.string({ minLength: 1, maxLength: 8, unit: 'grapheme' });
+    const device = fc.record({
+      id: address,
+      class: digits,
+      vendor: digits,
+      device: digits,
+      driver: fc.option(name),
+      names: fc.array(name, { maxLength: 3 }),
+      numaNodes: fc.option(fc.subarray([0, 1, 2, 3], { minLength: 1 })),
+      parent: fc.constantFrom(null, 'fffff:00:00.0'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(device, { selector: ({ id }) => id, maxLength: 6 }), async (devices) => {
+        const machine = await discover({ json: { ...base, devices } });
+        expect(machine.devices.map(({ kind, ...rest }) => rest)).toEqual(
+          devices.sort((a, b) => (a.id < b.id ? -1 : 1)),
+        );
+        const again = await discover({ json: JSON.parse(JSON.stringify(machine)) });
+        expect(again.devices).toEqual(machine.devices);
+      }),
+    );
+  });
+
+  it.each<[object, RegExp]>([
+    [{ devices: {} }, /devices must be a list/],
+    [{ devices: [7] }, /devices\[0\] must be an object/],
+    [{ id: '3b:00.0' }, /devices\[0\]\.id must be an address such as "0000:3b:00.0", not '3b:00.0'/],
+    [{ class: '200' }, /devices\[0\]\.class must be four hexadecimal digits, not '200'/],
+    [{ vendor: 8086 }, /devices\[0\]\.vendor .* not 8086/],
+    [{ device: undefined }, /devices\[0\]\.device .* not undefined/],
+    [{ driver: 7 }, /devices\[0\]\.driver must be a name, or null, not 7/],
+    [{ names: 'eth0' }, /devices\[0\]\.names must be a list/],
+    [{ names: [''] }, /devices\[0\]\.names must be a list of names/],
+    [{ numaNodes: [-1] }, /a node of devices\[0\]\.numaNodes must be a whole number/],
+    [{ numaNodes: [0, 1] }, /PCI device 0000:3b:00.0 is near NUMA node 1, which is not described/],
+    [{ parent: 'eth0' }, /devices\[0\]\.parent must be an address .*, or null/],
+    [{ parent: '0000:3b:00.0' }, /is its own parent/],
+  ])('refuses a JSON machine with the devices %j, and says why', async (change, message) => {
+    const device = { id: '0000:3b:00.0', class: '0200', vendor: '8086', device: '1572' };
+    const machine = { columns: ['cpu', 'core', 'socket', 'numa'], cpus: [[0, 0, 0, 0]], nodes: [{ id: 0 }] };
+    await expect(discover({ json: { ...machine, devices: [device] } })).resolves.toBeInstanceOf(Topology);
+    await expect(
+      discover({ json: { ...machine, devices: [{ ...device, ...change }], ...('devices' in change && change) } }),
+    ).rejects.toMatchObject({
+      code: 'ERR_INVALID_TOPOLOGY',
+      message: expect.stringMatching(message),
+    });
   });
 
   it('never changes a loaded machine', async () => {

@@ -9,7 +9,6 @@ const LEAST_NAMES = 12;
 const LEAST_WIDTH = 30;
 
 interface Row {
-  readonly kind: string;
   readonly names: string;
   readonly rest: string;
 }
@@ -20,25 +19,28 @@ interface Row {
  */
 export function deviceLines(devices: readonly PciDevice[], all: readonly PciDevice[], width: number): string[] {
   const parents = new Set(all.filter(({ kind }) => kind !== 'other').map(({ id }) => id));
-  const rows = KINDS.flatMap((kind): Row[] => {
-    const shown = devices.filter(({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)));
-    const more = shown.length - MAX_OF_A_KIND;
-    return [
-      ...shown.slice(0, MAX_OF_A_KIND).map((device) => row(device, all)),
-      ...(more > 0 ? [{ kind, names: '', rest: `and ${more} more (listed by --output json)` }] : []),
-    ];
-  });
-  const widest = (column: keyof Row) => Math.max(0, ...rows.map((row) => row[column].length));
-  const kindWidth = widest('kind');
-  const room = width - kindWidth - widest('rest') - 4;
-  const nameWidth = Math.min(widest('names'), Math.max(room, LEAST_NAMES));
-  return rows.map(({ kind, names, rest }) => {
-    const name = nameWidth > 0 ? `${shorten(names, nameWidth).padEnd(nameWidth)}  ` : '';
-    return shorten(`${kind.padEnd(kindWidth)}  ${name}${rest}`, Math.max(width, LEAST_WIDTH));
-  });
+  const groups = KINDS.map((kind) => {
+    const of = devices.filter(({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)));
+    const rows = of.slice(0, MAX_OF_A_KIND).map((device) => row(device, all));
+    return { kind, rows, more: of.length - rows.length };
+  }).filter(({ rows }) => rows.length > 0);
+  const widest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length));
+  const rows = groups.flatMap((group) => group.rows);
+  const kindWidth = widest(groups.map(({ kind }) => kind));
+  const room = width - kindWidth - widest(rows.map(({ rest }) => rest)) - 4;
+  const nameWidth = Math.min(widest(rows.map(({ names }) => names)), Math.max(room, LEAST_NAMES));
+  const line = (kind: string, text: string) =>
+    shorten(`${kind.padEnd(kindWidth)}  ${text}`, Math.max(width, LEAST_WIDTH));
+  return groups.flatMap(({ kind, rows, more }) => [
+    ...rows.map(({ names, rest }) => {
+      const name = nameWidth > 0 ? `${shorten(names, nameWidth).padEnd(nameWidth)}  ` : '';
+      return line(kind, `${name}${rest}`);
+    }),
+    ...(more > 0 ? [line(kind, `and ${more} more (listed by --output json)`)] : []),
+  ]);
 }
 
-function row({ id, kind, vendor, device, driver, names, parent }: PciDevice, all: readonly PciDevice[]): Row {
+function row({ id, vendor, device, driver, names, parent }: PciDevice, all: readonly PciDevice[]): Row {
   const functions = all.filter((other) => other.parent === id).length;
   const rest = [
     id,
@@ -47,5 +49,5 @@ function row({ id, kind, vendor, device, driver, names, parent }: PciDevice, all
     ...(functions > 0 ? [counted(functions, 'virtual function')] : []),
     ...(parent === null ? [] : [`virtual function of ${parent}`]),
   ].join('  ');
-  return { kind, names: printable(names.join(', ')), rest };
+  return { names: printable(names.join(', ')), rest };
 }

@@ -17,7 +17,7 @@ const EXAMPLE = 'example.com/nic=class:0200,vendor:8086';
 
 /** `class:02*,vendor:8086+15b3,isVirtualFunction:true`: fields joined by commas, alternatives by `+`. */
 function parsePattern(text: string): DevicePattern {
-  const pattern: Record<string, string | string[] | boolean> = {};
+  const pattern = new Map<string, string | string[] | boolean>();
   for (const part of text.split(',')) {
     const [, field, value] = /^([^:]*):(.*)$/s.exec(part) ?? [];
     if (!field || !value) {
@@ -25,14 +25,14 @@ function parsePattern(text: string): DevicePattern {
         `"${part}" is no field and value such as class:0200; the fields are ${PATTERN_FIELDS.join(', ')}.`,
       );
     }
-    if (Object.hasOwn(pattern, field)) {
+    if (pattern.has(field)) {
       throw new InvalidArgumentError(`"${field}" is given twice; alternatives are joined by +.`);
     }
     const texts = value.split('+');
     const isFlag = field === 'isVirtualFunction' && (value === 'true' || value === 'false');
-    pattern[field] = isFlag ? value === 'true' : texts.length === 1 ? value : texts;
+    pattern.set(field, isFlag ? value === 'true' : texts.length === 1 ? value : texts);
   }
-  return pattern;
+  return Object.fromEntries(pattern);
 }
 
 /** `example.com/nic=class:0200`, added to those before. */

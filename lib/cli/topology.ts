@@ -18,7 +18,9 @@ interface TopologyFlags extends MachineFlags {
 export function addTopology(program: Command): void {
   const command = program
     .command('topology')
-    .description('Show packages, NUMA nodes, L3 groups, cores and CPUs of this machine or of a described one.');
+    .description(
+      'Show packages, NUMA nodes, L3 groups, cores, CPUs and PCI devices of this machine or of a described one.',
+    );
   for (const option of machineOptions()) command.addOption(option);
   command
     .addOption(stateDirOption())

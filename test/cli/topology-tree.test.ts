@@ -160,3 +160,110 @@ describe('the tree of a machine', () => {
     expect(seen).toBe(topologyTree(topology, { width: 100, state }));
   });
 });
+
+describe('the devices of a machine', () => {
+  interface Device {
+    id: string;
+    class: string;
+    vendor?: string;
+    device?: string;
+    driver?: string;
+    names?: string[];
+    numaNodes?: number[];
+    parent?: string;
+  }
+
+  async function withDevices(devices: Device[]) {
+    const machine = (await discover({ synthetic: 'package:2 [numa] core:2 pu:1' })).toJSON();
+    const full = devices.map((device) => ({ vendor: '8086', device: '1572', ...device }));
+    return discover({ json: { ...machine, devices: full } });
+  }
+
+  const address = (bus: number, fn = 0) => `0000:${bus.toString(16).padStart(2, '0')}:00.${fn}`;
+
+  it('are under their NUMA node, by kind, with names, address and driver', async () => {
+    const topology = await withDevices([
+      {
+        id: '0000:01:00.0',
+        class: '0108',
+        vendor: '144d',
+        device: 'a80a',
+        driver: 'nvme',
+        names: ['nvme0n1'],
+        numaNodes: [1],
+      },
+      { id: '0000:02:00.0', class: '0200', driver: 'i40e', names: ['eth0'], numaNodes: [1] },
+      { id: '0000:03:00.0', class: '0302', vendor: '10de', device: '20b0', numaNodes: [1] },
+    ]);
+    expect(topologyTree(topology, { width: 100 }).split('\n').slice(4, 9)).toEqual([
+      '└─ Package 1  2 CPUs',
+      '   └─ NUMA node 1  CPUs 2-3',
+      '      ├─ 2 cores  2 3',
+      '      ├─ network      eth0     0000:02:00.0  8086:1572  i40e',
+      '      ├─ storage      nvme0n1  0000:01:00.0  144d:a80a  nvme',
+    ]);
+    expect(topologyTree(topology, { width: 100 })).toContain(
+      '      └─ accelerator           0000:03:00.0  10de:20b0\n',
+    );
+  });
+
+  it('count their virtual functions', async () => {
+    const topology = await withDevices([
+      { id: address(1), class: '0200', names: ['eth0'], numaNodes: [0] },
+      ...Array.from({ length: 7 }, (_, i) => ({
+        id: address(1, i + 1),
+        class: '0200',
+        numaNodes: [0],
+        parent: address(1),
+      })),
+      { id: address(2, 1), class: '0200', numaNodes: [0], parent: address(2) },
+    ]);
+    const lines = topologyTree(topology, { width: 100 })
+      .split('\n')
+      .filter((line) => line.includes('network'));
+    expect(lines).toEqual([
+      '│     ├─ network  eth0  0000:01:00.0  8086:1572  7 virtual functions',
+      '│     └─ network        0000:02:00.1  8086:1572  virtual function of 0000:02:00.0',
+    ]);
+  });
+
+  it('that belong to no single node have a block of their own, those of other kinds a count', async () => {
+    const topology = await withDevices([
+      { id: address(1), class: '0106', names: ['sda'] },
+      { id: address(2), class: '0200', numaNodes: [0, 1] },
+      { id: address(3), class: '0c03', numaNodes: [0] },
+      { id: address(4), class: '0880' },
+    ]);
+    const text = topologyTree(topology, { width: 100 });
+    expect(text).toContain(
+      '\n\nPCI devices of unknown NUMA node\n  storage  sda  0000:01:00.0  8086:1572\n' +
+        'PCI devices near NUMA nodes 0,1\n  network  0000:02:00.0  8086:1572\n' +
+        '2 PCI devices of other kinds (listed by --output json)\n\n',
+    );
+    expect(text).not.toContain('0000:03:00.0');
+  });
+
+  it('keep within the width and on a page at two hundred of them', async () => {
+    const topology = await withDevices(
+      Array.from({ length: 200 }, (_, i) => ({
+        id: address(i),
+        class: i % 2 === 0 ? '0108' : '0200',
+        names: Array.from({ length: 9 }, (_, n) => `name${i}x${n}`),
+        numaNodes: [0],
+      })),
+    );
+    for (const width of [60, 100]) {
+      const lines = topologyTree(topology, { width }).split('\n');
+      expect(Math.max(...lines.slice(1).map((line) => line.length))).toBeLessThanOrEqual(width);
+      expect(lines.length).toBeLessThan(60);
+      expect(lines.filter((line) => line.includes('and 84 more (listed by --output json)'))).toHaveLength(2);
+    }
+  });
+
+  it('cannot steer a terminal by their names', async () => {
+    const topology = await withDevices([
+      { id: address(1), class: '0200', names: ['eth\u001b[2J0'], driver: 'x\ny', numaNodes: [0] },
+    ]);
+    expect(topologyTree(topology, { width: 100 })).toContain('network  eth?[2J0  0000:01:00.0  8086:1572  x?y\n');
+  });
+});
