@@ -26,10 +26,12 @@ import {
   OTHER_THREAD,
   parseBuffer,
   pinMemory,
+  preferring,
   unpinMemory,
 } from './memory.js';
+import { pageBytes } from './memory-types.js';
 import { native } from './native.js';
-import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
+import type { Quantity } from './quantity.js';
 import {
   cpusOf,
   type DeviceAssignment,
@@ -174,12 +176,12 @@ export class Grant {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
     }
     this.#checkUsable();
-    const booked = nodesOfBlocks(this.#pod, (type) => hugepageBytes(type) === request.hugepageBytes);
+    const booked = nodesOfBlocks(this.#pod, (type) => (pageBytes(type) ?? 0) === request.hugepageBytes);
     return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
   }
 
   /**
-   * Starts a program on the grant's CPUs, there from its first instruction. It also gets a copy of the owner's lock: should this process die,
+   * Starts a program on the grant's CPUs, there from its first instruction, with the grant's memory nodes preferred where that is allowed. It also gets a copy of the owner's lock: should this process die,
    * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
@@ -195,7 +197,7 @@ export class Grant {
     const before = affinity();
     pinThread(this.cpus);
     try {
-      const child = spawn(command, args, { ...options, stdio: streams });
+      const child = preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
       if (child.pid !== undefined) watchChild(this.id, child);
       return child;
     } finally {
@@ -274,12 +276,6 @@ export class Grant {
 function nodesOfBlocks({ containers }: PodAssignment, isMeant: (type: string) => boolean): NodeSet {
   const blocks = containers.flatMap((container) => container.memory);
   return NodeSet.from(blocks.filter((block) => isMeant(block.type)).flatMap((block) => block.nodes));
-}
-
-// 0 for ordinary memory.
-function hugepageBytes(type: string): number {
-  const prefix = 'hugepages-';
-  return type.startsWith(prefix) ? wholeValue(parseQuantity(type.slice(prefix.length), type)) : 0;
 }
 
 // The CPUs are given back; a custom hint provider has failed to do the same.

@@ -167,6 +167,23 @@ function setPolicy({ mode, flags, nodes }: NativePolicy): void {
   native.setMemoryPolicy(mode, flags, nodes);
 }
 
+/** Runs something with memory from these nodes preferred, as far as that is allowed: a process that it starts inherits the policy. */
+export function preferring<T>(nodes: NodeSet, action: () => T): T {
+  let before: NativePolicy;
+  try {
+    before = native.memoryPolicy();
+    native.setMemoryPolicy(ASKED_MODES.preferred, 0, nodes.words);
+  } catch (error) {
+    refusalOf(error);
+    return action();
+  }
+  try {
+    return action();
+  } finally {
+    setPolicy(before);
+  }
+}
+
 /** The bytes of a buffer, whatever shows them. */
 function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
   if (ArrayBuffer.isView(buffer)) return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);

@@ -5,6 +5,7 @@ import { type Manager, openManager } from '../manager.js';
 import type { Explanation } from '../managers/explanation.js';
 import type { Pod } from '../pod.js';
 import { outputOption } from './arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { podTable, podTitle, warningLines } from './pod-text.js';
@@ -13,7 +14,7 @@ import { stateDirOption } from './state-dir.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
-interface AdmitFlags extends PlacementFlags {
+interface AdmitFlags extends PlacementFlags, DeviceFlags {
   file?: string;
   stateDir?: string;
   output: 'text' | 'json';
@@ -25,7 +26,7 @@ export function addAdmit(program: Command): void {
     .description('Admit pods: their containers keep their CPUs until the pods are released, whatever runs.')
     .usage('-f <file> [options]')
     .addOption(podFileOption());
-  for (const option of placementOptions()) command.addOption(option);
+  for (const option of [...placementOptions(), ...deviceOptions()]) command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(outputOption())
@@ -47,7 +48,11 @@ Examples:
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
   const { stateDir, output } = flags;
-  const manager = await openManager({ ...(await managerOptions(flags)), ...(stateDir !== undefined && { stateDir }) });
+  const manager = await openManager({
+    ...(await managerOptions(flags)),
+    devices: await devicesOf(flags),
+    ...(stateDir !== undefined && { stateDir }),
+  });
   const admitted = await admitAll(manager, pods);
   const text =
     output === 'json'

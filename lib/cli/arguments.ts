@@ -51,6 +51,13 @@ export function reservedMemory(value: string, before: readonly ReservedMemory[] 
   return reserved;
 }
 
+/** `hugepages-2Mi=64Mi`, added to those before. */
+export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
+  const match = /^([^=]+)=(.+)$/s.exec(value);
+  if (!match) throw new InvalidArgumentError('It must be a name and an amount, such as hugepages-2Mi=64Mi.');
+  return { ...before, [match[1]!]: match[2]! };
+}
+
 export function outputOption(): Option {
   return new Option('--output <format>', 'how to print it').choices(['text', 'json']).default('text');
 }

@@ -10,6 +10,7 @@ import { parseAdmit } from '../request.js';
 import type { Assignments } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { inPlace } from './documents.js';
 import { type MachineFlags, machineOf, machineOptions } from './machine.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
@@ -20,7 +21,7 @@ import { readState } from './state-view.js';
 import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
-interface PlanFlags extends PlacementFlags, MachineFlags {
+interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags {
   file?: string;
   stateDir?: string;
   output: 'text' | 'json';
@@ -45,7 +46,7 @@ export function addPlan(program: Command): void {
     .description('Say whether pods would be admitted, and where they would go, on this machine or on a described one.')
     .usage('-f <file> [options]')
     .addOption(podFileOption());
-  for (const option of [...placementOptions(), ...machineOptions()]) command.addOption(option);
+  for (const option of [...placementOptions(), ...deviceOptions(), ...machineOptions()]) command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(outputOption())
@@ -60,6 +61,7 @@ Exit code: 0 where all pods would be admitted; 1 where one would not, and for an
 Examples:
   $ numalign plan -f pod.yaml
   $ numalign plan -f pod.yaml --policy single-numa-node --cpu-option full-pcpus-only
+  $ numalign plan -f pod.yaml --device example.com/nic=class:0200,vendor:8086
   $ numalign plan -f pod.yaml --config kubelet.yaml --synthetic 'package:2 numa:2 core:16 pu:2'
   $ kubectl get pod web -o yaml | numalign plan -f - --output json | jq .pods[0].containers`,
     )
@@ -69,7 +71,11 @@ Examples:
 async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   const pods = await readPods(file);
   const { stateDir } = flags;
-  const config = parseConfig({ ...(await managerOptions(flags)), ...(stateDir !== undefined && { stateDir }) });
+  const config = parseConfig({
+    ...(await managerOptions(flags)),
+    devices: await devicesOf(flags),
+    ...(stateDir !== undefined && { stateDir }),
+  });
   const topology = await machineOf(flags);
   checkPlacement(config.placement, topology);
   const plans = planAll(pods, config, topology);

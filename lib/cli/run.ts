@@ -7,9 +7,12 @@ import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
-import { cpuCount, cpuList } from './arguments.js';
+import { cpuCount, cpuList, resource } from './arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { policyOption } from './placement.js';
+import { warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
+import { devicesText, memoryText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
@@ -17,8 +20,10 @@ import { printable } from './text.js';
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
 
-interface RunFlags {
+interface RunFlags extends DeviceFlags {
   cpus?: number;
+  memory?: string;
+  resource?: Record<string, string>;
   name?: string;
   reserved?: CpuSet;
   spread?: boolean;
@@ -38,6 +43,10 @@ export function addRun(program: Command): void {
     .argument('[args...]', 'its arguments')
     .usage('--cpus <n> [options] -- <command> [args...]')
     .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
+    .option('--memory <quantity>', 'memory to book near them, such as 2Gi')
+    .addOption(
+      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(resource),
+    )
     .option('--name <name>', 'what to call the grant (default: its id)')
     .addOption(
       new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
@@ -64,14 +73,17 @@ export function addRun(program: Command): void {
       new Option('--smt <mode>', 'keep the other threads of its cores idle, and others off them').choices([
         'hold-sibling',
       ]),
-    )
+    );
+  for (const option of deviceOptions()) command.addOption(option);
+  command
     .addOption(stateDirOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
       'after',
       `
-The command finds NUMALIGN_GRANT (the id) and NUMALIGN_CPUS (the list) in its environment. Signals are sent on to it. Should
+The command finds NUMALIGN_GRANT (the id), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
+environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
@@ -80,6 +92,7 @@ for it; 2 for a wrong command line.
 Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
+  $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
@@ -91,7 +104,7 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, name, reserved, policy, smt, stateDir, quiet = false } = flags;
+  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
@@ -99,9 +112,12 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     ...(stateDir !== undefined && { stateDir }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     cpuManagerPolicyOptions: placementOf(flags),
+    devices: await devicesOf(flags),
   });
   const grant = await manager.acquire({
     cpu: cpus,
+    ...(memory !== undefined && { memory }),
+    ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
     ...(policy && { policy }),
     ...(smt && { smt }),
@@ -109,7 +125,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
   let ended: Ending;
   try {
     leaveExclusiveCpus(manager);
-    ended = await runOn(grant, command, args, () => tell(grantLine(grant)));
+    ended = await runOn(grant, command, args, () => grantLines(grant).forEach(tell));
   } catch (error) {
     await grant.release();
     throw error;
@@ -139,8 +155,23 @@ function placementOf({ spread = false, distribute = false, alignL3 = false }: Ru
   };
 }
 
-function grantLine({ id, cpus, held, numaNodes, enforcement }: Grant): string {
-  return `CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement}), grant ${id}`;
+function environmentOf({ id, cpus, devices }: Grant): Record<string, string> {
+  const ids = Object.entries(devices).map(([name, list]) => [name, list.map((device) => device.id)]);
+  return {
+    NUMALIGN_GRANT: id,
+    NUMALIGN_CPUS: cpus.toString(),
+    NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
+  };
+}
+
+function grantLines({ id, cpus, held, numaNodes, memory, devices, enforcement, warnings }: Grant): string[] {
+  const parts = [
+    `CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    ...(memory.length > 0 ? [memoryText(memory)] : []),
+    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
+    `grant ${id}`,
+  ];
+  return [parts.join(', '), ...warningLines(warnings)];
 }
 
 // This process only waits from now on, but not on the command's CPUs.
@@ -171,7 +202,7 @@ function runOn(grant: Grant, command: string, args: readonly string[], onStart: 
     try {
       child = grant.spawn(command, args, {
         stdio: 'inherit',
-        env: { ...process.env, NUMALIGN_GRANT: grant.id, NUMALIGN_CPUS: grant.cpus.toString() },
+        env: { ...process.env, ...environmentOf(grant) },
       });
     } catch (error) {
       stopRelaying();
