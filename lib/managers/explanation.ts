@@ -207,9 +207,11 @@ function hintsText(hints: HintFamily | null): string[] {
 function resourceText(explanation: ResourceExplanation): string[] {
   const { resource, provider, asked, nodes, reserved, unusable, hints, holders } = explanation;
   const amount = (number: number) => (provider === null && isMemoryType(resource) ? formatBytes(number) : number);
+  const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
   const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
   return [
     `${resource}: ${amount(asked)} asked for`,
+    ...(isNowhere ? ['  no NUMA node has any'] : []),
     ...(nodes.length === 0
       ? []
       : [

@@ -8,6 +8,7 @@ import { hugepageType, isMemoryType, MEMORY } from '../memory-types.js';
 import { mergeFamilies } from '../merge-hints.js';
 import { native } from '../native.js';
 import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import { formatBytes } from '../quantity.js';
 import type { Assignments, MachineSettings, MemoryBlock } from '../state/assignments.js';
 import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booked-memory.js';
 import type { NumaNode, Topology } from '../topology.js';
@@ -175,12 +176,12 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
     }
     chosen = best;
   };
-  if (hint.nodes === null) replace('no set of NUMA nodes has as much free that can be allocated together');
+  if (hint.nodes === null) replace('no set of NUMA nodes that can share it has as much free');
   const [only] = chosen.nodes;
   // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot read its own state after that.
   const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
   if (breaksGroup || !haveEnough(draft, requests, chosen.nodes)) {
-    replace(`NUMA nodes ${NodeSet.from(chosen.nodes)} cannot be extended to a set that has as much free`);
+    replace(`no set of NUMA nodes that can share it, ${NodeSet.from(chosen.nodes)} among them, has as much free`);
   }
   const { nodes } = chosen;
   const clash = nodes.length > 1 ? nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes)) : undefined;
@@ -200,7 +201,7 @@ function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number
 }
 
 function insufficient(draft: Draft, requests: MemoryRequests, why: string): NumalignError {
-  const asked = [...requests].map(([type, bytes]) => `${bytes} bytes of ${type}`).join(' and ');
+  const asked = [...requests].map(([type, bytes]) => `${formatBytes(bytes)} of ${type}`).join(' and ');
   const details: ErrorDetails = {
     reason: 'UnexpectedAdmissionError',
     value: Object.fromEntries(requests),
