@@ -340,6 +340,49 @@ describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
   });
 });
 
+describe.skipIf(!canReserve())('booked hugepages', () => {
+  it('are in a buffer of the grant, on the node where they are booked, and the account knows', () => {
+    reserveHugepages(8);
+    const { answer } = run(`
+      const huge = () => manager.memory.find(({ node, type }) => node === 0 && type === 'hugepages-2Mi').free;
+      const frees = [huge()];
+      await grant.release();
+      const booked = await manager.acquire({ cpu: 1, memory: '8Mi', resources: { 'hugepages-2Mi': '6Mi' } });
+      const buffer = booked.buffer('6Mi', { pageSize: '2Mi', node: 0 });
+      frees.push(huge(), free() * 2 ** 21);
+      // What is booked and used is no difference.
+      const limits = { cpu: '500m', memory: '1Mi', 'hugepages-2Mi': '4Mi' };
+      const { warnings } = manager.plan({ containers: [{ name: 'main', limits }] });
+      print([frees, booked.memory, booked.warnings, booked.memoryPlacement(buffer).byNode, warnings]);`);
+    const [frees, memory, ...rest] = answer;
+    expect(frees).toEqual([8, 5, 5].map((pages) => pages * HUGEPAGE));
+    expect(memory).toContainEqual({ nodes: [0], type: 'hugepages-2Mi', bytes: 3 * HUGEPAGE });
+    expect(rest).toEqual([[], { 0: 3 * HUGEPAGE }, []]);
+  });
+
+  it('are compared with what the kernel has free, and a difference is told', () => {
+    reserveHugepages(8);
+    const { answer } = run(`
+      // Somebody takes pages without asking.
+      const taken = grant.buffer('10Mi', { pageSize: '2Mi' });
+      const limits = { cpu: '500m', memory: '1Mi', 'hugepages-2Mi': '4Mi' };
+      const pod = { uid: 'web', containers: [{ name: 'main', limits }] };
+      const plan = manager.plan(pod);
+      const admitted = await manager.admit(pod);
+      const again = await manager.admit(pod);
+      await admitted.release();
+      await grant.release();
+      const booked = await manager.acquire({ cpu: 1, resources: { 'hugepages-2Mi': '4Mi' } });
+      print([plan, admitted, booked, again].map(({ warnings }) => warnings).concat([taken.length]));`);
+    const told = {
+      code: 'HUGEPAGES_TAKEN',
+      message: expect.stringContaining('16 MiB should be free, the kernel has 6 MiB'),
+      ...{ type: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
+    };
+    expect(answer).toEqual([[told], [told], [told], [], 10 * MIB]);
+  });
+});
+
 describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everything with %s', (refusal) => {
   const deny = ['set_mempolicy', 'get_mempolicy', 'mbind', 'migrate_pages', 'move_pages'].map(
     (call) => `${refusal}=${call}`,
