@@ -27,10 +27,7 @@ export function podTable(containers: readonly PodContainer[], { width, colors = 
     ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
     ...(hasDevices ? [devicesText(devices)] : []),
   ]);
-  const columns = titles.map((title) => ({
-    title,
-    flexible: title === 'DEVICES' || (title === 'MEMORY' && !hasDevices),
-  }));
+  const columns = titles.map((title) => ({ title }));
   return table(columns, rows, { width, colors });
 }
 

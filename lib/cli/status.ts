@@ -43,7 +43,10 @@ async function showStatus({
 
 function statusJson(stateDir: string, view: StateView | undefined) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [] };
-  const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, sharedPool, free, grants } = view;
-  const settings = { managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict };
-  return { stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, grants };
+  const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
+  const { sharedPool, free, memory, grants } = view;
+  const { reservedMemory } = assignments.settings;
+  const cpuSettings = { managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict };
+  const settings = { ...cpuSettings, reservedMemory };
+  return { stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, memory, grants };
 }

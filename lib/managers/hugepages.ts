@@ -36,8 +36,7 @@ export function hugepageWarnings(pod: PodAssignment, before: Assignments, topolo
   const blocks = memoryOf(pod).filter(({ type }) => pageBytes(type) !== undefined);
   if (blocks.length === 0) return [];
   const tables = memoryTables(before, topology);
-  const places = new Map(blocks.map(({ type, nodes }) => [`${type} ${nodes}`, { type, nodes }]));
-  return [...places.values()].flatMap(({ type, nodes }): Warning[] => {
+  return blocks.flatMap(({ type, nodes }): Warning[] => {
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
     const expected = own.reduce((sum, table) => sum + table.free, 0);
     const free = nodes.reduce((sum, node) => sum + freeBytes(node, pageBytes(type)!), 0);

@@ -117,9 +117,14 @@ export function cpusOf(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   );
 }
 
-/** All memory that is booked for a pod. */
+/** All memory that is booked for a pod, a block for each type and set of nodes. */
 export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
-  return containers.flatMap(({ memory }) => memory.filter(({ bytes }) => bytes > 0));
+  const sums = new Map<string, MemoryBlock>();
+  for (const { nodes, type, bytes } of containers.flatMap(({ memory }) => memory)) {
+    const key = `${type} ${nodes}`;
+    if (bytes > 0) sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
+  }
+  return [...sums.values()];
 }
 
 /** All devices of a pod by resource, each once: later containers may have those of init containers. */

@@ -39,10 +39,10 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     const [, gateway, web] = /admitted as ([0-9a-f-]{36})\n\n.*admitted as ([0-9a-f-]{36})\n$/s.exec(stdout) ?? [];
     expect(stdout.split('\n').slice(0, 5)).toEqual([
       'pod gateway',
-      'CONTAINER  KIND  CPUS         HELD  NUMA',
-      'setup      init  1            none  0',
-      'main       app   1            none  0',
-      'log        app   shared pool  none  0',
+      'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY',
+      'setup      init  1            none  0     none',
+      'main       app   1            none  0     1 GiB on 0',
+      'log        app   shared pool  none  0     1 GiB on 0',
     ]);
     expect((await status(folder)).grants).toMatchObject([
       {
@@ -56,11 +56,11 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     ]);
     const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
-      `${gateway?.slice(0, 8)}  gateway  1  0  persistent  alive  recorded`,
+      `${gateway?.slice(0, 8)}  gateway  1  0  2 GiB on 0  persistent  alive  recorded`,
       '  ├─ setup (init)  1',
-      '  ├─ main  1',
-      '  └─ log  shared pool',
-      `${web?.slice(0, 8)}  web  shared pool  -  persistent  alive  recorded`,
+      '  ├─ main  1  1 GiB on 0',
+      '  └─ log  shared pool  1 GiB on 0',
+      `${web?.slice(0, 8)}  web  shared pool  -  -  persistent  alive  recorded`,
       '  ├─ web  shared pool',
       '  └─ log  shared pool',
     ]);
@@ -87,15 +87,22 @@ describe('numalign admit', { timeout: 30_000 }, () => {
           name: 'one',
           policy: 'best-effort',
           scope: 'container',
-          containers: [{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } }],
+          containers: [
+            {
+              ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
+              memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 30 }],
+              devices: {},
+            },
+          ],
           alreadyAdmitted: false,
+          warnings: [],
         },
       ],
     });
     const { generation } = await status(folder);
     const again = await admit(folder, pod('one', 1, ', uid: u-1'));
     expect(again.code).toBe(0);
-    expect(again.stdout).toMatch(/^main +app +1 +none +0\nadmitted already as u-1\n$/m);
+    expect(again.stdout).toMatch(/^main +app +1 +none +0 +1 GiB on 0\nadmitted already as u-1\n$/m);
     expect((await status(folder)).generation).toBe(generation);
     const other = await admit(folder, pod('one', 2, ', uid: u-1'));
     expect(other.code).toBe(1);

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { openManager } from '../../lib/manager.js';
 import { discover } from '../../lib/topology.js';
@@ -45,6 +46,49 @@ describe('numalign plan on a described machine', { timeout: 30_000 }, () => {
       'admitted under best-effort, scope container',
       '',
     ]);
+  });
+
+  it('aligns a GPU and a NIC with CPUs, memory and hugepages, and says which they are', async () => {
+    const devices = newFile(`
+example.com/gpu: [{id: gpu0, numaNodes: [0]}, {id: gpu1, numaNodes: [1]}, {id: gpu2, numaNodes: [1]}]
+example.com/nic: [{id: eth0, numaNodes: [0]}, {id: eth1, numaNodes: [1]}]
+`);
+    const text = `
+kind: Pod
+metadata: {name: trainer}
+spec:
+  containers:
+    - name: main
+      resources: {limits: {cpu: 4, memory: 8Gi, example.com/gpu: 2, example.com/nic: 1}}
+    - {name: log, resources: {limits: {cpu: 500m, memory: 1Gi}}}
+`;
+    const machine = ['--synthetic', 'package:2 [numa(memory=32GB)] core:8 pu:2'];
+    const { code, stdout } = await plan(text, ...machine, '--policy', 'single-numa-node', '--devices', devices);
+    expect(code).toBe(0);
+    expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
+      'pod trainer (Guaranteed)',
+      'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY      DEVICES',
+      'main       app   16-19        none  1     8 GiB on 1  example.com/gpu gpu1 gpu2, example.com/nic eth1',
+      'log        app   shared pool  none  0     1 GiB on 0  none',
+      'admitted under single-numa-node, scope container',
+      '',
+    ]);
+  });
+
+  it('selects devices of a captured machine by a pattern', async () => {
+    const machine = ['--xml', fileURLToPath(new URL('../fixtures/machines/pci.xml', import.meta.url))];
+    const text = `
+kind: Pod
+metadata: {name: net}
+spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, example.com/nic: 1}}}]}
+`;
+    const nic = ['--device', 'example.com/nic=class:0200,vendor:8086'];
+    const answer = await planJson(text, ...machine, ...nic, '--policy', 'single-numa-node');
+    expect(answer.pods[0].containers[0]).toMatchObject({
+      cpus: '12-13',
+      devices: { 'example.com/nic': [{ id: '0000:81:00.0', nodes: [3] }] },
+      memory: [{ nodes: [3], type: 'memory', bytes: 64 * 2 ** 20 }],
+    });
   });
 
   it('plans several pods one on top of the other, and says which is rejected, and why', async () => {
@@ -165,7 +209,7 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout } = await plan(pod('one', 1), '--state-dir', folder, '--reserved', '0');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^main +app +[1-9]\d* +none +\d+$/m);
+    expect(stdout).toMatch(/^main +app +[1-9]\d* +none +\d+ +1 GiB on \d+$/m);
     expect(existsSync(folder)).toBe(false);
   });
 
@@ -221,7 +265,7 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     );
     const same = await plan(pod('one', 1, ', uid: u-1'), '--state-dir', folder);
     expect(same.code).toBe(0);
-    expect(same.stdout).toMatch(/^main +app +1 +none +0\nadmitted already, under restricted, scope container$/m);
+    expect(same.stdout).toMatch(/^main +app +1 +none +0 +1 GiB on 0\nadmitted already, under restricted, scope container$/m);
     const other = await plan(pod('one', 2, ', uid: u-1'), '--state-dir', folder);
     expect(other).toMatchObject({ code: 1, stdout: '' });
     expect(other.stderr).toMatch(/pods\.yaml: pod u-1 is admitted already, .* \[ERR_POD_CONFLICT\]\n$/);

@@ -42,6 +42,29 @@ describe('numalign run', { timeout: 60_000 }, () => {
     expect(await grants(folder)).toEqual([]);
   });
 
+  it('books memory and takes devices, tells the command which, and lets its memory come from the grant’s NUMA nodes', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const devices = join(newFolder(), 'devices.json');
+    writeFileSync(devices, JSON.stringify({ 'example.com/nic': [{ id: 'eth0', numaNodes: [0] }, { id: 'eth1' }] }));
+    const script = 'grep stack /proc/self/numa_maps; echo "$NUMALIGN_DEVICES"';
+    const { code, stdout, stderr } = await numalign([
+      ...RUN,
+      folder,
+      ...['--memory', '64Mi', '--resource', 'example.com/nic=1', '--devices', devices],
+      ...['--', 'sh', '-c', script],
+    ]);
+    expect(stderr).toMatch(
+      /^numalign: CPUs 1 on NUMA node (\d+) \(recorded\), 64 MiB on \1, example.com\/nic eth0, grant /,
+    );
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^\w+ prefer[^ ]*:\d+ .*\n\{"example.com\/nic":\["eth0"\]\}\n$/),
+    ]);
+    const wrong = await numalign([...RUN, folder, '--resource', 'nic', '--', 'true']);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('hugepages-2Mi=64Mi')]);
+  });
+
   it('leaves the granted CPU itself', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);

@@ -50,7 +50,7 @@ describe('numalign topology', { timeout: 30_000 }, () => {
     );
     expect(stdout.split('\n').slice(1, 5)).toEqual([
       '├─ Package 0  16 CPUs',
-      '│  ├─ NUMA node 0  CPUs 0-7  1 GiB',
+      '│  ├─ NUMA node 0  CPUs 0-7',
       '│  │  ├─ L3 0  2 cores  0,1 2,3',
       '│  │  └─ L3 1  2 cores  4,5 6,7',
     ]);
