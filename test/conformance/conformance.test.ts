@@ -221,6 +221,20 @@ describe('npm run conformance', () => {
   const wrong = (i: number) => ({ ...right(i), cpus: '7' });
   const hang = (i: number) => ({ id: `h${i}`, topology: 'uma-8c', available: '0-7', count: 1, hang: true });
 
+  it('is ended, with the name of the case, where one has no answer for too long', () => {
+    const script = `
+      const { watch } = await import(${JSON.stringify(join(root, 'dist-test/conformance/watchdog.js'))});
+      const onCase = watch(0.5);
+      onCase('quick');
+      onCase('endless');
+      for (;;);
+    `;
+    const options = { encoding: 'utf8', timeout: 20_000 } as const;
+    const { signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], options);
+    expect(stderr).toBe('endless: no answer after 0.5 seconds\n');
+    expect(signal).toBe('SIGKILL');
+  });
+
   it('adds up the files, counts the diverged by letter and ends with 0 where nothing failed', () => {
     const { status, lines, stderr } = program(
       fileOf([right(1), hang(1)], { name: 'other-name.jsonl.gz' }),

@@ -48,11 +48,15 @@ export function readCases(path: string): CaseFile | undefined {
   return { path, kind, cases };
 }
 
+/** Is told of every case before it is replayed. */
+export type OnCase = (what: string) => void;
+
 /** Replays a file whose kind is supported. @throws InputError where the machines beside it are missing or malformed. */
-export async function replay({ path, kind, cases }: CaseFile, numalign: Numalign): Promise<Report> {
+export async function replay({ path, kind, cases }: CaseFile, numalign: Numalign, onCase?: OnCase): Promise<Report> {
   const context = contextOf(path, numalign);
   const report: Report = { passed: 0, diverged: 0, letters: {}, failures: [] };
   for (const vector of cases) {
+    onCase?.(`${basename(path)}: ${vector.id}`);
     let result: Result;
     try {
       result = await kind.run!(vector, context);
@@ -79,12 +83,13 @@ export async function main(
   numalign: Numalign,
   print: (line: string) => void,
   complain: (line: string) => void,
+  onCase?: OnCase,
 ): Promise<number> {
   try {
     const unknown = paths.find((path) => path.startsWith('-'));
     if (unknown !== undefined) throw new InputError(`unknown option ${unknown}\n${USAGE}`);
     if (paths.length === 0) throw new InputError(`no file given\n${USAGE}`);
-    return await replayAll(paths, numalign, print, complain);
+    return await replayAll(paths, numalign, print, complain, onCase);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     complain(error.message);
@@ -97,6 +102,7 @@ async function replayAll(
   numalign: Numalign,
   print: (line: string) => void,
   complain: (line: string) => void,
+  onCase?: OnCase,
 ): Promise<number> {
   // All are read first: a malformed line in the last file is told before minutes have gone into the others.
   const files = paths.map((path) => ({ name: basename(path), file: readCases(path) }));
@@ -113,7 +119,7 @@ async function replayAll(
       isComplete = false;
       continue;
     }
-    const report = await replay(file, numalign);
+    const report = await replay(file, numalign, onCase);
     for (const { id, expected, got } of report.failures.slice(0, FAILURES_SHOWN)) {
       print(`${name}: ${id}: expected ${expected}, got ${got}`);
     }

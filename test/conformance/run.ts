@@ -2,6 +2,9 @@
 import { resolve } from 'node:path';
 import type { Numalign } from './case.js';
 import { main } from './replay.js';
+import { watch } from './watchdog.js';
+
+const LONGEST_CASE_SECONDS = 60;
 
 // The package by its own name, which is dist/index.js. Not a literal, so that types are checked before anything is built.
 const packageName = 'numalign';
@@ -10,4 +13,4 @@ const numalign = (await import(packageName)) as Numalign;
 // npm runs this in the package's folder; the files were named from where the user stands.
 const from = process.env.INIT_CWD ?? process.cwd();
 const words = process.argv.slice(2).map((word) => (word.startsWith('-') ? word : resolve(from, word)));
-process.exitCode = await main(words, numalign, console.log, console.error);
+process.exitCode = await main(words, numalign, console.log, console.error, watch(LONGEST_CASE_SECONDS));

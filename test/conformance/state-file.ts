@@ -6,7 +6,7 @@ import type { BytesByNode } from './memory.js';
 import type { Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
 
-interface StateFile {
+export interface StateFile {
   readonly generation: number;
   readonly pods: readonly {
     readonly uid: string;
@@ -81,9 +81,13 @@ function encodePod({ uid, holdings, claims, isStarted, policy, scope }: StoredPo
 
 /** Puts other pods into the file, and what is booked for them. REQUIRES: no manager has it open. */
 export function writePods(stateDir: string, pods: readonly StoredPod[], memory: BytesByNode): void {
+  rewrite(stateDir, (state) => ({ ...state, pods: pods.map(encodePod), memory }));
+}
+
+/** Changes what the file says. REQUIRES: no manager has it open. */
+export function rewrite(stateDir: string, change: (state: Omit<StateFile, 'checksum'>) => object): void {
   const { checksum: _, ...state } = readState(stateDir);
-  const next = { ...state, generation: state.generation + 1, pods: pods.map(encodePod), memory };
-  const body = JSON.stringify(next).slice(0, -1);
+  const body = JSON.stringify(change({ ...state, generation: state.generation + 1 })).slice(0, -1);
   const checksum = createHash('sha256').update(body).digest('hex');
   // A new file: readers tell versions apart by inode, size and modification time.
   const path = pathOf(stateDir);

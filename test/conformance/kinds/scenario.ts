@@ -342,19 +342,21 @@ class Replay {
     const { config, machine } = this.#vector;
     if (op === 'readmit' && this.#recorded.pods.has(podUid)) return 'B';
     if (result.hang) return 'A3';
-    const isNoHint = NO_MEMORY.test(result.message ?? '') && answer?.reason === 'TopologyAffinityError';
+    const isLate = NO_MEMORY.test(result.message ?? '') && result.reason === 'UnexpectedAdmissionError';
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
-    if (isNoHint && isAligned && difference.facts.join() === 'reason') return 'D1';
+    const isSooner = answer?.reason === 'TopologyAffinityError' && difference.facts.join() === 'reason';
+    if (isLate && isAligned && isSooner) return 'D1';
+    const isNumberedThrough = machine.nodes.every(({ id }, at) => id === at);
+    const isClosest = String(config.topologyPolicyOptions['prefer-closest-numa-nodes']) === 'true';
+    const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
+    if (result.panic !== undefined && isC) return 'C';
     if (recorded.sharedPool === '') return 'A6';
+    if (hasOverlappingGroups(recorded)) return 'A5';
     const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
     if (this.#isOn('full-pcpus-only') && hasHalfCores(this.#machine, new Set(free))) return 'A4';
     if (isAliased(config, this.#machine)) return 'A2';
     if (isIrregular(this.#machine)) return 'A1';
-    if (hasOverlappingGroups(recorded) || i < this.#overlapsUntil) return 'A5';
-    const isNumberedThrough = machine.nodes.every(({ id }, at) => id === at);
-    const isClosest = String(config.topologyPolicyOptions['prefer-closest-numa-nodes']) === 'true';
-    const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
-    return result.panic !== undefined && isC ? 'C' : undefined;
+    return i < this.#overlapsUntil ? 'A5' : undefined;
   }
 
   /** The recorded node as a placement, as long as it keeps the rules. */
