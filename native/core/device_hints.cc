@@ -40,40 +40,46 @@ LinearHints linear_hints(const DeviceHintsRequest& request) {
 
 // ---- some are near several nodes: they count at each of them
 
-// For each mask the devices that are near some node, but near none of the mask.
-std::vector<uint32_t> missed_by(const DeviceHintsRequest& request, Kind kind) {
-  std::vector<uint32_t> missed(size_t{1} << request.nodes);
+// For each mask the sum of what `weigh` says of devices that are near some node, but near none of the mask.
+// The empty mask misses all of them.
+template <class Weigh>
+std::vector<uint64_t> missed_by_mask(const DeviceHintsRequest& request, Weigh&& weigh) {
+  std::vector<uint64_t> missed(size_t{1} << request.nodes);
   for (const Device& device : request.devices) {
-    if (kind(device) && !device.near.empty()) missed[all_nodes(request.nodes) & ~device.near.bits()]++;
+    if (!device.near.empty()) missed[all_nodes(request.nodes) & ~device.near.bits()] += weigh(device);
   }
   superset_sums(missed, false);
   return missed;
 }
 
+// The masks for which test(missed[mask]) is true, but the empty one.
+template <class Test>
+std::vector<uint64_t> bits_where(std::span<const uint64_t> missed, Test&& test) {
+  std::vector<uint64_t> bits((missed.size() + 63) / 64);
+  for (size_t i = 0; i < bits.size(); i++) {
+    std::span<const uint64_t> part = missed.subspan(i * 64, std::min<size_t>(64, missed.size()));
+    for (size_t j = 0; j < part.size(); j++) bits[i] |= uint64_t{test(part[j])} << j;
+  }
+  bits[0] &= ~uint64_t{1};
+  return bits;
+}
+
 HintBits enumerate(const DeviceHintsRequest& request) {
+  // Both numbers in one word: all devices in the lower half, those that are usable in the upper.
+  std::vector<uint64_t> missed = missed_by_mask(
+      request, [](const Device& device) { return uint64_t{1} | uint64_t{is_usable(device)} << 32; });
+  uint64_t count = static_cast<uint64_t>(request.count);
+  uint64_t total = missed[0];
   HintBits bits;
-  bits.offered.resize(HintBits::bit_words(request.nodes));
-  bits.preferred.resize(bits.offered.size());
-  uint32_t count = static_cast<uint32_t>(request.count);
-  // The empty mask misses all of them.
-  std::vector<uint32_t> missed = missed_by(request, is_any);
-  int narrowest = request.nodes;
-  for (size_t mask = 1; mask < missed.size(); mask++) {
-    if (missed[0] - missed[mask] >= count) narrowest = std::min(narrowest, std::popcount(mask));
+  bits.offered = bits_where(missed, [&](uint64_t m) { return (total - m) >> 32 >= count; });
+  std::vector<uint64_t> ever =
+      bits_where(missed, [&](uint64_t m) { return ((total - m) & UINT32_MAX) >= count; });
+  if (std::ranges::any_of(request.devices, is_reusable)) {
+    missed = missed_by_mask(request, [](const Device& device) { return uint64_t{is_reusable(device)}; });
+    std::vector<uint64_t> touching = bits_where(missed, [](uint64_t m) { return m == 0; });
+    for (size_t i = 0; i < touching.size(); i++) bits.offered[i] &= touching[i];
   }
-  missed = missed_by(request, is_usable);
-  for (size_t mask = 1; mask < missed.size(); mask++) {
-    if (missed[0] - missed[mask] >= count) HintBits::set(bits.offered, mask);
-  }
-  missed = missed_by(request, is_reusable);
-  for (size_t mask = 1; missed[0] > 0 && mask < missed.size(); mask++) {
-    if (missed[mask] > 0) bits.offered[mask / 64] &= ~(uint64_t{1} << (mask % 64));
-  }
-  for (size_t mask = 1; mask < missed.size(); mask++) {
-    if (std::popcount(mask) == narrowest && HintBits::test(bits.offered, mask)) {
-      HintBits::set(bits.preferred, mask);
-    }
-  }
+  bits.prefer_size(std::min(HintBits::narrowest(ever), request.nodes));
   return bits;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "core/subset_search.h"
 
@@ -19,6 +20,22 @@ int fewest_for(const Need& need, NodeMask must, NodeMask domain) {
   return must.size() + static_cast<int>(count);
 }
 
+// So many nodes, those with the largest parts of all requests.
+NodeMask richest(std::span<const Need> needs, NodeMask must, NodeMask domain, int count) {
+  std::vector<std::pair<double, int>> parts;
+  for_each_node(domain.bits() & ~must.bits(), [&](int node) {
+    double part = 0;
+    for (const Need& need : needs) {
+      part -= std::min(1.0, static_cast<double>(need.free[node]) / static_cast<double>(need.request));
+    }
+    parts.push_back({part, node});
+  });
+  std::ranges::sort(parts);
+  uint64_t mask = must.bits();
+  for (int i = 0; i < count - must.size(); i++) mask |= uint64_t{1} << parts[static_cast<size_t>(i)].second;
+  return NodeMask(mask);
+}
+
 }  // namespace
 
 FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask domain, int budget) {
@@ -28,7 +45,8 @@ FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask do
     if (!need.is_met_by(domain)) return {};
     least = std::max(least, fewest_for(need, must, domain));
   }
-  if (needs.size() == 1) return {least};
+  NodeMask guess = richest(needs, must, domain, least);
+  if (std::ranges::all_of(needs, [&](const Need& need) { return need.is_met_by(guess); })) return {least};
 
   std::vector<int> nodes;
   for_each_node(domain.bits(), [&](int node) {
@@ -40,6 +58,7 @@ FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask do
     party.push_back(SubsetSearch::row_of(need, must, nodes, need.free_in(domain)));
   }
   int most = static_cast<int>(nodes.size());
+  if (most <= kEnumeratedNodes) budget = std::numeric_limits<int>::max();
   BestMasks best({}, NodeMask::kBits);
   SubsetSearch search(std::move(nodes), {&party, 1}, budget, best);
   for (int size = least; size < most; size++) {

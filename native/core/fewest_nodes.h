@@ -15,10 +15,10 @@ struct FewestNodes {
   friend bool operator==(const FewestNodes&, const FewestNodes&) = default;
 };
 
-// Counts sets of nodes of `domain` that contain `must`. With one need the answer is exact. Several are a
-// covering problem: it is searched exactly in at most `budget` steps of about 50 ns; beyond them the answer
-// is the number of nodes below which nothing suffices. On up to kEnumeratedNodes nodes the default always
-// does. REQUIRES: at least one need; `must` within `domain`.
-FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask domain, int budget = 1 << 22);
+// Counts sets of nodes of `domain` that contain `must`. With one need, or on up to kEnumeratedNodes nodes,
+// the answer is exact. Several needs are a covering problem: it is searched exactly in at most `budget` steps
+// of about 50 ns; beyond them the answer is the number of nodes below which nothing suffices. REQUIRES: at
+// least one need; `must` within `domain`.
+FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask domain, int budget = 100'000);
 
 }  // namespace numalign

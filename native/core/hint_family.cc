@@ -165,6 +165,25 @@ class NeedInWords {
 
 }  // namespace
 
+int HintBits::narrowest(std::span<const uint64_t> bits) {
+  int least = NodeMask::kBits + 1;
+  for (size_t i = 0; i < bits.size(); i++) {
+    if (bits[i] == 0) continue;
+    int low = 0;
+    while ((bits[i] & kBitsOfSize[low]) == 0) low++;
+    least = std::min(least, std::popcount(i) + low);
+  }
+  return least;
+}
+
+void HintBits::prefer_size(int size) {
+  preferred.assign(offered.size(), 0);
+  for (size_t i = 0; i < offered.size(); i++) {
+    int low = size - std::popcount(i);
+    if (low >= 0 && low <= 6) preferred[i] = offered[i] & kBitsOfSize[low];
+  }
+}
+
 uint64_t Need::free_in(NodeMask mask) const {
   uint64_t sum = 0;
   for_each_node(mask.bits(), [&](int node) { sum += free[node]; });
@@ -201,7 +220,6 @@ HintBits LinearHints::enumerate(int nodes) const {
   assert(nodes <= kEnumeratedNodes);
   HintBits bits;
   bits.offered.resize(HintBits::bit_words(nodes));
-  bits.preferred.resize(bits.offered.size());
   std::vector<NeedInWords> in_words(needs.begin(), needs.end());
   uint64_t allowed = 0;  // among the lowest six nodes
   for (uint64_t low = 0; low < 64; low++) {
@@ -213,14 +231,14 @@ HintBits LinearHints::enumerate(int nodes) const {
     uint64_t offered = allowed;
     for (const NeedInWords& need : in_words) offered &= need.word(high);
     bits.offered[high] = offered;
-    int missing = narrowest - std::popcount(high);
-    if (packages_needed > 0) {
-      for_each_node(offered, [&](int low) {
+  }
+  bits.prefer_size(narrowest);
+  if (packages_needed > 0) {
+    for (size_t high = 0; high < bits.offered.size(); high++) {
+      for_each_node(bits.offered[high], [&](int low) {
         uint64_t mask = high << 6 | static_cast<uint64_t>(low);
         if (prefers_linearly(NodeMask(mask))) HintBits::set(bits.preferred, mask);
       });
-    } else if (missing >= 0 && missing <= 6) {
-      bits.preferred[high] = offered & kBitsOfSize[missing];
     }
   }
   for (const ListedHint& hint : listed) {

@@ -40,6 +40,11 @@ struct HintBits {
     return bits[mask / 64] >> (mask % 64) & 1;
   }
   static void set(std::span<uint64_t> bits, uint64_t mask) { bits[mask / 64] |= uint64_t{1} << (mask % 64); }
+  // The fewest nodes of a mask in it; more than a machine has where there is none.
+  static int narrowest(std::span<const uint64_t> bits);
+
+  // Of what is offered, masks of so many nodes are preferred, and no others.
+  void prefer_size(int size);
 
   friend bool operator==(const HintBits&, const HintBits&) = default;
 };
@@ -109,7 +114,7 @@ struct HintFamily {
 
 // A family of these hints, with masks enumerated on machines of up to `enumerated` nodes; an empty list where
 // nothing is offered.
-HintFamily family_of(LinearHints linear, int nodes, int enumerated);
+HintFamily family_of(LinearHints linear, int nodes, int enumerated = kEnumeratedNodes);
 
 // Calls visit(position) for each node of a mask, ascending.
 template <class F>

@@ -40,23 +40,16 @@ bool may_abstain(const HintFamily& family) {
 }
 
 // The least number of nodes that is offered, as FewestNodes says it.
-FewestNodes narrowest(const HintFamily& family) {
+FewestNodes narrowest(const HintFamily& family, int budget) {
   int least = NodeMask::kBits + 1;
   if (auto* list = std::get_if<HintList>(&family.masks)) {
     for (const ListedHint& hint : *list) least = std::min(least, hint.mask.size());
     return {list->empty() ? 0 : least};
   }
-  if (auto* bits = std::get_if<HintBits>(&family.masks)) {
-    for (size_t i = 0; i < bits->offered.size(); i++) {
-      for_each_node(bits->offered[i], [&](int bit) {
-        least = std::min(least, std::popcount(i) + std::popcount(static_cast<unsigned>(bit)));
-      });
-    }
-    return {least};
-  }
+  if (auto* bits = std::get_if<HintBits>(&family.masks)) return {HintBits::narrowest(bits->offered)};
   const LinearHints& linear = std::get<LinearHints>(family.masks);
   for (const ListedHint& hint : linear.listed) least = std::min(least, hint.mask.size());
-  FewestNodes of_linear_part = fewest_nodes(linear.needs, linear.must, linear.domain);
+  FewestNodes of_linear_part = fewest_nodes(linear.needs, linear.must, linear.domain, budget);
   bool is_narrower = of_linear_part.count != 0 && of_linear_part.count < least;
   return is_narrower ? of_linear_part : FewestNodes{least};
 }
@@ -331,6 +324,10 @@ class Search {
 
   void search_reachable(const Combination& combination, int size, int& budget, BestMasks& best) {
     if (std::popcount(combination.mask) < size || budget < 0) return;
+    if (combination.parties == 0) {  // nothing can be left out
+      if (std::popcount(combination.mask) == size) best.consider(combination.mask);
+      return;
+    }
     std::vector<int> nodes = nodes_of(combination.mask);
     std::vector<SubsetSearch::Party> parties;
     for_each_node(combination.parties, [&](int i) {
@@ -429,7 +426,11 @@ MergedHint merge_by_masks(std::span<const HintFamily> families, const MergeOptio
     merged.preferred = best != 0 || std::ranges::all_of(families, &HintFamily::any_preferred);
     if (!merged.preferred) {
       FewestNodes wanted;
-      for (const HintFamily& family : families) wanted = greater(wanted, narrowest(family));
+      for (size_t i = 0; i < families.size(); i++) {
+        // All types of memory of one request have the same hints.
+        if (i > 0 && families[i] == families[i - 1]) continue;
+        wanted = greater(wanted, narrowest(families[i], options.budget));
+      }
       merged.exact = wanted.exact;
       best = masks.reachable(wanted.count);
     }

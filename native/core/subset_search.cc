@@ -6,19 +6,6 @@
 namespace numalign {
 namespace {
 
-// sums[i][k]: what leaving out the k cheapest of the first i nodes costs.
-std::vector<std::vector<double>> prefix_sums(const std::vector<double>& costs) {
-  std::vector<std::vector<double>> sums(costs.size() + 1);
-  std::vector<double> sorted;
-  for (size_t i = 0; i <= costs.size(); i++) {
-    sums[i].reserve(i + 1);
-    sums[i].push_back(0);
-    for (double cost : sorted) sums[i].push_back(sums[i].back() + cost);
-    if (i < costs.size()) sorted.insert(std::ranges::upper_bound(sorted, costs[i]), costs[i]);
-  }
-  return sums;
-}
-
 // Rows of a party that are combined with each other, two by two.
 constexpr size_t kMostMixedRows = 4;
 
@@ -56,17 +43,34 @@ SubsetSearch::Row SubsetSearch::row_of(const Need& need, NodeMask must, std::spa
   return row;
 }
 
+SubsetSearch::CheapestSums::CheapestSums(const std::vector<double>& costs) {
+  sums_.reserve((costs.size() + 1) * (costs.size() + 2) / 2);
+  std::vector<double> sorted;
+  for (size_t left = 0; left <= costs.size(); left++) {
+    double sum = 0;
+    sums_.push_back(sum);
+    for (double cost : sorted) sums_.push_back(sum += cost);
+    if (left < costs.size()) sorted.insert(std::ranges::upper_bound(sorted, costs[left]), costs[left]);
+  }
+}
+
+int SubsetSearch::CheapestSums::most(int left, double slack) const {
+  const double* sums = row(left);
+  return static_cast<int>(std::upper_bound(sums, sums + left + 1, slack) - sums) - 1;
+}
+
 SubsetSearch::SubsetSearch(std::vector<int> nodes, std::span<const Party> parties, int& budget,
                            BestMasks& best)
     : nodes_(std::move(nodes)), budget_(budget), best_(best) {
   for (const Party& party : parties) add_party(party);
-  for (const Row& row : rows_) cheapest_.push_back(prefix_sums(row.costs));
+  for (const Row& row : rows_) cheapest_.emplace_back(row.costs);
   for (size_t i = 0; i < nodes_.size(); i++) {
     lowest_.push_back(lowest_.back() | uint64_t{1} << nodes_[i]);
     by_cost_.push_back(parties_by_cost(i));
     preceding_.push_back(preceding(i));
   }
   budget_ -= static_cast<int>(rows_.size() * nodes_.size() * nodes_.size() / 16);
+  step_ = 1 + static_cast<int>(slacks_width_ / (parties_.size() == 1 ? 16 : 4));
 }
 
 void SubsetSearch::add_party(const Party& given) {
@@ -75,20 +79,24 @@ void SubsetSearch::add_party(const Party& given) {
     if (std::ranges::find(party, row) == party.end()) party.push_back(row);
   }
   add_mixed_rows(party);
-  int twin = -1;
+  PartyRows rows{rows_.size(), rows_.size() + party.size(), slacks_width_, -1};
   for (size_t p = 0; p < parties_.size(); p++) {
-    std::span<const Row> rows(rows_.begin() + parties_[p].first, rows_.begin() + parties_[p].last);
-    if (std::ranges::equal(rows, party)) twin = static_cast<int>(p);
+    std::span<const Row> others(rows_.begin() + static_cast<std::ptrdiff_t>(parties_[p].first),
+                                rows_.begin() + static_cast<std::ptrdiff_t>(parties_[p].last));
+    if (!std::ranges::equal(others, party)) continue;
+    rows.first = parties_[p].first;
+    rows.last = parties_[p].last;
+    rows.twin = static_cast<int>(p);
   }
-  twins_.push_back(twin);
-  parties_.push_back({rows_.size(), rows_.size() + party.size()});
-  rows_.insert(rows_.end(), party.begin(), party.end());
+  parties_.push_back(rows);
+  slacks_width_ += party.size();
+  if (rows.twin < 0) rows_.insert(rows_.end(), party.begin(), party.end());
 }
 
 // The party that the node takes the least part of first.
 std::vector<size_t> SubsetSearch::parties_by_cost(size_t node) const {
   std::vector<double> parts;
-  for (const Span& party : parties_) {
+  for (const PartyRows& party : parties_) {
     double part = 0;
     for (size_t r = party.first; r < party.last; r++) {
       part = std::max(part, rows_[r].costs[node] / (rows_[r].slack + 1));
@@ -101,63 +109,63 @@ std::vector<size_t> SubsetSearch::parties_by_cost(size_t node) const {
   return order;
 }
 
-bool SubsetSearch::costs_nothing(size_t party, size_t node) const {
-  for (size_t r = parties_[party].first; r < parties_[party].last; r++) {
+bool SubsetSearch::costs_nothing(const PartyRows& party, size_t node) const {
+  for (size_t r = party.first; r < party.last; r++) {
     if (rows_[r].costs[node] != 0) return false;
   }
   return true;
 }
 
-// Lower nodes that could stay in place of this one: a subset without them is not the lowest.
+// Lower nodes that could be left out no cheaper than this one: a subset without them is not the lowest, since
+// one of them could stay in its place.
 uint64_t SubsetSearch::preceding(size_t node) const {
-  for (size_t p = 0; p < parties_.size(); p++) {
-    if (costs_nothing(p, node)) return lowest_[node];
+  if (std::ranges::any_of(parties_, [&](const PartyRows& party) { return costs_nothing(party, node); })) {
+    return lowest_[node];
   }
   uint64_t mask = 0;
   for (size_t other = 0; other < node; other++) {
-    bool is_as_cheap =
+    bool is_no_dearer =
         std::ranges::all_of(rows_, [&](const Row& row) { return row.costs[node] <= row.costs[other]; });
-    if (is_as_cheap) mask |= uint64_t{1} << nodes_[other];
+    if (is_no_dearer) mask |= uint64_t{1} << nodes_[other];
   }
   return mask;
 }
 
 void SubsetSearch::run(int size, const Accept& accept) {
-  size_ = size;
-  accept_ = &accept;
-  kept_ = 0;
-  required_ = 0;
-  kept_distance_ = 0;
-  depth_ = 0;
   int count = static_cast<int>(nodes_.size());
   if (size > count) return;
-  slack_.resize(rows_.size() * (nodes_.size() - static_cast<size_t>(size) + 1));
-  for (size_t r = 0; r < rows_.size(); r++) {
-    slack_[r] = rows_[r].slack;
-    if (slack_[r] < 0) return;  // not even all nodes meet it
+  size_ = size;
+  accept_ = &accept;
+  slacks_.resize(slacks_width_ * static_cast<size_t>(count - size + 1));
+  slacks_now_ = 0;
+  for (const PartyRows& party : parties_) {
+    for (size_t r = party.first; r < party.last; r++) {
+      if (rows_[r].slack < 0) return;  // not even all nodes meet it
+      slacks_[party.slack + r - party.first] = rows_[r].slack;
+    }
   }
   descend(count, count - size);
 }
 
 // Whether `out` of the first `left` nodes could still be left out, as far as can be said quickly.
-bool SubsetSearch::can_leave_out(int left, int out, const double* slack) const {
+bool SubsetSearch::can_leave_out(int left, int out) const {
+  const double* slack = slacks_.data() + slacks_now_;
   if (parties_.size() == 1) {
     for (size_t r = 0; r < rows_.size(); r++) {
-      if (cheapest_[r][left][out] > slack[r]) return false;
+      if (cheapest_[r].cost(left, out) > slack[r]) return false;
     }
     return true;
   }
   int most = 0;
-  for (const Span& party : parties_) {
+  for (const PartyRows& party : parties_) {
     int of_party = left;
     for (size_t r = party.first; r < party.last; r++) {
-      const std::vector<double>& sums = cheapest_[r][left];
-      int of_row = static_cast<int>(std::ranges::upper_bound(sums, slack[r]) - sums.begin()) - 1;
-      of_party = std::min(of_party, of_row);
+      of_party = std::min(of_party, cheapest_[r].most(left, slack[party.slack + r - party.first]));
     }
     most += of_party;
+    if (most >= out) return true;
   }
-  return most >= out;
+  return false;
 }
 
 // The least distance that any completion can have.
@@ -188,39 +196,47 @@ bool SubsetSearch::descend(int left, int out) {
     complete(left);
     return true;
   }
-  if (--budget_ < 0) return false;
+  budget_ -= step_;
+  if (budget_ < 0) return false;
   if (out > left - std::popcount(required_ & lowest_[left]) || is_beaten(left, out)) return true;
-  if (!can_leave_out(left, out, &slack_[depth_ * rows_.size()])) return true;
+  if (!can_leave_out(left, out)) return true;
   if (!leave_out(left - 1, out)) return false;
   if (out == left) return true;  // nothing can be kept any more
   return keep(left - 1, out);
 }
 
-// Whether the twin of a party has as much left as it, so that either may leave a node out.
-bool SubsetSearch::has_as_much_left(size_t party, const double* slack) const {
-  const Span& rows = parties_[party];
-  const Span& twin = parties_[static_cast<size_t>(twins_[party])];
-  return std::equal(slack + rows.first, slack + rows.last, slack + twin.first);
+// Whether its twin, which has as much left, is tried in its place.
+bool SubsetSearch::can_stand_in(const PartyRows& party) const {
+  if (party.twin < 0) return false;
+  const double* slack = slacks_.data() + slacks_now_;
+  size_t rows = party.last - party.first;
+  return std::equal(slack + party.slack, slack + party.slack + rows,
+                    slack + parties_[static_cast<size_t>(party.twin)].slack);
+}
+
+// Goes on with the slacks that are left when a party leaves out a node; false: it cannot.
+bool SubsetSearch::pay(const PartyRows& party, size_t node) {
+  const double* slack = slacks_.data() + slacks_now_;
+  double* rest = slacks_.data() + slacks_now_ + slacks_width_;
+  std::copy(slack, slack + slacks_width_, rest);
+  for (size_t r = party.first; r < party.last; r++) {
+    double& of_row = rest[party.slack + r - party.first];
+    of_row -= rows_[r].costs[node];
+    if (of_row < 0) return false;
+  }
+  slacks_now_ += slacks_width_;
+  return true;
 }
 
 bool SubsetSearch::leave_out(int node, int out) {
-  if ((required_ >> nodes_[node] & 1) != 0) return true;
-  for (size_t p : by_cost_[node]) {
-    const double* slack = &slack_[depth_ * rows_.size()];
-    if (twins_[p] >= 0 && has_as_much_left(p, slack)) continue;
-    double* rest = &slack_[(depth_ + 1) * rows_.size()];
-    std::copy(slack, slack + rows_.size(), rest);
-    bool is_overdrawn = false;
-    for (size_t r = parties_[p].first; r < parties_[p].last; r++) {
-      rest[r] -= rows_[r].costs[node];
-      is_overdrawn |= rest[r] < 0;
-    }
-    if (is_overdrawn) continue;
-    depth_++;
+  size_t at = static_cast<size_t>(node);
+  if ((required_ >> nodes_[at] & 1) != 0) return true;
+  for (size_t p : by_cost_[at]) {
+    if (can_stand_in(parties_[p]) || !pay(parties_[p], at)) continue;
     bool goes_on = descend(node, out - 1);
-    depth_--;
+    slacks_now_ -= slacks_width_;
     // What costs nothing need not be tried elsewhere.
-    if (!goes_on || costs_nothing(p, static_cast<size_t>(node))) return goes_on;
+    if (!goes_on || costs_nothing(parties_[p], at)) return goes_on;
   }
   return true;
 }
@@ -228,13 +244,13 @@ bool SubsetSearch::leave_out(int node, int out) {
 bool SubsetSearch::keep(int node, int out) {
   uint64_t distance_before = kept_distance_;
   uint64_t required_before = required_;
-  int id = nodes_[node];
+  int id = nodes_[static_cast<size_t>(node)];
   if (best_.by_distance()) {
     kept_distance_ += best_.between(id, id);
     for_each_node(kept_,
                   [&](int other) { kept_distance_ += best_.between(id, other) + best_.between(other, id); });
   } else if (!*accept_) {
-    required_ |= preceding_[node];
+    required_ |= preceding_[static_cast<size_t>(node)];
   }
   kept_ |= uint64_t{1} << id;
   bool goes_on = descend(node, out);

@@ -85,19 +85,36 @@ class SubsetSearch {
   void run(int size, const Accept& accept = {});
 
  private:
-  struct Span {
+  // [left][k] of a row: what leaving out the k cheapest of the first `left` nodes costs.
+  class CheapestSums {
+   public:
+    explicit CheapestSums(const std::vector<double>& costs);
+    double cost(int left, int out) const { return row(left)[out]; }
+    // How many of the first `left` nodes can be left out for `slack`.
+    int most(int left, double slack) const;
+
+   private:
+    const double* row(int left) const { return &sums_[static_cast<size_t>(left * (left + 1) / 2)]; }
+    std::vector<double> sums_;
+  };
+
+  // Parties with equal rows are twins and share them, but each has slack of its own.
+  struct PartyRows {
     size_t first;
-    size_t last;  // one beyond
+    size_t last;   // one beyond
+    size_t slack;  // where the slack of `first` is
+    int twin;      // the last party before it with the same rows, or -1
   };
 
   void add_party(const Party& party);
   std::vector<size_t> parties_by_cost(size_t node) const;
   uint64_t preceding(size_t node) const;
-  bool costs_nothing(size_t party, size_t node) const;
-  bool can_leave_out(int left, int out, const double* slack) const;
+  bool costs_nothing(const PartyRows& party, size_t node) const;
+  bool can_leave_out(int left, int out) const;
   uint64_t least_distance(int left, int missing) const;
   bool is_beaten(int left, int out);
-  bool has_as_much_left(size_t party, const double* slack) const;
+  bool can_stand_in(const PartyRows& party) const;
+  bool pay(const PartyRows& party, size_t node);
   bool descend(int left, int out);
   bool leave_out(int node, int out);
   bool keep(int node, int out);
@@ -105,20 +122,21 @@ class SubsetSearch {
 
   std::vector<int> nodes_;
   std::vector<Row> rows_;
-  std::vector<Span> parties_;  // of rows_
-  std::vector<int> twins_;     // by party: the one before it with equal rows, or -1
-  std::vector<std::vector<std::vector<double>>> cheapest_;
-  std::vector<uint64_t> lowest_{0};  // [k]: the mask of the first k nodes
-  std::vector<std::vector<size_t>> by_cost_;
+  std::vector<CheapestSums> cheapest_;  // by row
+  std::vector<PartyRows> parties_;
+  std::vector<uint64_t> lowest_{0};           // [k]: the mask of the first k nodes
+  std::vector<std::vector<size_t>> by_cost_;  // by position: parties
   std::vector<uint64_t> preceding_;  // by position: nodes that the best subset has if it has this one
   int& budget_;
+  int step_ = 1;  // what a step draws from it
   BestMasks& best_;
   int size_ = 0;
   const Accept* accept_ = nullptr;
-  std::vector<double> slack_;  // a row of slacks for each node that is left out
-  size_t depth_ = 0;
+  std::vector<double> slacks_;  // of all parties, again after each node that is left out
+  size_t slacks_width_ = 0;
+  size_t slacks_now_ = 0;
   uint64_t kept_ = 0;
-  uint64_t required_ = 0;  // what kept nodes require
+  uint64_t required_ = 0;  // by the kept nodes
   uint64_t kept_distance_ = 0;
 };
 

@@ -24,8 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     unsigned value = next < size ? data[next++] : 0u;
     return low + static_cast<int>(value % range);
   };
-  for (bool walk : {true, false}) {
-    std::string broken = test::broken_merge_law(between, walk);
+  for (const std::string& broken : {test::broken_words_law(between), test::broken_merge_law(between, true),
+                                    test::broken_merge_law(between, false)}) {
     if (broken.empty()) continue;
     std::fprintf(stderr, "%s\n", broken.c_str());
     std::abort();

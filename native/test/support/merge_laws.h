@@ -224,4 +224,30 @@ inline std::string broken_merge_law(const Between& between, bool walk) {
   return {};
 }
 
+// Draws a family on a machine too large to enumerate, damages its words, and answers the law that reading and
+// merging them breaks, or nothing.
+inline std::string broken_words_law(const Between& between) {
+  int nodes = between(kEnumeratedNodes + 1, NodeMask::kBits);
+  HintFamily family = chance(between, 60) ? memory_hints(random_memory_request(between, nodes))
+                                          : device_hints(random_device_request(between, nodes, true));
+  std::vector<uint32_t> words = family.to_words();
+  if (HintFamily::from_words(words) != family) return "a family comes back changed from its words";
+  for (int changes = between(0, 3); changes > 0; changes--) {
+    // The first words say how to read the others.
+    int last = static_cast<int>(words.size()) - 1;
+    size_t at = static_cast<size_t>(between(0, chance(between, 30) ? std::min(9, last) : last));
+    uint32_t bit = uint32_t{1} << between(0, 31);
+    words[at] = chance(between, 70) ? words[at] ^ bit : static_cast<uint32_t>(between(0, 64));
+  }
+  std::optional<HintFamily> damaged = HintFamily::from_words(words);
+  if (!damaged) return {};
+  // Flags that are not 0 or 1 are read as 1.
+  if (HintFamily::from_words(damaged->to_words()) != damaged) return "a damaged family changes again";
+  std::vector<HintFamily> families{*damaged, *damaged};
+  if (damaged->nodes == nodes) families.push_back(family);
+  MergedHint merged = merge_hints(families, {.nodes = damaged->nodes, .distances = {}, .budget = 1000});
+  if (merged.mask.empty()) return "merging a damaged family leaves no mask";
+  return {};
+}
+
 }  // namespace numalign::test
