@@ -29,15 +29,23 @@ export interface MemoryTable {
   readonly group: readonly number[];
 }
 
-function totalsOf({ memoryBytes, hugepages }: NumaNode): [type: string, bytes: number][] {
+// Asked for again and again, and never different.
+const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
+
+function totalsOf(node: NumaNode): ReadonlyMap<string, number> {
+  const known = totals.get(node);
+  if (known) return known;
+  const { memoryBytes, hugepages } = node;
   const pools = hugepages.map(({ bytes, count }): [string, number] => [hugepageType(bytes), bytes * count]);
   const inPages = pools.reduce((sum, [, bytes]) => sum + bytes, 0);
-  return [[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools];
+  const found = new Map([[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools]);
+  totals.set(node, found);
+  return found;
 }
 
 /** What a node has of a type. */
 export function totalOn(node: NumaNode, type: string): number {
-  return totalsOf(node).find(([name]) => name === type)?.[1] ?? 0;
+  return totalsOf(node).get(type) ?? 0;
 }
 
 function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
@@ -48,7 +56,7 @@ function allocatableOn(node: NumaNode, type: string, { reservedMemory }: Machine
 export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
   const groups = memoryGroups(memoryBlocks(pods));
   return nodes.flatMap((node) =>
-    totalsOf(node).map(([type, total]) => {
+    Array.from(totalsOf(node), ([type, total]) => {
       const allocatable = allocatableOn(node, type, settings);
       const reserved = bookedOn(memory, node.id, type);
       return {
@@ -112,6 +120,8 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   const { nodes, numaNodes } = topology;
   const types = [...requests.keys()];
   const groups = groupsOf(draft);
+  const groupWords = new Uint32Array(2 * nodes.length);
+  for (const [node, group] of groups) groupWords.set(maskOf(group, numaNodes), 2 * numaNodes.indexOf(node));
   const amounts = types.flatMap((type) => [
     requests.get(type)!,
     ...nodes.map((node) => freeOn(draft, node, type)),
@@ -127,7 +137,7 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
     nodes.length,
     types.length,
     Float64Array.from(amounts),
-    Uint32Array.from(numaNodes.flatMap((node) => maskOf(groups.get(node) ?? [], numaNodes))),
+    groupWords,
     Float64Array.from(reusable),
     Uint32Array.from(maskOf(must, numaNodes)),
   );
