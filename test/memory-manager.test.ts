@@ -272,6 +272,50 @@ describe('reserved memory', () => {
   });
 });
 
+describe('a machine that has changed', () => {
+  it('keeps what is booked, and takes nothing more on a group of which a NUMA node is gone, until it is back', async () => {
+    const whole = await nodesWith(3);
+    const manager = await simulate(whole);
+    const { stateDir } = manager;
+    const wide = await admit(manager, pod('9Gi'));
+    expect(placeOf(wide)).toEqual(['0,1']);
+    await admit(manager, pod('2Gi'));
+    const before = manager.memory;
+    manager.close();
+
+    const smaller = await machineOf([NODE, { ...NODE, id: 2 }]);
+    const changed = await openManager({ topology: smaller, stateDir });
+    expect(changed.grants()).toHaveLength(2);
+    expect(changed.memory.map(({ node, reserved, group }) => [node, reserved, group])).toEqual([
+      [0, 8 * GI, [0, 1]],
+      [2, 2 * GI, [2]],
+    ]);
+    for (const policy of ['none', 'best-effort', 'restricted'] as const) {
+      expect((await errorOf(() => admit(changed, pod('7Gi'), { policy }))).code).toMatch(/AFFINITY|MEMORY/);
+    }
+    expect(placeOf(await admit(changed, pod('1Gi')))).toEqual(['2']);
+    changed.close();
+
+    const again = await openManager({ topology: whole, stateDir });
+    expect(again.memory.slice(0, 2)).toEqual(before.slice(0, 2));
+    await again.release(wide.uid);
+    expect(freeOf(again)).toEqual([8 * GI, 8 * GI, 5 * GI]);
+    again.close();
+  });
+
+  it('with less memory than is booked has none free, and gives back what it has', async () => {
+    const manager = await simulate(await nodesWith(1));
+    const { stateDir } = manager;
+    const { uid } = await admit(manager, pod('6Gi'));
+    manager.close();
+    const smaller = await openManager({ topology: await nodesWith(1, { memory: 2 * GI }), stateDir });
+    expect(smaller.memory[0]).toMatchObject({ total: 2 * GI, reserved: 6 * GI, free: 0 });
+    await smaller.release(uid);
+    expect(smaller.memory[0]).toMatchObject({ reserved: 0, free: 2 * GI });
+    smaller.close();
+  });
+});
+
 describe('a machine of many NUMA nodes', () => {
   it('has its memory placed like any other', async () => {
     const nodes = Array.from({ length: 34 }, (_, i) => ({ cpus: i < 2 ? 8 : 0, memory: (i + 1) * GI }));

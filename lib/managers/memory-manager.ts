@@ -120,11 +120,16 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   const { nodes, numaNodes } = topology;
   const types = [...requests.keys()];
   const groups = groupsOf(draft);
+  // A group that has lost a node takes nothing more: it is to be as it was when the node comes back.
+  const isThere = (node: number) => numaNodes.includes(node);
+  const isClosed = (node: number) => groups.get(node)?.every(isThere) === false;
   const groupWords = new Uint32Array(2 * nodes.length);
-  for (const [node, group] of groups) groupWords.set(maskOf(group, numaNodes), 2 * numaNodes.indexOf(node));
+  for (const [node, group] of groups) {
+    if (isThere(node)) groupWords.set(maskOf(group.filter(isThere), numaNodes), 2 * numaNodes.indexOf(node));
+  }
   const amounts = types.flatMap((type) => [
     requests.get(type)!,
-    ...nodes.map((node) => freeOn(draft, node, type)),
+    ...nodes.map((node) => (isClosed(node.id) ? 0 : freeOn(draft, node, type))),
     ...nodes.map((node) => allocatableOn(node, type, state.settings)),
   ]);
   const reusable = memory.reusable

@@ -265,7 +265,9 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     );
     const same = await plan(pod('one', 1, ', uid: u-1'), '--state-dir', folder);
     expect(same.code).toBe(0);
-    expect(same.stdout).toMatch(/^main +app +1 +none +0 +1 GiB on 0\nadmitted already, under restricted, scope container$/m);
+    expect(same.stdout).toMatch(
+      /^main +app +1 +none +0 +1 GiB on 0\nadmitted already, under restricted, scope container$/m,
+    );
     const other = await plan(pod('one', 2, ', uid: u-1'), '--state-dir', folder);
     expect(other).toMatchObject({ code: 1, stdout: '' });
     expect(other.stderr).toMatch(/pods\.yaml: pod u-1 is admitted already, .* \[ERR_POD_CONFLICT\]\n$/);
