@@ -234,8 +234,8 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, numaNodes, enforcement } = this;
-    return { id, name, cpus, held, numaNodes, enforcement };
+    const { id, name, cpus, held, numaNodes, memoryNodes, enforcement } = this;
+    return { id, name, cpus, held, numaNodes, memoryNodes, enforcement };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
