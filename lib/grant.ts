@@ -5,7 +5,6 @@ import { checkOptions, invalidOption } from './check-options.js';
 
 import { type CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import type { Warning } from './managers/hugepages.js';
 import {
   assignmentsOf,
   handOver,
@@ -15,6 +14,7 @@ import {
   transact,
   type Vacate,
 } from './managers/topology-manager.js';
+import type { Warning } from './managers/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
@@ -250,8 +250,8 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, numaNodes, memory, devices, enforcement } = this;
-    return { id, name, cpus, held, numaNodes, memory, devices, enforcement };
+    const { id, name, cpus, held, numaNodes, memory, memoryNodes, devices, enforcement, warnings } = this;
+    return { id, name, cpus, held, numaNodes, memory, memoryNodes, devices, enforcement, warnings };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.

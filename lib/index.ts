@@ -46,9 +46,9 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
-export type { Warning } from './managers/hugepages.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
+export type { HugepagesTaken, ResourceUnknown, Warning } from './managers/warnings.js';
 export {
   type BufferOptions,
   type MemoryMigration,

@@ -1,9 +1,9 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
-import type { Warning } from './managers/hugepages.js';
 import { type PodContainer, podContainer } from './managers/plan.js';
 import { type Admission, markStarted, type Site } from './managers/topology-manager.js';
+import type { Warning } from './managers/warnings.js';
 import type { PodAssignment } from './state/assignments.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */

@@ -115,6 +115,17 @@ describe('devices', () => {
     expect((await errorOf(() => idsOf(knowing, { [GPU]: 1 }))).code).toMatch(/^ERR_(TOPOLOGY|INSUFFICIENT)/);
   });
 
+  it('that nobody gives out are a warning, unless a custom provider may', async () => {
+    const manager = await simulate(await twoNodes());
+    const told = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
+    expect(manager.plan(asking({ [GPU]: 1, [NIC]: 0 })).warnings).toEqual(told);
+    expect((await manager.admit(asking({ [GPU]: 1 }))).warnings).toEqual(told);
+    manager.registerDevices(GPU, []);
+    expect((await errorOf(() => manager.admit(asking({ [GPU]: 1 })))).code).toBe('ERR_INSUFFICIENT_DEVICES');
+    manager.addHintProvider({ name: 'other', hints: () => null, allocate() {}, release() {} });
+    expect(manager.plan(asking({ [NIC]: 1 })).warnings).toEqual([]);
+  });
+
   it('are all or nothing with CPUs and memory, and in the kubelet’s order', async () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 0, 2));

@@ -377,7 +377,7 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
     const told = {
       code: 'HUGEPAGES_TAKEN',
       message: expect.stringContaining('16 MiB should be free, the kernel has 6 MiB'),
-      ...{ type: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
+      ...{ resource: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
     };
     expect(answer).toEqual([[told], [told], [told], [], 10 * MIB]);
   });

@@ -1,6 +1,7 @@
 // What a pod's containers have or would have, as a table. Pure.
-import type { Warning } from '../managers/hugepages.js';
+
 import type { PodContainer } from '../managers/plan.js';
+import type { Warning } from '../managers/warnings.js';
 import { cpusText, devicesText, memoryText } from './resource-text.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';

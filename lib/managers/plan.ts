@@ -11,7 +11,7 @@ import type {
 } from '../state/assignments.js';
 import { decide, type Offer, type Question, undo } from './decision.js';
 import type { AdmissionReason, Explanation } from './explanation.js';
-import { hugepageWarnings, type Warning } from './hugepages.js';
+import { type Warning, warningsOf } from './warnings.js';
 
 /** What a container of an admitted pod has. */
 export interface PodContainer {
@@ -76,6 +76,6 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   const failure = undo(question);
   if (failure !== undefined) throw failure;
   const { pod, next } = decision;
-  const warnings = hugepageWarnings(pod, question.state, question.topology);
+  const warnings = warningsOf(pod, question);
   return { plan: { ...ADMITTED, containers: pod.containers.map(podContainer), hints, warnings, exact }, next };
 }

@@ -22,8 +22,8 @@ import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { decide, undo, withRollback } from './decision.js';
-import { hugepageWarnings, type Warning } from './hugepages.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
+import { type Warning, warningsOf } from './warnings.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
 export interface Site {
@@ -81,7 +81,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
     }
     providers.keep(pod);
-    return { pod, warnings: hugepageWarnings(pod, state, topology), alreadyAdmitted: false };
+    return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
   });
 }
 
