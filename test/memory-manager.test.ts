@@ -329,6 +329,16 @@ describe('a machine of many NUMA nodes', () => {
     expect(thrownBy(() => manager.plan(pod('1Gi')))).toBeUndefined();
   });
 
+  it('beyond 64 has CPUs and devices only, and no policy but none', async () => {
+    const manager = await simulate(await nodesWith(65, { cpus: 1 }), { topologyManagerPolicy: 'none' });
+    manager.registerDevices('example.com/nic', [{ id: 'eth0', numaNodes: [64] }]);
+    const spec = { containers: [guaranteed('main', { cpu: 2, memory: '9Gi', 'example.com/nic': 1 })] };
+    const admitted = await admit(manager, spec);
+    expect([admitted.container('main').cpus?.size, placeOf(admitted)]).toEqual([2, []]);
+    expect(admitted.container('main').devices['example.com/nic']).toHaveLength(1);
+    expect((await errorOf(() => admit(manager, spec, { policy: 'best-effort' }))).code).toBe('ERR_INVALID_OPTION');
+  });
+
   it('takes its description’s word for what a node has', async () => {
     const topology = await discover({ synthetic: 'numa:2(memory=4GB) core:2 pu:1' });
     const manager = await openManager({ topology });

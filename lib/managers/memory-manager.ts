@@ -3,7 +3,7 @@
 import type { Placement } from '../config.js';
 import { NodeSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
-import { HintFamily, maskOf, type TopologyHint } from '../hints.js';
+import { HintFamily, MAX_HINT_NODES, maskOf, type TopologyHint } from '../hints.js';
 import { hugepageType, isMemoryType, MEMORY } from '../memory-types.js';
 import { mergeFamilies } from '../merge-hints.js';
 import { native } from '../native.js';
@@ -78,9 +78,9 @@ type MemoryRequests = ReadonlyMap<string, number>;
 
 const NO_REQUESTS: MemoryRequests = new Map();
 
-/** Whether a machine's description says anything of memory. */
+/** Whether a machine's description says anything of memory, and sets of its nodes can be told apart. */
 function isKnown({ nodes }: Topology): boolean {
-  return nodes.some(({ memoryBytes }) => memoryBytes > 0);
+  return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
 
 function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
