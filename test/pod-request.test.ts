@@ -243,4 +243,21 @@ describe('A pod is refused', () => {
     expect(nearest(podOf(app({ limit: { cpu: 1 } })))).toBe('limits');
     expect(nearest(podOf(app({ resources: { request: { cpu: 1 } } })))).toBe('requests');
   });
+
+  it('wants hugepages in whole pages, and of them and of devices as much requested as may be used', () => {
+    const refused = (resources: object, field: string) => {
+      const error = thrownBy(() => parsePod(podOf(app(resources))));
+      expect([error?.code, String(error?.details.field)]).toEqual(['ERR_INVALID_POD', expect.stringContaining(field)]);
+    };
+    refused({ limits: { 'hugepages-2Mi': '3Mi' } }, 'limits.hugepages-2Mi');
+    refused({ limits: { 'hugepages-': '2Mi' } }, 'limits');
+    refused({ limits: { 'hugepages-0': '2Mi' } }, 'limits');
+    refused({ limits: { 'hugepages-1500m': '2Mi' } }, 'limits');
+    refused({ requests: { 'hugepages-2Mi': '2Mi' }, limits: { 'hugepages-2Mi': '4Mi' } }, 'requests.hugepages-2Mi');
+    refused({ requests: { 'example.com/gpu': 1 }, limits: { 'example.com/gpu': 2 } }, 'requests.example.com/gpu');
+    const { containers } = parsePod(
+      podOf(app({ requests: { 'example.com/gpu': 1 }, limits: { 'hugepages-1Gi': '2Gi' } })),
+    );
+    expect(containers[0]?.requests).toEqual({ 'example.com/gpu': 1, 'hugepages-1Gi': 2 ** 31 });
+  });
 });
