@@ -6,7 +6,7 @@ import type { BytesByNode } from './memory.js';
 import type { Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
 
-export interface StateFile {
+interface StateFile {
   readonly generation: number;
   readonly pods: readonly {
     readonly uid: string;
@@ -85,7 +85,7 @@ export function writePods(stateDir: string, pods: readonly StoredPod[], memory: 
 }
 
 /** Changes what the file says. REQUIRES: no manager has it open. */
-export function rewrite(stateDir: string, change: (state: Omit<StateFile, 'checksum'>) => object): void {
+export function rewrite(stateDir: string, change: (state: StateFile) => object): void {
   const { checksum: _, ...state } = readState(stateDir);
   const body = JSON.stringify(change({ ...state, generation: state.generation + 1 })).slice(0, -1);
   const checksum = createHash('sha256').update(body).digest('hex');

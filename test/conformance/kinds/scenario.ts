@@ -1,6 +1,6 @@
 // scenario: a node driven through admissions, removals, starts and restarts. Replayed through openManager on a state folder of its own.
 // Not compared: messages; which of equal devices a container has; the checkpoint texts, since there is no exporter yet.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MachineJson, ManagerOptions } from '../../../lib/index.js';
@@ -454,9 +454,12 @@ async function start(vector: ScenarioCase, folder: string, context: Context): Pr
   return letter !== undefined && result.outcome !== 'failed' ? diverged(letter) : result;
 }
 
+// State folders usually lie in memory. Every step writes, and a disk would be waited for.
+const HOME = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
 async function run(theCase: Case, context: Context): Promise<Result> {
   const vector = theCase as ScenarioCase;
-  const folder = mkdtempSync(join(tmpdir(), 'numalign-scenario-'));
+  const folder = mkdtempSync(join(HOME, 'numalign-scenario-'));
   try {
     return await start(vector, folder, context);
   } finally {
