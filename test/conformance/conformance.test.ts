@@ -44,8 +44,7 @@ describe('the recorded cases', () => {
     ['bitmask', 200, {}],
     ['hint-merge', 3200, {}],
     ['cpu-hints', 1200, { A4: 26, D4: 6 }],
-    // Those that need more than CPUs are left out.
-    ['scenario', 46, { A1: 10, A4: 13, A6: 4, B: 30, D1: 43 }],
+    ['scenario', 480, { A1: 10, A4: 13, A6: 4, B: 30, D1: 43 }],
   ])('of %s are answered as recorded, but where numalign differs on purpose', async (name, total, letters) => {
     const report = await replay(readCases(vectors(name))!, numalign);
     expect(report.failures).toEqual([]);
