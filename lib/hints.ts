@@ -224,13 +224,18 @@ function readLinear(words: Words, count: number): Linear {
   const needs = Array.from({ length: words[2]! }, (_, need) => LINEAR_HEADER + need * 2 * (1 + count));
   const packages = LINEAR_HEADER + needs.length * 2 * (1 + count);
   const requests = needs.map(wide);
+  // What several needs want together, as parts of each: a need of its own that follows from them, and tells early what cannot meet all. Rounding must not
+  // make it tell too much.
+  const isJoint = requests.length > 1;
+  const jointly = (free: number[]) => free.reduce((sum, amount, i) => sum + Math.min(1, amount / requests[i]!), 0);
   const nodes = [];
   for (let position = 0; position < count; position++) {
     if (!bit(6, position)) continue;
     const at = packages + 2 * position;
+    const free = needs.map((need) => wide(need + 2 + 2 * position));
     nodes.push({
       position,
-      free: needs.map((need) => wide(need + 2 + 2 * position)),
+      free: isJoint ? [...free, jointly(free)] : free,
       must: bit(4, position),
       packages: packagesNeeded > 0 ? BigInt(words[at]!) | (BigInt(words[at + 1]!) << 32n) : 0n,
     });
@@ -239,7 +244,8 @@ function readLinear(words: Words, count: number): Linear {
     const at = words.length - (words[3]! - i) * WORDS_PER_HINT;
     return { positions: positionsIn([words[at]!, words[at + 1]!], count), preferred: words[at + 2] === 1 };
   });
-  return { requests, narrowest: words[8]!, packagesNeeded, nodes, listed };
+  const joint = isJoint ? [requests.length * (1 - 1e-9)] : [];
+  return { requests: [...requests, ...joint], narrowest: words[8]!, packagesNeeded, nodes, listed };
 }
 
 // The words of a family in linear form that lists these masks, where they are preferred, as ones that are not.
@@ -268,7 +274,7 @@ function inOrder(a: Pick<ListedMask, 'positions'>, b: Pick<ListedMask, 'position
 }
 
 // The sets of `size` of these nodes that have what is `missing` of each need and every node that must be in them, lexicographically. What cannot lead to
-// one is not entered, as far as each need alone can tell.
+// one is not entered, as far as each need alone can tell, so that the first come soon however many nodes there are.
 function* subsets(
   nodes: Linear['nodes'],
   size: number,

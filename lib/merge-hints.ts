@@ -28,7 +28,7 @@ export interface MergeResult {
   /** `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a preference. */
   readonly hint: TopologyHint;
   readonly admitted: boolean;
-  /** False: on more than 16 nodes the search ran out of its budget, and a better hint may exist. */
+  /** False: on more than 16 nodes the search ran out of its budget, or devices are near several nodes; a better hint may exist. */
   readonly exact: boolean;
 }
 

@@ -305,9 +305,9 @@ std::optional<HintFamily> HintFamily::from_words(std::span<const uint32_t> words
   family.any_preferred = (head & kAnyPreferred) != 0;
   family.any_other = (head & kAnyOther) != 0;
   family.approximate = (head & kApproximate) != 0;
-  auto put = [&](auto&& masks) {
-    if (masks) family.masks = *std::move(masks);
-    return masks.has_value();
+  auto put = [&](auto&& read) {
+    if (read) family.masks = *std::move(read);
+    return read.has_value();
   };
   bool is_read = false;
   switch (form) {
