@@ -27,13 +27,14 @@ const sum = (amounts: readonly number[], nodes: readonly number[]) =>
   nodes.reduce((total, node) => total + amounts[node]!, 0);
 const idsOf = (count: number) => Array.from({ length: count }, (_, node) => node);
 
-function memoryHints({ types, groups, reusable }: MemoryMachine): HintFamily {
+function memoryHints({ types, groups, reusable }: MemoryMachine, must: readonly number[] = []): HintFamily {
   const words = native.memoryHints(
     groups.length,
     types.length,
     Float64Array.from(types.flatMap(({ request, free, allocatable }) => [request, ...free, ...allocatable])),
     Uint32Array.from(groups.flatMap(wordsOf)),
     Float64Array.from(reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes])),
+    Uint32Array.from(wordsOf(must)),
   );
   return new HintFamily(words, idsOf(groups.length));
 }
@@ -189,12 +190,26 @@ describe('the hints of memory', () => {
     expect(first).toEqual({ nodes: idsOf(40), preferred: true });
   });
 
+  it('that must have some nodes are those of all hints that have them', () => {
+    fc.assert(
+      fc.property(memoryMachines, fc.nat(), (machine, which) => {
+        const count = machine.groups.length;
+        if (count > 16) return;
+        const must = [which % count];
+        const expected = plain(memoryHints(machine)).filter(({ nodes }) => nodes?.includes(must[0]!));
+        expect(plain(memoryHints(machine, must))).toEqual(expected);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   const right: Parameters<typeof native.memoryHints> = [
     2,
     1,
     Float64Array.of(1, 2, 2, 2, 2),
     Uint32Array.of(0, 0, 0, 0),
     Float64Array.of(1, 0, 5),
+    Uint32Array.of(0, 0),
   ];
   it.each<[string, number, unknown, typeof TypeError | typeof RangeError]>([
     ['no nodes', 0, 0, RangeError],
@@ -213,6 +228,8 @@ describe('the hints of memory', () => {
     ['reusable memory of no node', 4, Float64Array.of(0, 0, 5), RangeError],
     ['reusable memory of a node beyond', 4, Float64Array.of(0, 1, 5), RangeError],
     ['reusable memory without an amount', 4, Float64Array.of(1, 0), RangeError],
+    ['half a mask of nodes that must be in', 5, Uint32Array.of(1), RangeError],
+    ['a node beyond that must be in', 5, Uint32Array.of(4, 0), RangeError],
   ])('refuse %s', (_, position, value, error) => {
     expect(native.memoryHints(...right)).toBeInstanceOf(Uint32Array);
     const wrong = right.with(position, value as never) as typeof right;

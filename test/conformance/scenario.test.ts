@@ -583,6 +583,218 @@ describe('a scenario', () => {
     expect(await outcomeOf(scenarioOf([step], whole, { ...options, reservedCpus: '0,6' }))).toBe('failed');
   });
 
+  const GI = 2 ** 30;
+  const MI = 2 ** 20;
+
+  /** Two nodes of eight CPUs and 4 GiB each. */
+  const twoNodes = (more: Fields = {}) => ({
+    ...machine,
+    topology: '2s-8c1t',
+    distances: [
+      [10, 20],
+      [20, 10],
+    ],
+    nodes: [0, 1].map((id) => ({ id, memory: 4 * GI, hugepages: [], reserved: {} })),
+    ...more,
+  });
+  const containerOf = (name: string, amounts: Fields) => ({ name, requests: amounts, limits: amounts });
+  const admitPod = (uid: string, amounts: Fields, result: Fields) => {
+    const pod = { uid, initContainers: [], containers: [containerOf('app', amounts)] };
+    return { op: 'admit', podUid: uid, pod, result };
+  };
+  const block = (numaAffinity: number[], size: number, type = 'memory') => ({ numaAffinity, type, size });
+
+  describe('with memory and devices', () => {
+    const gpu = 'example.com/gpu';
+    const nodes = [{ id: 0, memory: 8 * GI, hugepages: [{ sizeKiB: 2048, count: 512 }], reserved: { memory: GI } }];
+    const near = (id: string) => ({ id, numaNodes: [0] });
+    const resources = [
+      { name: gpu, preferredAllocation: true, devices: ['g3', 'g1', 'g10', 'g2'].map(near) },
+      { name: 'example.com/nic', preferredAllocation: false, devices: [{ id: 'n0', numaNodes: null }] },
+    ];
+    const more = { machine: { ...machine, nodes, deviceResources: resources } };
+    const pool = '0-7';
+    const free = (memory: number, hugepages = GI) => ({
+      memoryFree: { 0: { memory: memory, 'hugepages-2Mi': hugepages } },
+      defaultCpuSet: pool,
+    });
+    const gpus = (count: number, ids: string[] | null = null) => ({ [gpu]: { ids, perNuma: { 0: count } } });
+    const web = {
+      uid: 'web',
+      initContainers: [containerOf('init', { cpu: 500, memory: 3 * GI, [gpu]: 1 })],
+      containers: [
+        containerOf('app', { cpu: 500, memory: GI, 'hugepages-2Mi': 4 * MI, [gpu]: 2, 'example.com/nic': 1 }),
+      ],
+    };
+    const appHas = {
+      cpus: null,
+      hint: onAny,
+      memoryBlocks: [block([0], 4 * MI, 'hugepages-2Mi'), block([0], GI)],
+      devices: { ...gpus(2), 'example.com/nic': { ids: ['n0'], perNuma: { none: 1 } } },
+    };
+    const initHas = { cpus: null, hint: onAny, memoryBlocks: [block([0], 2 * GI)], devices: gpus(1) };
+    const ended = { ...initHas, memoryBlocks: null };
+    const taken = free(3 * GI, GI - 4 * MI);
+    const freed = free(5 * GI, GI - 4 * MI);
+    const first = { admitted: true, reason: '', containers: { init: initHas, app: appHas }, ...taken };
+    const afterStart = { containers: { init: ended, app: appHas }, ...freed };
+    const steps = [
+      { op: 'admit', podUid: 'web', pod: web, result: first },
+      on('start', 'web', afterStart),
+      admitPod('big', { cpu: 500, memory: 6 * GI }, { ...rejected(pool), ...freed }),
+      { op: 'restart', result: freed },
+      on('readmit', 'web', { admitted: true, reason: '', ...afterStart }),
+      on('remove', 'web', free(6 * GI)),
+    ];
+    const replayed = (list: readonly Fields[], others: Fields = {}) =>
+      outcomeOf(scenarioOf(list, { ...more, ...others }, { memoryPolicy: 'Static' }));
+
+    it('passes with what is recorded and fails with anything else', async () => {
+      expect(await replayed(steps)).toBe('passed');
+      const { init, app } = first.containers;
+      const wrong = [
+        { app: { ...app, memoryBlocks: [block([0], GI), block([0], 2 * MI, 'hugepages-2Mi')] }, init },
+        { app: { ...app, memoryBlocks: null }, init },
+        { app: { ...app, devices: gpus(2) }, init },
+        { app: { ...app, devices: { ...app.devices, [gpu]: { ids: null, perNuma: { 0: 1, none: 1 } } } }, init },
+        { app, init: { ...init, memoryBlocks: [block([0], 3 * GI)] } },
+      ];
+      for (const containers of wrong) {
+        const altered = { ...steps[0]!, result: { ...first, containers } };
+        expect(await replayed(steps.with(0, altered))).toBe('failed');
+      }
+      expect(await replayed(steps.with(1, on('start', 'web', { ...first, admitted: undefined })))).toBe('failed');
+      expect(await replayed(steps.with(5, on('remove', 'web', free(5 * GI))))).toBe('failed');
+    });
+
+    it('goes on after a diverged step with devices that fit, where the recorded ones are not known', async () => {
+      const gone = { ...rejected(pool), ...free(4 * GI, GI - 4 * MI) };
+      const other = {
+        admitted: true,
+        reason: '',
+        containers: { app: { cpus: null, hint: onAny, memoryBlocks: [block([0], GI)], devices: gpus(1) } },
+      };
+      const next = (amounts: Fields, result: Fields) => [
+        steps[0]!,
+        admitPod('other', { cpu: 500, memory: GI, [gpu]: 1 }, { ...other, ...free(2 * GI, GI - 4 * MI) }),
+        { op: 'restart', result: free(2 * GI, GI - 4 * MI) },
+        on('readmit', 'web', { ...gone, ...free(5 * GI) }),
+        on('start', 'other', { containers: other.containers, ...free(5 * GI) }),
+        admitPod('third', amounts, result),
+      ];
+      const holding = { ...other.containers.app, devices: gpus(3) };
+      const three = { ...other, containers: { app: holding }, ...free(4 * GI) };
+      expect(await replayed(next({ cpu: 500, memory: GI, [gpu]: 3 }, three))).toBe('B');
+      const four = { ...rejected(pool), ...free(5 * GI) };
+      expect(await replayed(next({ cpu: 500, memory: GI, [gpu]: 4 }, four))).toBe('B');
+      expect(await replayed(next({ cpu: 500, memory: GI, [gpu]: 3 }, four))).toBe('failed');
+    });
+
+    it('ends at a diverged step that contradicts itself', async () => {
+      const start = [steps[0]!, { op: 'restart', result: taken }];
+      const impossible = (containers: Fields, amounts = taken) => [
+        ...start,
+        on('readmit', 'web', { admitted: true, reason: '', containers, ...amounts }),
+        on('remove', 'web', { defaultCpuSet: 'anything' }),
+      ];
+      const { init, app } = first.containers;
+      const reports = (containers: Fields, amounts?: Fields) =>
+        replayed(impossible(containers, amounts as typeof taken));
+      expect(await reports({ init, app: { ...app, devices: { ...app.devices, ...gpus(5) } } })).toBe('B');
+      expect(await reports({ init, app: { ...app, memoryBlocks: [block([0], GI)] } })).toBe('B');
+      expect(await reports({ init, app }, free(9 * GI))).toBe('B');
+      // This one makes sense, and is gone on with.
+      expect(await reports({ init, app })).toBe('failed');
+    });
+
+    it('of random devices passes with as many near the nodes of the hint as in one of the outcomes', async () => {
+      const { result: _, ...next } = admitPod('web', { cpu: 500, memory: GI, [gpu]: 2 }, {});
+      const outcome = (hint: Fields, perNuma: Fields) => {
+        const holding = { cpus: null, hint, memoryBlocks: [block([0], GI)], devices: { [gpu]: { perNuma } } };
+        return { admitted: true, reason: '', containers: { app: holding }, ...free(5 * GI) };
+      };
+      const onNode = { nodes: [0], preferred: true };
+      const replayRandom = (...outcomes: Fields[]) => {
+        const orderDependentStep = { ...next, outcomes };
+        const options = { memoryPolicy: 'Static', topologyPolicy: 'best-effort' };
+        return outcomeOf(scenarioOf([], { ...more, orderDependentStep }, options));
+      };
+      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, '0,1': 1 }))).toBe('passed');
+      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, none: 1 }))).toBe('failed');
+      expect(await replayRandom(outcome(onNode, { 0: 3 }))).toBe('failed');
+      expect(await replayRandom(outcome(onAny, { 0: 2 }))).toBe('failed');
+    });
+  });
+
+  it('counts as A5 where groups of nodes overlap in what is recorded, now or later', async () => {
+    const more = { machine: twoNodes() };
+    const options = { memoryPolicy: 'Static', topologyPolicy: 'best-effort' };
+    const amounts = { cpu: 500, memory: GI };
+    const at = (nodes: number[], size: number, left: [number, number]) => ({
+      admitted: true,
+      reason: '',
+      containers: {
+        app: { cpus: null, hint: { nodes, preferred: true }, memoryBlocks: [block(nodes, size)], devices: {} },
+      },
+      defaultCpuSet: '0-15',
+      memoryFree: { 0: { memory: left[0] }, 1: { memory: left[1] } },
+    });
+    const small = admitPod('small', amounts, at([1], GI, [4 * GI, 3 * GI]));
+    const wide = admitPod('wide', { cpu: 500, memory: 5 * GI }, at([0, 1], 5 * GI, [0, 2 * GI]));
+    const end = on('remove', 'small', { defaultCpuSet: 'anything' });
+    const replayed = (...steps: Fields[]) => outcomeOf(scenarioOf(steps, more, options));
+    expect(await replayed(small, wide, end)).toBe('A5');
+    const alone = at([0], GI, [3 * GI, 4 * GI]);
+    expect(await replayed(admitPod('small', amounts, alone), wide, end)).toBe('A5');
+    expect(await replayed(small)).toBe('failed');
+    // Nothing overlaps any more.
+    const gone = on('remove', 'wide', {
+      defaultCpuSet: '0-15',
+      memoryFree: { 0: { memory: 4 * GI }, 1: { memory: 4 * GI } },
+    });
+    expect(
+      await replayed(admitPod('wide', { cpu: 500, memory: 5 * GI }, at([0, 1], 5 * GI, [0, 3 * GI])), gone, small),
+    ).toBe('failed');
+  });
+
+  it('counts as D1 where no node has the memory, upstream finds out late, and only the reason differs', async () => {
+    const message =
+      'Allocate failed due to [memorymanager] failed to find NUMA nodes to extend the current topology hint';
+    const memoryFree = { 0: { memory: 4 * GI }, 1: { memory: 4 * GI } };
+    const late = { ...rejected('0-15'), message, memoryFree };
+    const replayed = (result: Fields, topologyPolicy = 'restricted') => {
+      const steps = [admitPod('a', { cpu: 500, memory: 9 * GI }, result)];
+      return outcomeOf(scenarioOf(steps, { machine: twoNodes() }, { memoryPolicy: 'Static', topologyPolicy }));
+    };
+    expect(await replayed(late)).toBe('D1');
+    expect(await replayed(late, 'single-numa-node')).toBe('D1');
+    expect(await replayed(late, 'best-effort')).toBe('passed');
+    expect(await replayed({ ...late, reason: 'TopologyAffinityError', message: '' })).toBe('passed');
+    expect(await replayed({ ...late, reason: 'SMTAlignmentError' })).toBe('failed');
+    expect(await replayed({ ...late, message: 'Allocate failed due to not enough cpus available' })).toBe('failed');
+    expect(await replayed({ ...late, defaultCpuSet: '0-14' })).toBe('failed');
+    expect(await replayed({ ...late, memoryFree: { ...memoryFree, 1: { memory: GI } } })).toBe('failed');
+  });
+
+  it('counts as C where upstream crashes over node ids or over a size of hugepages that one node does not list', async () => {
+    const panic = { panic: 'index out of range' };
+    const crash = (changed: Fields, options: Fields = {}) =>
+      outcomeOf(scenarioOf([admit('a', 1, panic)], { machine: twoNodes(changed) }, options));
+    const pages = (...counts: number[]) => {
+      const { nodes } = twoNodes();
+      const hugepages = (i: number) => (i < counts.length ? [{ sizeKiB: 2048, count: counts[i] }] : []);
+      return { nodes: nodes.map((node, i) => ({ ...node, hugepages: hugepages(i) })) };
+    };
+    expect(await crash(pages(8))).toBe('C');
+    expect(await crash(pages(8, 0))).toBe('failed');
+    const closest = { topologyPolicyOptions: { 'prefer-closest-numa-nodes': 'true' } };
+    const apart = twoNodes().nodes.map((node) => ({ ...node, id: node.id * 8 }));
+    const power = { topology: 'power-2s-smt4', nodes: apart };
+    expect(await crash(power, closest)).toBe('C');
+    expect(await crash(power)).toBe('failed');
+    expect(await crash({}, closest)).toBe('failed');
+  });
+
   it('ends before a step with several outcomes, of which one must be ours', async () => {
     const { result: _, ...next } = admit('a', 2, {});
     const right = admitted('1-2', '0,3-7');

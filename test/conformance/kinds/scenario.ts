@@ -129,7 +129,7 @@ function factsOf({ admitted, reason, containers, sharedPool, memoryFree }: Outco
   for (const [name, { cpus, hint, memory, devices }] of Object.entries(containers)) {
     facts[`${name}'s CPUs`] = cpus;
     facts[`${name}'s hint`] = [hint.nodes, hint.preferred];
-    facts[`${name}'s memory`] = memory.map(({ nodes, type, bytes }) => JSON.stringify([type, nodes, bytes])).sort();
+    facts[`${name}'s memory`] = memory.map(({ nodes, type, bytes }) => `${type} on ${nodes}: ${bytes}`).sort();
     const counts = Object.entries(devices).flatMap(([resource, places]) =>
       Object.entries(isRandom ? byNearness(places, hint) : places).map(
         ([place, count]) => `${count} ${resource} (${place})`,
