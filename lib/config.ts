@@ -409,6 +409,7 @@ function parseReservedMemory(value: unknown): BookedMemory | undefined {
     if (typeof numaNode !== 'number' || !Number.isInteger(numaNode) || numaNode < 0) {
       return invalidOption(`${field}.numaNode`, numaNode, 'the id of a NUMA node');
     }
+    if (limits === undefined) return invalidOption(`${field}.limits`, limits, "amounts such as { memory: '1Gi' }");
     for (const [type, bytes] of Object.entries(parseRequests(limits, `${field}.limits`, invalidOption))) {
       if (!isMemoryType(type)) invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
       if (bookedOn(reserved, numaNode, type) > 0) invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
@@ -448,7 +449,7 @@ export function parseConfig(options: ManagerOptions): Config {
   if (typeof lockTimeoutMs !== 'number' || !(lockTimeoutMs >= 0 && lockTimeoutMs <= 2 ** 31 - 1)) {
     invalidOption('lockTimeoutMs', lockTimeoutMs, 'a number of milliseconds from 0 to 2147483647');
   }
-  if (!isObject(devices) || Array.isArray(devices)) {
+  if (!isObject(devices) || Symbol.iterator in devices) {
     invalidOption('devices', devices, "selections by resource, such as { 'example.com/nic': { class: '0200' } }");
   }
   return Object.freeze({

@@ -1,7 +1,8 @@
 // DeviceResources: the devices that one manager knows, by the name of the resource. What a preferred-allocation callback answers is checked here.
-import { invalidOption, thrownText } from './check-options.js';
+import { display, invalidOption, thrownText } from './check-options.js';
 import type { Device } from './devices.js';
 import { NumalignError } from './errors.js';
+import { abandon } from './hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */
 export interface PreferredAllocationRequest {
@@ -51,6 +52,28 @@ function failed({ name }: DeviceResource, why: string, cause?: unknown): Numalig
   });
 }
 
+// Asked inside its own answer, by a plan of its own, it would never end.
+const asking = new Set<PreferredAllocation>();
+
+// One more than there may be is enough to know: there may be no end of them.
+function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
+  if (asking.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
+  asking.add(callback);
+  let answer: unknown;
+  try {
+    answer = callback(request);
+    if (answer === null) return null;
+    const chosen: unknown[] = [];
+    for (const id of answer as Iterable<unknown>) if (chosen.push(id) > request.size) break;
+    return chosen as string[];
+  } catch (error) {
+    abandon(answer);
+    throw failed(resource, thrownText(error), error);
+  } finally {
+    asking.delete(callback);
+  }
+}
+
 /**
  * What the resource's callback would choose: at most `size` ids, with those that must be included; null: it has no opinion.
  * @throws ERR_PREFERRED_ALLOCATION where it throws, or answers anything else
@@ -68,18 +91,12 @@ export function askForPreferred(
     mustInclude: Object.freeze([...mustInclude]),
     size,
   });
-  let chosen: string[];
-  try {
-    const answer = resource.preferredAllocation(request);
-    if (answer === null) return null;
-    chosen = [...answer];
-  } catch (error) {
-    throw failed(resource, thrownText(error), error);
-  }
+  const chosen = read(resource, request, resource.preferredAllocation);
+  if (chosen === null) return null;
   const known = new Set(available);
   const isRight =
     chosen.length <= size && new Set(chosen).size === chosen.length && chosen.every((id) => known.has(id));
-  if (!isRight) throw failed(resource, `it chose ${JSON.stringify(chosen).slice(0, 200)}`);
+  if (!isRight) throw failed(resource, `it chose ${display(chosen)}`);
   // Without them it is no choice.
   return mustInclude.every((id) => chosen.includes(id)) ? chosen : [];
 }

@@ -150,7 +150,8 @@ function checkSpec(value: unknown, name: string): DeviceSpec {
   if (healthy !== undefined && typeof healthy !== 'boolean') {
     invalidOption(`${name}.healthy`, healthy, 'true or false');
   }
-  const isSet = typeof numaNodes === 'object' && numaNodes !== null && Symbol.iterator in numaNodes;
+  const isSet =
+    typeof numaNodes === 'object' && typeof (numaNodes as Iterable<unknown> | null)?.[Symbol.iterator] === 'function';
   if (numaNodes !== undefined && numaNodes !== null && !isSet) {
     invalidOption(`${name}.numaNodes`, numaNodes, 'a list of NUMA nodes such as [0], or null');
   }
@@ -162,7 +163,8 @@ function checkSpec(value: unknown, name: string): DeviceSpec {
  * @throws ERR_INVALID_OPTION
  */
 export function checkDeviceSelection(value: unknown, resource: string): DeviceSelection {
-  if (!isExtendedResource(resource)) invalidOption('the resource', resource, "named such as 'example.com/nic'");
+  if (typeof resource !== 'string' || !isExtendedResource(resource))
+    invalidOption('the resource', resource, "named such as 'example.com/nic'");
   const name = `devices['${resource}']`;
   if (!Array.isArray(value)) return checkDevicePattern(value, name);
   const ids = new Set<string>();

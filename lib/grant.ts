@@ -163,9 +163,9 @@ export class Grant {
   /**
    * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes while they have room; with `pageSize` in hugepages, which need not
    * be booked (if some of that size are, their nodes are preferred). Every page is there when it returns, which takes as long as clearing the memory
-   * does. Freed once it is collected or its thread ends; it cannot be transferred to another thread, only copied.
+   * does. Freed once it is collected or its thread ends.
    * Booked memory is accounted, not set aside: what is free decides.
-   * @throws ERR_MEMORY_SHORTAGE where there are too few pages (never a signal later), ERR_INVALID_OPTION for a node that is not in {@link memoryNodes} or a page
+   * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_INVALID_OPTION for a node that is not in {@link memoryNodes} or a page
    *   size that this machine has not, ERR_INVALID_QUANTITY, ERR_SYSCALL where the memory is not on the node and mbind(2) is denied, ERR_SIMULATED_MACHINE,
    *   ERR_GRANT_RELEASED
    */

@@ -78,7 +78,7 @@ export function checkProvider(provider: unknown): HintProvider {
 }
 
 // Promises in an answer that is refused: nobody will wait for them, and that they fail must not end the process.
-function abandon(answer: unknown, depth = 2): void {
+export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {
     if (typeof (answer as { then?: unknown }).then === 'function') Promise.resolve(answer).catch(() => {});

@@ -29,6 +29,13 @@ const BITS_HEADER = 2;
 const LINEAR_HEADER = 10;
 const WORDS_PER_HINT = 3;
 const HINTS_IN_JSON = 256;
+// Some milliseconds.
+const STEPS_TO_FIRST = 20_000;
+
+/** Work that may still be done. */
+interface Budget {
+  steps: number;
+}
 
 function invalidHint(value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `a topology hint must be ${valid}, not ${display(value)}`, {
@@ -92,34 +99,45 @@ export class HintFamily implements Iterable<TopologyHint> {
     return new HintFamily(at === words.length ? words : words.slice(0, at), numaNodes);
   }
 
+  /** Whether there is no hint at all: the request cannot be met. */
+  get isEmpty(): boolean {
+    // The core makes the other forms only where something is offered.
+    const [head = 0, , count] = this.words;
+    return head === LIST && count === 0;
+  }
+
   /** Whether the provider has no preference: its resource plays no part in the merge. */
   get isAny(): boolean {
     return (this.words[0]! & ANY_PREFERRED) !== 0 && (this.words[0]! & 0xff) === LIST && this.words[2] === 0;
   }
 
-  *[Symbol.iterator](): Generator<TopologyHint> {
+  [Symbol.iterator](): Generator<TopologyHint> {
+    return this.#hints({ steps: Number.POSITIVE_INFINITY });
+  }
+
+  *#hints(budget: Budget): Generator<TopologyHint> {
     const head = this.words[0]!;
     if (head & ANY_PREFERRED) yield NO_PREFERENCE;
     if (head & ANY_OTHER) yield ANY_NODES;
     const form = head & 0xff;
-    yield* form === LIST ? this.#listed() : form === BITS ? this.#bits() : this.#linear();
+    yield* form === LIST ? this.#listed() : form === BITS ? this.#bits() : this.#linear(budget);
   }
 
   toArray(): TopologyHint[] {
     return [...this];
   }
 
-  /** The first hints, as many as `limit`. */
+  /** The first hints, as many as `limit`; of more than 16 NUMA nodes fewer, where finding the next one takes too long. */
   first(limit: number): TopologyHint[] {
     const hints: TopologyHint[] = [];
-    for (const hint of this) {
+    for (const hint of this.#hints({ steps: STEPS_TO_FIRST })) {
       if (hints.length === limit) break;
       hints.push(hint);
     }
     return hints;
   }
 
-  /** The first 256 hints, with nodes in the list form. */
+  /** The {@link first} 256 hints, with nodes in the list form. */
   toJSON(): { nodes: string | null; preferred: boolean }[] {
     return this.first(HINTS_IN_JSON).map(({ nodes, preferred }) => ({ nodes: nodes?.toString() ?? null, preferred }));
   }
@@ -172,12 +190,12 @@ export class HintFamily implements Iterable<TopologyHint> {
     }
   }
 
-  *#linear(): Generator<TopologyHint> {
+  *#linear(budget: Budget): Generator<TopologyHint> {
     const linear = readLinear(this.words, this.numaNodes.length);
     for (let size = 1; size <= this.numaNodes.length; size++) {
       const listed = linear.listed.filter(({ positions }) => positions.length === size).sort(inOrder);
       let next = 0;
-      for (const positions of subsets(linear.nodes, size, linear.requests)) {
+      for (const positions of subsets(linear.nodes, size, linear.requests, budget)) {
         for (; next < listed.length && inOrder(listed[next]!, { positions }) < 0; next++) {
           yield this.#hint(wordsOf(listed[next]!.positions), listed[next]!.preferred);
         }
@@ -279,17 +297,18 @@ function* subsets(
   nodes: Linear['nodes'],
   size: number,
   missing: readonly number[],
+  budget: Budget,
   chosen: readonly number[] = [],
 ): Generator<readonly number[]> {
-  if (!haveSubset(nodes, size, missing)) return;
+  if (budget.steps-- <= 0 || !haveSubset(nodes, size, missing)) return;
   const [first, ...rest] = nodes;
   if (size === 0 || !first) {
     yield chosen;
     return;
   }
   const left = missing.map((amount, need) => amount - first.free[need]!);
-  yield* subsets(rest, size - 1, left, [...chosen, first.position]);
-  if (!first.must) yield* subsets(rest, size, missing, chosen);
+  yield* subsets(rest, size - 1, left, budget, [...chosen, first.position]);
+  if (!first.must) yield* subsets(rest, size, missing, budget, chosen);
 }
 
 function haveSubset(nodes: Linear['nodes'], size: number, missing: readonly number[]): boolean {
@@ -315,7 +334,7 @@ function isPreferred({ nodes, narrowest, packagesNeeded }: Linear, positions: re
   const spanned = nodes
     .filter(({ position }) => positions.includes(position))
     .reduce((union, { packages }) => union | packages, 0n);
-  return spanned.toString(2).replaceAll('0', '').length === packagesNeeded;
+  return popcount(Number(spanned & 0xffffffffn)) + popcount(Number(spanned >> 32n)) === packagesNeeded;
 }
 
 function positions(nodes: Iterable<number>, numaNodes: readonly number[]): Words {

@@ -63,6 +63,17 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
   );
 }
 
+function parseHugepages(value: unknown, what: string): { bytes: number; count: number }[] {
+  const pools = list(value, what).map((pool) => {
+    if (!isRecord(pool)) return fail(`a pool of ${what} must be an object`, pool);
+    const sizeKiB = wholeNumber(pool.sizeKiB, 2 ** 40, `a sizeKiB of ${what}`);
+    if (!Number.isInteger(Math.log2(sizeKiB))) fail(`a sizeKiB of ${what} must be a power of two`, sizeKiB);
+    return { bytes: 1024 * sizeKiB, count: wholeNumber(pool.count, Number.MAX_SAFE_INTEGER, `a count of ${what}`) };
+  });
+  if (new Set(pools.map(({ bytes }) => bytes)).size < pools.length) fail(`${what} must have each size once`, value);
+  return pools;
+}
+
 function parseNodes(
   machine: Record<string, unknown>,
 ): Pick<TopologyDescription, 'nodes' | 'memory' | 'distances' | 'hugepages'> {
@@ -78,13 +89,14 @@ function parseNodes(
           : list(distances, `nodes[${i}].distances`).map((d) =>
               wholeNumber(d, 2 ** 32 - 1, `a distance of nodes[${i}]`),
             ),
-      hugepages: list(hugepages, `nodes[${i}].hugepages`).map((pool) => {
-        if (!isRecord(pool)) return fail(`a pool of nodes[${i}].hugepages must be an object`, pool);
-        const bytes = 1024 * wholeNumber(pool.sizeKiB, 2 ** 40, `a sizeKiB of nodes[${i}].hugepages`);
-        return { bytes, count: wholeNumber(pool.count, Number.MAX_SAFE_INTEGER, `a count of nodes[${i}].hugepages`) };
-      }),
+      hugepages: parseHugepages(hugepages, `nodes[${i}].hugepages`),
     };
   });
+  // Sums stay exact.
+  const all = nodes.flatMap((node) => [node.memory, ...node.hugepages.map(({ bytes, count }) => bytes * count)]);
+  if (all.reduce((sum, bytes) => sum + bytes, 0) > Number.MAX_SAFE_INTEGER) {
+    fail('the memory of all nodes together must be at most 2^53 - 1 bytes', machine.nodes);
+  }
   nodes.sort((a, b) => a.id - b.id);
   const known = nodes.filter((node) => node.distances !== undefined);
   if (known.length > 0 && nodes.some((node) => node.distances?.length !== nodes.length)) {

@@ -41,7 +41,7 @@ import {
 } from './managers/topology-manager.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
-import { type AcquireOptions, type AdmitOptions, parseAcquire, parseAdmit } from './request.js';
+import { type AcquireOptions, type AdmitOptions, checkAcquirable, parseAcquire, parseAdmit } from './request.js';
 import {
   type Assignments,
   cpusOf,
@@ -140,8 +140,12 @@ export class Manager {
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
   }
 
-  get #site(): Site {
+  #checkOpen(): void {
     if (this.#closed) throw new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
+  }
+
+  get #site(): Site {
+    this.#checkOpen();
     return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers);
   }
 
@@ -197,6 +201,7 @@ export class Manager {
     const site = this.#site;
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
+    checkAcquirable(request, this.#resources.keys(), !this.#providers.isEmpty);
     const { pod, warnings } = await admit(site, request, options.signal);
     return new Grant(site, pod, warnings);
   }
@@ -205,7 +210,7 @@ export class Manager {
    * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is changed. Containers of Guaranteed pods with whole CPUs
    * get exclusive ones, everything else runs in the shared pool. A pod that is placed already (by its uid) stays as it is.
    * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
-   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER; ERR_POD_CONFLICT where the uid is placed with
+   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION; ERR_POD_CONFLICT where the uid is placed with
    *   another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say); the signal's reason.
    */
   async admit(pod: PodSpec, options: AdmitOptions = {}): Promise<Pod> {
@@ -240,18 +245,17 @@ export class Manager {
 
   /**
    * Has devices take part in every admission of this manager: a list of them, or a pattern that selects some of {@link Topology.devices}. Once more for the same
-   * resource, it replaces the list: so a device that has fallen ill is told. What is granted stays granted, whatever the list says, and so do devices of resources that
+   * resource, it replaces the list: so a device that has fallen ill is told; the callback stays unless another is given. What is granted stays granted, whatever the list says, and so do devices of resources that
    * this manager does not know.
    * @throws ERR_INVALID_OPTION
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
-    const { resources } = this.#site;
+    this.#checkOpen();
     const { preferredAllocation } = checkOptions(options, ['preferredAllocation'], 'registerDevices');
-    (resources as Map<string, DeviceResource>).set(resource, {
-      name: resource,
-      devices: parseDevices(selection, this.topology, resource),
-      preferredAllocation: checkPreferredAllocation(preferredAllocation),
-    });
+    const devices = parseDevices(selection, this.topology, resource);
+    const before = this.#resources.get(resource)?.preferredAllocation;
+    const callback = checkPreferredAllocation(preferredAllocation) ?? before;
+    this.#resources.set(resource, { name: resource, devices, preferredAllocation: callback });
   }
 
   /**

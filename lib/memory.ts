@@ -3,7 +3,7 @@
 import { constants } from 'node:buffer';
 import { readdirSync, readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
-import { getSystemErrorName } from 'node:util';
+import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from './check-options.js';
 import { NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
@@ -149,22 +149,29 @@ export const OTHER_THREAD: MemoryPinResult = Object.freeze({
 export function unpinMemory(grant: string): () => void {
   const was = pinned;
   if (was === undefined || was.grant !== grant) return () => {};
-  pinned = undefined;
+  let policy: NativePolicy;
   try {
-    const policy = native.memoryPolicy();
-    setPolicy(was.before);
-    return () => {
-      setPolicy(policy);
-      pinned = was;
-    };
+    policy = native.memoryPolicy();
   } catch (error) {
     refusalOf(error); // denied since: the policy stays
     return () => {};
   }
+  if (!trySetPolicy(was.before)) return () => {};
+  pinned = undefined;
+  return () => {
+    if (trySetPolicy(policy)) pinned = was;
+  };
 }
 
-function setPolicy({ mode, flags, nodes }: NativePolicy): void {
-  native.setMemoryPolicy(mode, flags, nodes);
+// Whether it was not refused: by a seccomp filter, or since a cpuset has changed.
+function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
+  try {
+    native.setMemoryPolicy(mode, flags, nodes);
+    return true;
+  } catch (error) {
+    refusalOf(error);
+    return false;
+  }
 }
 
 /** Runs something with memory from these nodes preferred, as far as that is allowed: a process that it starts inherits the policy. */
@@ -180,14 +187,18 @@ export function preferring<T>(nodes: NodeSet, action: () => T): T {
   try {
     return action();
   } finally {
-    setPolicy(before);
+    trySetPolicy(before);
   }
 }
 
 /** The bytes of a buffer, whatever shows them. */
 function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
-  if (ArrayBuffer.isView(buffer)) return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-  if (buffer instanceof ArrayBuffer || buffer instanceof SharedArrayBuffer) return new Uint8Array(buffer);
+  try {
+    if (ArrayBuffer.isView(buffer)) return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+    if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
+  } catch {
+    // It has been detached.
+  }
   return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
 }
 
@@ -224,22 +235,28 @@ function hugepageSizes(): number[] {
   return sizes.map((kib) => Number(kib) * 1024).sort((a, b) => a - b);
 }
 
-/** A number that a file of the kernel has behind `key`; undefined where it is not to be had. */
-function readNumber(path: string, key = /^/): number | undefined {
+/** What a pattern finds of a number in a file of the kernel; undefined where it is not to be had. */
+function readNumber(path: string, pattern = /^(\d+)/): number | undefined {
   try {
-    const [, number] = new RegExp(`${key.source}\\s*(\\d+)`).exec(readFileSync(path, 'utf8')) ?? [];
+    const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
     return number === undefined ? undefined : Number(number);
   } catch {
     return undefined;
   }
 }
 
+/** Of the machine, and of the memory cgroup where the process has a limit (Node 20.13). */
+function availableBytes(): number {
+  const { availableMemory } = process as { availableMemory?: () => number };
+  return Math.min(freemem(), availableMemory?.() ?? Number.POSITIVE_INFINITY);
+}
+
 /** Bytes that are free, on a node or anywhere; null where unknown. */
 function freeBytes(hugepageBytes: number, node: number | undefined): number | null {
   const ofNode = `/sys/devices/system/node/node${node}`;
   if (hugepageBytes === 0) {
-    const kib = node === undefined ? freemem() / 1024 : readNumber(`${ofNode}/meminfo`, /MemFree:/);
-    return kib === undefined ? null : kib * 1024;
+    const kib = node === undefined ? undefined : readNumber(`${ofNode}/meminfo`, /MemFree:\s*(\d+)/);
+    return Math.min(availableBytes(), kib === undefined ? Number.POSITIVE_INFINITY : kib * 1024);
   }
   const pool = `hugepages-${hugepageBytes / 1024}kB`;
   const free = readNumber(`${HUGEPAGES}/${pool}/free_hugepages`);
@@ -282,24 +299,14 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
  */
 export function nodeBuffer({ bytes, hugepageBytes }: BufferRequest, nodes: NodeSet, node: number | undefined): Buffer {
   // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is just empty.
-  if (hugepageBytes === 0 && bytes > freemem()) throw shortage(bytes, hugepageBytes, node);
-  let buffer: Buffer;
+  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
   try {
     const wanted = node === undefined ? nodes : NodeSet.of(node);
-    buffer = native.nodeBuffer(bytes, hugepageBytes, wanted.words, node !== undefined);
+    return native.nodeBuffer(bytes, hugepageBytes, wanted.words, node !== undefined);
   } catch (error) {
     const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
     throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
   }
-  for (const name of ['transfer', 'transferToFixedLength']) {
-    Object.defineProperty(buffer.buffer, name, { value: refuseTransfer });
-  }
-  return buffer;
-}
-
-// The memory would get into an ArrayBuffer that can be sent to another thread, but is freed when this thread's environment ends.
-function refuseTransfer(): never {
-  throw new TypeError('the memory of a buffer on NUMA nodes cannot be transferred: copy it');
 }
 
 function shortage(bytes: number, hugepageBytes: number, node: number | undefined, cause?: unknown): NumalignError {

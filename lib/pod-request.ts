@@ -3,7 +3,7 @@
 import { inspect } from 'node:util';
 import { checkOptions, isName, NAME } from './check-options.js';
 import { NumalignError } from './errors.js';
-import { pageBytes } from './memory-types.js';
+import { hugepageType, pageBytes } from './memory-types.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
@@ -121,14 +121,18 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
     }
     const where = `${field}.${resource}`;
     const amount = parseQuantity(given, where);
+    let name = resource;
     if (amount < 0n) refuse(where, given, 'zero or more');
     // Half a device cannot be had, nor half a page.
     if (isExtendedResource(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
     if (resource.startsWith('hugepages-')) {
       const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
       if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
+      // hugepages-2048Ki are hugepages-2Mi.
+      name = hugepageType(page);
+      if (amounts.has(name)) refuse(field, resource, `given once, as ${name}`);
     }
-    amounts.set(resource, amount);
+    amounts.set(name, amount);
   }
   return amounts;
 }

@@ -54,7 +54,7 @@ export class Pod {
    */
   async markStarted(container: string): Promise<void> {
     this.container(container);
-    this.#pod = await markStarted(this.#site, this.uid, container);
+    this.#pod = await markStarted(this.#site, this.#pod, container);
   }
 
   /** Gives back what the pod holds. @throws ERR_UNKNOWN_GRANT where it was released before, ERR_OWNER_ALIVE */

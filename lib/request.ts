@@ -3,6 +3,7 @@ import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
 import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import { isMemoryType } from './memory-types.js';
 import {
   type ContainerRequest,
   MILLI,
@@ -111,6 +112,26 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
     );
   }
   return Object.freeze({ pod, isForCaller: true, ...common });
+}
+
+/** Whoever acquires wants what he names: hugepages, and resources that somebody gives out. @throws ERR_INVALID_OPTION */
+export function checkAcquirable(
+  { pod, placement }: AdmissionRequest,
+  resources: Iterable<string>,
+  isOpen: boolean,
+): void {
+  const known = new Set(resources);
+  for (const { requests } of pod.containers) {
+    const names = Object.keys(requests).filter((name) => name !== 'cpu');
+    if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
+      invalidOption('memory', names, 'left out with the memory policy None, which books it for nobody');
+    }
+    const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
+    if (unknown !== undefined && !isOpen) {
+      const valid = known.size > 0 ? `hugepages, ${[...known].join(', ')}` : 'hugepages: no devices are registered';
+      invalidOption('resources', unknown, `one of ${valid}`);
+    }
+  }
 }
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */

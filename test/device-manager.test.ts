@@ -115,6 +115,35 @@ describe('devices', () => {
     expect((await errorOf(() => idsOf(knowing, { [GPU]: 1 }))).code).toMatch(/^ERR_(TOPOLOGY|INSUFFICIENT)/);
   });
 
+  it('that are one PCI device are given once, whatever the resources are called', async () => {
+    const nic = (id: string) => [{ id, numaNodes: [0] }];
+    const manager = await simulate(await twoNodes());
+    manager.registerDevices(NIC, [...nic('0000:3b:00.0'), ...nic('0000:3b:00.1')]);
+    manager.registerDevices('example.com/fast', nic('0000:3b:00.0'));
+    const one = await manager.admit(asking({ [NIC]: 1 }));
+    const fast = () => manager.admit(asking({ 'example.com/fast': 1 }), { policy: 'none' });
+    expect((await errorOf(fast)).code).toBe('ERR_INSUFFICIENT_DEVICES');
+    await one.release();
+    const both = { [NIC]: 1, 'example.com/fast': 1 };
+    const pod = await manager.admit(asking({ ...both, [NIC]: 1 }), { policy: 'none' }).catch(() => undefined);
+    const ids = Object.values(pod?.container('main').devices ?? {}).flatMap((list) => list.map(({ id }) => id));
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('are refused in amounts that no list could have, with a code', async () => {
+    const manager = await simulate(await twoNodes());
+    manager.registerDevices(GPU, near('gpu', 1, 1));
+    const { code } = await errorOf(() => manager.admit(asking({ [GPU]: 2 ** 40 }), { policy: 'restricted' }));
+    expect(code).toBe('ERR_TOPOLOGY_AFFINITY');
+    for (const resource of [null, Symbol('x'), 'gpu']) {
+      expect((await errorOf(() => manager.registerDevices(resource as never, []))).code).toBe('ERR_INVALID_OPTION');
+    }
+    const odd = [{ id: 'a', numaNodes: { [Symbol.iterator]: 1 } }];
+    expect((await errorOf(() => manager.registerDevices(GPU, odd as never))).code).toBe('ERR_INVALID_OPTION');
+    const devices = new Map([[GPU, []]]);
+    expect((await errorOf(() => openManager({ devices: devices as never }))).code).toBe('ERR_INVALID_OPTION');
+  });
+
   it('that nobody gives out are a warning, unless a custom provider may', async () => {
     const manager = await simulate(await twoNodes());
     const told = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
@@ -124,6 +153,13 @@ describe('devices', () => {
     expect((await errorOf(() => manager.admit(asking({ [GPU]: 1 })))).code).toBe('ERR_INSUFFICIENT_DEVICES');
     manager.addHintProvider({ name: 'other', hints: () => null, allocate() {}, release() {} });
     expect(manager.plan(asking({ [NIC]: 1 })).warnings).toEqual([]);
+    // Whoever acquires wants what he names.
+    const strict = await simulate(await twoNodes());
+    const acquire = (name: string) => errorOf(() => strict.acquire({ cpu: 1, resources: { [name]: 1 } }));
+    expect((await acquire(NIC)).code).toBe('ERR_INVALID_OPTION');
+    expect((await acquire('constructor')).code).toBe('ERR_INVALID_OPTION');
+    const none = await simulate(await twoNodes(), { memoryManagerPolicy: 'None' });
+    expect((await errorOf(() => none.acquire({ cpu: 1, memory: '1Gi' }))).code).toBe('ERR_INVALID_OPTION');
   });
 
   it('are all or nothing with CPUs and memory, and in the kubelet’s order', async () => {
@@ -222,10 +258,28 @@ describe('the preferred allocation', () => {
   });
 
   it('may choose what it likes among what is there, and nothing else', async () => {
-    const wrong: unknown[] = [['gpu9'], ['gpu0', 'gpu0'], ['gpu0', 'gpu1', 'gpu2'], 3, Promise.resolve([]), undefined];
+    const endless = function* () {
+      for (;;) yield 'gpu0';
+    };
+    const late = async () => {
+      throw new Error('too late');
+    };
+    const wrong: unknown[] = [
+      endless,
+      late,
+      [1n, { toJSON: null }],
+      ['gpu9'],
+      ['gpu0', 'gpu0'],
+      ['gpu0', 'gpu1', 'gpu2'],
+      3,
+      Promise.resolve([]),
+      undefined,
+    ];
     for (const answer of wrong) {
       const manager = await simulate(await twoNodes());
-      manager.registerDevices(GPU, near('gpu', 3, 3), { preferredAllocation: () => answer as never });
+      manager.registerDevices(GPU, near('gpu', 3, 3), {
+        preferredAllocation: () => (typeof answer === 'function' ? answer() : answer) as never,
+      });
       const error = await errorOf(() => idsOf(manager, { [GPU]: 2 }));
       expect(error).toMatchObject({
         code: 'ERR_PREFERRED_ALLOCATION',
@@ -242,6 +296,36 @@ describe('the preferred allocation', () => {
     expect(await errorOf(() => manager.registerDevices(GPU, [], { preferredAllocation: 3 as never }))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
     });
+  });
+
+  it('must not ask for a plan itself, and registers devices for the next decision only', async () => {
+    const manager = await simulate(await twoNodes());
+    let asked = 0;
+    const preferredAllocation: PreferredAllocation = ({ available, size }) => {
+      asked += 1;
+      expect(manager.plan(asking({ [GPU]: 1 })).code).toBe('ERR_PREFERRED_ALLOCATION');
+      manager.registerDevices(GPU, near('other', 2, 2));
+      return available.slice(0, size);
+    };
+    manager.registerDevices(GPU, near('gpu', 2, 2), { preferredAllocation });
+    expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu0']);
+    expect(asked).toBeGreaterThan(0);
+    expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['other0']);
+  });
+
+  it('is not asked about more sets of NUMA nodes than can be looked at while others wait', async () => {
+    const topology = await machineOf(Array.from({ length: 24 }, () => ({ cpus: 1, memory: GI })));
+    const manager = await simulate(topology);
+    let asked = 0;
+    const preferredAllocation = () => {
+      asked += 1;
+      return null;
+    };
+    manager.registerDevices(GPU, near('gpu', ...topology.numaNodes.map(() => 1)), { preferredAllocation });
+    expect(await idsOf(manager, { [GPU]: 6 })).toHaveLength(6);
+    expect(asked).toBeLessThanOrEqual(2);
+    expect(await idsOf(manager, { [GPU]: 1 })).toHaveLength(1);
+    expect(asked).toBeGreaterThanOrEqual(18);
   });
 
   it('whatever it chooses, as many devices are given as were asked for, aligned ones first, none twice', async () => {

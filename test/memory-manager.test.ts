@@ -57,6 +57,8 @@ describe('memory', () => {
     const topology = await machineOf([NODE, { ...NODE, hugepages: { 2048: 32 } }, { ...NODE, hugepages: { 2048: 8 } }]);
     const manager = await simulate(topology, { topologyManagerPolicy: 'restricted' });
     const admitted = await admit(manager, pod('1Gi', { [HUGE]: '20Mi' }));
+    const other = manager.plan(pod('1Gi', { 'hugepages-2048Ki': '20Mi' }));
+    expect(other.containers[0]!.memory[1]).toEqual({ nodes: [1], type: HUGE, bytes: 20 * MI });
     expect(admitted.container('main').memory).toEqual([
       { nodes: [1], type: 'memory', bytes: GI },
       { nodes: [1], type: HUGE, bytes: 20 * MI },
@@ -111,6 +113,10 @@ describe('memory', () => {
     expect((await errorOf(() => admitted.markStarted('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
     await admitted.release();
     expect(freeOf(manager)).toEqual([8 * GI]);
+    expect((await errorOf(() => admitted.markStarted('main'))).code).toBe('ERR_UNKNOWN_GRANT');
+    // Another pod of its uid is not meant.
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    await admit(manager, spec);
     expect((await errorOf(() => admitted.markStarted('main'))).code).toBe('ERR_UNKNOWN_GRANT');
   });
 
@@ -251,7 +257,8 @@ describe('reserved memory', () => {
     const topology = await nodesWith(2, { hugepages: { 2048: 8 } });
     const wrong = [
       'all',
-      [{ numaNode: 0 }, { limits: {} }],
+      [{ numaNode: 0 }],
+      [{ limits: {} }],
       [{ numaNode: -1, limits: {} }],
       [{ numaNode: 2, limits: { memory: 1 } }],
       [{ numaNode: 0, limits: { memory: '9Gi' } }],
@@ -317,6 +324,19 @@ describe('a machine that has changed', () => {
 });
 
 describe('a machine of many NUMA nodes', () => {
+  it('says at once why types of memory do not fit, though it has them on different nodes', async () => {
+    const nodes = Array.from({ length: 48 }, (_, i) =>
+      i % 2 === 0 ? { cpus: 1, memory: GI } : { cpus: 0, memory: GI, hugepages: { 2048: 512 } },
+    );
+    const manager = await simulate(await machineOf(nodes), { topologyManagerPolicy: 'single-numa-node' });
+    const begin = performance.now();
+    const { explanation } = manager.plan(pod('9Gi', { [HUGE]: '9Gi' }));
+    expect(explanation!.text).toContain('hints offered');
+    JSON.stringify(explanation);
+    // Not minutes.
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+
   it('has its memory placed like any other', async () => {
     const nodes = Array.from({ length: 34 }, (_, i) => ({ cpus: i < 2 ? 8 : 0, memory: (i + 1) * GI }));
     const manager = await simulate(await machineOf(nodes), { topologyManagerPolicy: 'restricted' });

@@ -1,6 +1,6 @@
 // Memory of a grant on this machine: nothing is simulated, and what is reserved is given back.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -24,6 +24,7 @@ const MIB = 2 ** 20;
 const DIST = new URL('../dist/index.js', import.meta.url).href;
 const SECCOMP = fileURLToPath(new URL('support/seccomp.py', import.meta.url));
 const ALL = affinity();
+const MEMORY_CGROUP = '/sys/fs/cgroup/memory'; // of version 1
 
 /** A grant of one CPU, and the number of its node. */
 async function acquire(): Promise<{ grant: Grant; node: number }> {
@@ -254,14 +255,6 @@ describe('grant.buffer', () => {
     expect(thrownBy(() => grant.buffer(1))?.code).toBe('ERR_SIMULATED_MACHINE');
   });
 
-  it('cannot be transferred', async () => {
-    const { grant } = await acquire();
-    const { buffer } = grant.buffer(100) as { buffer: any };
-    expect(() => buffer.transfer()).toThrow(/copy/);
-    expect(() => buffer.transferToFixedLength()).toThrow(/copy/);
-    expect(buffer.byteLength).toBe(100);
-  });
-
   it('outlives the thread that it was made in nowhere: sent to another, it is copied or refused', async () => {
     const worker = startWorker(`
       const buffer = grant.buffer('4Mi').fill(7);
@@ -271,6 +264,51 @@ describe('grant.buffer', () => {
     if (answer instanceof ArrayBuffer) expect(new Uint8Array(answer).every((byte) => byte === 7)).toBe(true);
     else expect(answer).toBe('DataCloneError');
   });
+});
+
+describe('the memory of a buffer', () => {
+  it('that has got into another thread stays readable there when the thread that made it ends', () => {
+    const code = `
+      const { Worker } = await import('node:worker_threads');
+      const body = ${JSON.stringify(`const { parentPort, workerData } = require('node:worker_threads');
+        import(workerData.dist).then(async ({ openManager }) => {
+          const manager = await openManager({ stateDir: workerData.stateDir });
+          const stream = new ReadableStream({
+            type: 'bytes',
+            start: (controller) => controller.enqueue(manager.grant(workerData.id).buffer('4Mi').fill(7)),
+          });
+          const { value } = await stream.getReader().read();
+          parentPort.postMessage(value, [value.buffer]);
+          setInterval(() => {}, 1000);
+        });`)};
+      await grant.release();
+      const { id } = await manager.acquire({ cpu: 1, owner: 'persistent' });
+      const workerData = { dist: DIST, stateDir: manager.stateDir, id };
+      const worker = new Worker(body, { eval: true, execArgv: [], workerData });
+      const bytes = await new Promise((resolve) => worker.once('message', resolve));
+      const before = bytes[5];
+      await worker.terminate();
+      print([before, bytes.length, bytes[5], bytes.fill(1)[9]]);`;
+    expect(run(code).answer).toEqual([7, 4 * MIB, 0, 1]);
+  });
+
+  it.skipIf(!existsSync(MEMORY_CGROUP) || process.getuid?.() !== 0)(
+    'is refused beyond what the memory cgroup of the process has, and nobody is killed',
+    () => {
+      const cgroup = `${MEMORY_CGROUP}/numalign-test-${process.pid}`;
+      mkdirSync(cgroup);
+      onTestFinished(() => rmdirSync(cgroup));
+      writeFileSync(`${cgroup}/memory.limit_in_bytes`, String(300 * MIB));
+      const code = `
+        const fs = await import('node:fs');
+        fs.writeFileSync('${cgroup}/cgroup.procs', String(process.pid));
+        try { grant.buffer('600Mi', { node: grant.memoryNodes.first }); } catch ({ code, details }) {
+          print([code, details.needed, details.free < details.needed]);
+        }
+        fs.writeFileSync('${MEMORY_CGROUP}/cgroup.procs', String(process.pid));`;
+      expect(run(code).answer).toEqual(['ERR_MEMORY_SHORTAGE', 600 * MIB, true]);
+    },
+  );
 });
 
 describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
@@ -493,6 +531,7 @@ describe('on a kernel of before 5.14', () => {
 const PROLOGUE = (stateDir: string) => `
   const { readFileSync } = await import('node:fs');
   const { affinity, memoryPlacement, NodeSet, openManager } = await import(${JSON.stringify(DIST)});
+  const DIST = ${JSON.stringify(DIST)};
   const { pinMemory } = await import(${JSON.stringify(DIST.replace('index.js', 'memory.js'))});
   const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
   const grant = await manager.acquire({ cpu: 1 });

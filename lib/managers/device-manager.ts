@@ -7,7 +7,7 @@ import { NumalignError } from '../errors.js';
 import { HintFamily, maskOf, type TopologyHint } from '../hints.js';
 import { native } from '../native.js';
 import { type ContainerRequest, podTotal, requestOf } from '../pod-request.js';
-import { type DeviceAssignment, heldDevices } from '../state/assignments.js';
+import { type DeviceAssignment, heldDevices, isSameDevice } from '../state/assignments.js';
 import type { Draft } from './draft.js';
 
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */
@@ -29,8 +29,8 @@ const isAligned = ({ devices }: DeviceResource) => devices.some(({ numaNodes }) 
 /** The healthy devices that nobody holds. */
 export function availableDevices({ state, takenDevices }: Draft, { name, devices }: DeviceResource): Device[] {
   const held = heldDevices(state, name);
-  const taken = takenDevices.get(name);
-  return devices.filter(({ id, healthy }) => healthy && !held.has(id) && !taken?.has(id));
+  for (const [resource, ids] of takenDevices) for (const id of ids) if (isSameDevice(id, resource, name)) held.add(id);
+  return devices.filter(({ id, healthy }) => healthy && !held.has(id));
 }
 
 function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): ReadonlySet<string> {
@@ -49,6 +49,7 @@ export function deviceHints(draft: Draft, container: ContainerRequest | undefine
 function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFamily {
   const { topology } = draft;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
+  if (count > resource.devices.length) return HintFamily.from([], topology.numaNodes);
   const available = new Set(availableDevices(draft, resource).map(({ id }) => id));
   const reusable = reusableIds(draft, resource);
   const rows = resource.devices.flatMap(({ id, numaNodes }) => [
@@ -62,6 +63,9 @@ function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFam
   return shapedByChoice(resource, family, available, reusable, count);
 }
 
+// Sets of NUMA nodes for which a callback is asked, while others wait.
+const MOST_CHOICES = 256;
+
 // Masks in which the callback finds no good choice are not preferred, as long as it finds one in others.
 function shapedByChoice(
   resource: DeviceResource,
@@ -71,11 +75,12 @@ function shapedByChoice(
   count: number,
 ): HintFamily {
   if (!resource.preferredAllocation || reusable.size >= count) return family;
+  // Preferred ones are the narrowest of all, and come first.
+  const preferred = family.first(MOST_CHOICES + 1).filter((hint) => hint.preferred);
+  if (preferred.length > MOST_CHOICES) return family;
   const refused: NodeSet[] = [];
   let isAnyGood = false;
-  // Preferred ones are the narrowest of all, and come first.
-  for (const { nodes, preferred } of family) {
-    if (!preferred) break;
+  for (const { nodes } of preferred) {
     const near = resource.devices.filter(
       ({ id, numaNodes }) => reusable.has(id) || (available.has(id) && numaNodes?.some((node) => nodes!.has(node))),
     );
@@ -101,8 +106,11 @@ export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment
  */
 export function allocateDevices(draft: Draft, container: ContainerRequest, hint: TopologyHint): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
+  let current = draft;
   for (const [resource, count] of deviceRequests(draft, container)) {
-    const chosen = new Set(choose(draft, resource, count, hint));
+    const chosen = new Set(choose(current, resource, count, hint));
+    const taken = new Set([...(current.takenDevices.get(resource.name) ?? []), ...chosen]);
+    current = { ...current, takenDevices: new Map(current.takenDevices).set(resource.name, taken) };
     allocation[resource.name] = resource.devices
       .filter(({ id }) => chosen.has(id))
       .map(({ id, numaNodes }) => Object.freeze({ id, nodes: numaNodes }));

@@ -201,7 +201,7 @@ function hintsText(hints: HintFamily | null): string[] {
     .first(HINTS_IN_TEXT + 1)
     .map(({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`);
   if (shown.length > HINTS_IN_TEXT) shown[HINTS_IN_TEXT] = '…';
-  return [`  hints offered: ${shown.join(', ') || 'none'}`];
+  return [`  hints offered: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
 }
 
 function resourceText(explanation: ResourceExplanation): string[] {

@@ -14,7 +14,10 @@ import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booke
 import type { NumaNode, Topology } from '../topology.js';
 import type { Draft } from './draft.js';
 
-/** What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out what hugepages take. */
+/**
+ * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out what hugepages take, and is `free` + `reserved` +
+ * `systemReserved`, unless more is granted than the node has by now.
+ */
 export interface MemoryTable {
   readonly node: number;
   /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
@@ -159,7 +162,7 @@ export function memoryHints(draft: Draft, container: ContainerRequest | undefine
 
 /** The best of the candidates: preferred ones first, then the fewest nodes, then the lowest. */
 function bestOf(family: HintFamily): { nodes: number[]; preferred: boolean } | undefined {
-  if (family.first(1).length === 0) return undefined;
+  if (family.isEmpty) return undefined;
   const { hint } = mergeFamilies([family], {
     numaNodes: family.numaNodes,
     policy: 'best-effort',
@@ -199,7 +202,7 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
     replace(`no set of NUMA nodes that can share it, ${NodeSet.from(chosen.nodes)} among them, has as much free`);
   }
   const { nodes } = chosen;
-  const clash = nodes.length > 1 ? nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes)) : undefined;
+  const clash = nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes));
   if (clash !== undefined) {
     const message = `memory of NUMA node ${clash} is allocated alone or with other nodes than ${NodeSet.from(nodes)}`;
     throw insufficient(draft, requests, message);

@@ -62,7 +62,7 @@ export function planOfPlaced({ containers }: PodAssignment): Plan {
   return { ...ADMITTED, containers: containers.map(podContainer) };
 }
 
-/** Decides without doing it; with the state as it would be, if the pod is admitted. @throws ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION */
+/** Decides without doing it; with the state as it would be, if the pod is admitted. @throws ERR_HINT_PROVIDER */
 export function plan(question: Question): { readonly plan: Plan; readonly next: Assignments | undefined } {
   const decision = decide(question);
   const hints = decision.offers;

@@ -60,7 +60,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
       topology,
       state,
       request,
-      resources,
+      resources: new Map(resources),
       providers: providers.list,
       owner,
       uid,
@@ -156,20 +156,26 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     const pod = findPod(state, uid);
     if (!pod) return false;
     const isAlive = ledger.owners.handOver(uid);
-    vacate.leave(sharedPool(state, topology.cpus));
+    const left = vacate.leave(sharedPool(state, topology.cpus));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
-    await commit(next, providers.isEmpty);
+    try {
+      await commit(next, providers.isEmpty);
+    } catch (error) {
+      vacate.comeBack(left);
+      throw error;
+    }
     tellProviders(providers, pod, next);
     return false;
   });
 }
 
 /** Records that a container has started; answers the pod as it is now. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
-export function markStarted(site: Site, uid: string, container: string): Promise<PodAssignment> {
+export function markStarted(site: Site, { uid, admittedAt }: PodAssignment, container: string): Promise<PodAssignment> {
   return transact(site, undefined, async (state, commit) => {
     const pod = findPod(state, uid);
-    if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+    // Another pod may have come under its uid.
+    if (!pod || pod.admittedAt !== admittedAt) throw unknownGrant(uid, state, site.ledger.path);
     checkReleasable(site, pod);
     const next = startContainer(state, pod, container);
     const started = findPod(next, uid)!;

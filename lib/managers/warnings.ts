@@ -36,13 +36,13 @@ export function warningsOf(pod: PodAssignment, question: Question): readonly War
   return [...hugepageWarnings(pod, question.state, question.topology), ...resourceWarnings(question)];
 }
 
-// Nothing where the kernel does not tell (any more).
-function freeBytes(node: number, page: number): number {
+// undefined where the kernel does not tell.
+function freeBytes(node: number, page: number): number | undefined {
   const pool = `/sys/devices/system/node/node${node}/hugepages/hugepages-${page / 1024}kB`;
   try {
     return page * Number(readFileSync(`${pool}/free_hugepages`, 'utf8'));
   } catch {
-    return 0;
+    return undefined;
   }
 }
 
@@ -55,7 +55,9 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
   return blocks.flatMap(({ type, nodes }): Warning[] => {
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
     const expected = own.reduce((sum, table) => sum + table.free, 0);
-    const free = nodes.reduce((sum, node) => sum + freeBytes(node, pageBytes(type)!), 0);
+    const told = nodes.map((node) => freeBytes(node, pageBytes(type)!));
+    if (told.includes(undefined)) return [];
+    const free = told.reduce<number>((sum, bytes) => sum + bytes!, 0);
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
     const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;

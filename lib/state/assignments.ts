@@ -165,12 +165,21 @@ export function sharedPool(state: Assignments, online: CpuSet): CpuSet {
   return state.settings.strictCPUReservation ? shared.difference(state.settings.reservedSystemCPUs) : shared;
 }
 
+const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
+
+/** Whether an id means the same device for two resources: that of a PCI device does, whatever the resource is called. */
+export function isSameDevice(id: string, resource: string, other: string): boolean {
+  return resource === other || PCI_ADDRESS.test(id);
+}
+
 /** The ids of a resource's devices that somebody holds. */
 export function heldDevices({ pods }: Pick<Assignments, 'pods'>, resource: string): Set<string> {
   const held = new Set<string>();
   for (const { containers } of pods) {
     for (const { devices } of containers) {
-      if (Object.hasOwn(devices, resource)) for (const { id } of devices[resource]!) held.add(id);
+      for (const [name, list] of Object.entries(devices)) {
+        for (const { id } of list) if (isSameDevice(id, name, resource)) held.add(id);
+      }
     }
   }
   return held;

@@ -14,6 +14,7 @@ import type {
   PodAssignment,
   UnknownFields,
 } from './assignments.js';
+import { isSameDevice } from './assignments.js';
 import { type BookedMemory, bookingFlaw } from './booked-memory.js';
 
 export const FORMAT = 'numalign-state';
@@ -249,7 +250,9 @@ function heldBy({ containers }: PodAssignment): Set<string> {
   return new Set(
     containers.flatMap(({ cpus, held, reusable, devices }) => [
       ...[...cpus, ...held, ...reusable.cpus].map((cpu) => `CPU ${cpu}`),
-      ...Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => `${resource} device ${id}`)),
+      ...Object.entries(devices).flatMap(([resource, list]) =>
+        list.map(({ id }) => `${isSameDevice(id, resource, '') ? '' : `${resource} `}device ${id}`),
+      ),
     ]),
   );
 }

@@ -86,19 +86,30 @@ Napi::Value placement(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// Whether the environment is going: what needs JavaScript is refused then.
+bool is_ending(napi_env env) {
+  napi_value global;
+  bool has_it;
+  return napi_get_global(env, &global) != napi_ok ||
+         napi_has_named_property(env, global, "globalThis", &has_it) != napi_ok;
+}
+
 // The memory of a Buffer. Node calls finalize() once, on the thread of the environment: when V8 has freed the
-// memory, or else when the environment ends, then also while V8 still knows the memory. So it must never get
-// into another environment. Node sees to that for postMessage: it copies or refuses external memory.
-// lib/memory.ts refuses ArrayBuffer.prototype.transfer, which would put it into an ArrayBuffer that can be
-// sent.
+// memory, or else when the environment ends, then also while V8 still knows the memory. That may have got
+// into another environment by then: postMessage copies it, but a byte stream, or ArrayBuffer.prototype.transfer,
+// puts it into an ArrayBuffer that can be sent. Hence the addresses stay when an environment ends.
 struct BufferMemory {
   NodeBuffer mapping;
   bool* is_finalized;  // while the Buffer is being made: Node finalizes after some failures and not after
                        // others
 
-  static void finalize(napi_env, void*, void* hint) {
+  static void finalize(napi_env env, void*, void* hint) {
     auto* memory = static_cast<BufferMemory*>(hint);
-    if (memory->is_finalized != nullptr) *memory->is_finalized = true;
+    if (memory->is_finalized != nullptr) {
+      *memory->is_finalized = true;
+    } else if (is_ending(env)) {
+      NodeBuffer::abandon(std::move(memory->mapping));
+    }
     delete memory;
   }
 };

@@ -430,7 +430,9 @@ class Sanitizer {
   bool os_device(PciDevice* device) {
     bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != "4";  // 4: DMA
     std::string_view name = reader_.attribute("name").value_or("");
-    if (reader_.name() == "object" && is_named && !name.empty()) device->names.emplace_back(name);
+    // Entities are not expanded: no interface or disk has a name that needs one.
+    bool is_plain = !name.empty() && name.find('&') == name.npos;
+    if (reader_.name() == "object" && is_named && is_plain) device->names.emplace_back(name);
     return children(&Sanitizer::os_device, device);
   }
 

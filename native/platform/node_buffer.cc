@@ -100,6 +100,13 @@ Result<NodeBuffer> NodeBuffer::create(const NodeBufferRequest& request) {
   return shortage("move_pages", "not all of a buffer came to lie on " + nodes);
 }
 
+void NodeBuffer::abandon(NodeBuffer buffer) {
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  mmap(buffer.data_, buffer.mapped_bytes_, PROT_READ | PROT_WRITE, flags, -1, 0);
+  // Also where that has failed: then the memory stays, which is better than to pull it away.
+  buffer.data_ = nullptr;
+}
+
 NodeBuffer::~NodeBuffer() {
   if (data_ != nullptr) munmap(data_, mapped_bytes_);
 }

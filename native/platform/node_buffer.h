@@ -37,6 +37,10 @@ class NodeBuffer {
 
   void* data() const { return data_; }
 
+  // Gives the memory back and leaves the addresses to whoever may still know them, for as long as the process
+  // lives: they read as zero, and what is written there is ordinary memory. Nothing is freed later.
+  static void abandon(NodeBuffer buffer);
+
  private:
   NodeBuffer(void* data, size_t mapped_bytes) : data_(data), mapped_bytes_(mapped_bytes) {}
 
