@@ -96,8 +96,9 @@ bool is_ending(napi_env env) {
 
 // The memory of a Buffer. Node calls finalize() once, on the thread of the environment: when V8 has freed the
 // memory, or else when the environment ends, then also while V8 still knows the memory. That may have got
-// into another environment by then: postMessage copies it, but a byte stream, or ArrayBuffer.prototype.transfer,
-// puts it into an ArrayBuffer that can be sent. Hence the addresses stay when an environment ends.
+// into another environment by then: postMessage copies it, but a byte stream, or
+// ArrayBuffer.prototype.transfer, puts it into an ArrayBuffer that can be sent. Hence the addresses stay when
+// an environment ends.
 struct BufferMemory {
   NodeBuffer mapping;
   bool* is_finalized;  // while the Buffer is being made: Node finalizes after some failures and not after
