@@ -181,7 +181,8 @@ export class Grant {
   }
 
   /**
-   * Starts a program on the grant's CPUs, there from its first instruction, with the grant's memory nodes preferred where that is allowed. It also gets a copy of the owner's lock: should this process die,
+   * Starts a program on the grant's CPUs, there from its first instruction, with the grant's memory nodes preferred where that is allowed (whatever
+   * policy this thread was pinned with). It also gets a copy of the owner's lock: should this process die,
    * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */

@@ -48,8 +48,8 @@ export class Pod {
   }
 
   /**
-   * Tells that a container has started, and with it every one before. Init containers before it have ended then, and their memory is given back; their CPUs and devices
-   * stay with the pod, as in the kubelet.
+   * Tells that a container has started, and with it every one before. Init containers before it have ended then, and their memory is given back; their
+   * CPUs and devices stay with the pod, as in the kubelet.
    * @throws ERR_UNKNOWN_CONTAINER, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async markStarted(container: string): Promise<void> {

@@ -77,7 +77,8 @@ interface Progress {
 
 /**
  * Decides. What custom providers have allocated stays with them only where the pod is admitted. A rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT,
- * ERR_INSUFFICIENT_CPUS, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER where one could not allocate.
+ * ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER and ERR_PREFERRED_ALLOCATION where a
+ * callback could not choose.
  * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
 export function decide(question: Question): Decision | Rejection {

@@ -37,7 +37,10 @@ function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): Read
   return reusableDevices.get(name) ?? new Set();
 }
 
-/** The hints for a container, or for the whole pod, by resource. Devices of which none tells its NUMA nodes have no preference. @throws ERR_PREFERRED_ALLOCATION */
+/**
+ * The hints for a container, or for the whole pod, by resource. Devices of which none tells its NUMA nodes have no preference.
+ * @throws ERR_PREFERRED_ALLOCATION
+ */
 export function deviceHints(draft: Draft, container: ContainerRequest | undefined): Record<string, HintFamily> {
   const hints: Record<string, HintFamily> = {};
   for (const [resource, count] of deviceRequests(draft, container)) {

@@ -207,8 +207,8 @@ export function removePods(state: Assignments, uids: ReadonlySet<string>): Assig
 }
 
 /**
- * A container has started, and with it every one before: what init containers before it have had of memory is free for other pods. CPUs and devices stay with
- * the pod, as in the kubelet.
+ * A container has started, and with it every one before: what init containers before it have had of memory is free for other pods. CPUs and devices
+ * stay with the pod, as in the kubelet.
  */
 export function startContainer(state: Assignments, pod: PodAssignment, name: string): Assignments {
   const at = pod.containers.findIndex((container) => container.name === name);

@@ -2,8 +2,8 @@
 import type { MemoryBlock, PodAssignment } from './assignments.js';
 
 /**
- * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what came
- * before: hence it is recorded and not derived.
+ * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what
+ * came before: hence it is recorded and not derived.
  */
 export type BookedMemory = Readonly<Record<number, Readonly<Record<string, number>>>>;
 
