@@ -1,5 +1,5 @@
 // Whatever is admitted, released and reopened, in whatever order, on whatever machine: no CPU is given twice, and none is lost.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,7 +34,7 @@ let parent: string;
 let machines: Bench[];
 
 beforeAll(async () => {
-  parent = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+  parent = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'numalign-test-'));
   const recorded = gunzipSync(readFileSync(RECORDED)).toString().trim().split('\n');
   const json = [
     ...recorded.map((line) => JSON.parse(line) as MachineJson),

@@ -246,26 +246,26 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
   return row as unknown as CpuIdentity;
 }
 
-function heldBy({ containers }: PodAssignment): Set<string> {
-  return new Set(
-    containers.flatMap(({ cpus, held, reusable, devices }) => [
-      ...[...cpus, ...held, ...reusable.cpus].map((cpu) => `CPU ${cpu}`),
-      ...Object.entries(devices).flatMap(([resource, list]) =>
-        list.map(({ id }) => `${isSameDevice(id, resource, '') ? '' : `${resource} `}device ${id}`),
-      ),
-    ]),
-  );
-}
-
 // No CPU and no device may be in two pods: such a file was never written by numalign.
-function checkDisjoint(pods: readonly PodAssignment[]): void {
-  const holder = new Map<string, string>();
+function checkDisjoint<T>(
+  pods: readonly PodAssignment[],
+  heldBy: (container: ContainerAssignment) => Iterable<T>,
+  nameOf: (held: T) => string,
+): void {
+  const holder = new Map<T, string>();
   for (const pod of pods) {
-    for (const what of heldBy(pod)) {
-      if (holder.has(what)) corrupt(`${what} is held by both ${holder.get(what)} and ${pod.uid}`, what);
-      holder.set(what, pod.uid);
+    for (const held of new Set(pod.containers.flatMap((container) => [...heldBy(container)]))) {
+      if (holder.has(held)) corrupt(`${nameOf(held)} is held by both ${holder.get(held)} and ${pod.uid}`, held);
+      holder.set(held, pod.uid);
     }
   }
+}
+
+// An id that is the same device for every resource by itself, others with the resource's name.
+function deviceNames({ devices }: ContainerAssignment): string[] {
+  return Object.entries(devices).flatMap(([resource, list]) =>
+    list.map(({ id }) => (isSameDevice(id, resource, '') ? id : `${id} of ${resource}`)),
+  );
 }
 
 /**
@@ -305,7 +305,12 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
     pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
     memory: bookedMemory(given.memory, 'memory'),
   };
-  checkDisjoint(body.pods);
+  checkDisjoint(
+    body.pods,
+    ({ cpus, held, reusable }) => [...cpus, ...held, ...reusable.cpus],
+    (cpu) => `CPU ${cpu}`,
+  );
+  checkDisjoint(body.pods, deviceNames, (name) => `device ${name}`);
   const flaw = bookingFlaw(body.memory, body.pods);
   if (flaw !== undefined) corrupt(flaw, body.memory);
   const known = { format: FORMAT, version: VERSION, checksum: '', ...header, ...body };
