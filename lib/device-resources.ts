@@ -30,13 +30,6 @@ export interface DeviceResource {
 /** By name. */
 export type DeviceResources = ReadonlyMap<string, DeviceResource>;
 
-export const NO_RESOURCES: DeviceResources = new Map();
-
-/** Texts in the order of their bytes, as the kubelet sorts ids. */
-export function byteOrder(a: string, b: string): number {
-  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
-}
-
 /** @throws ERR_INVALID_OPTION */
 export function checkPreferredAllocation(value: unknown): PreferredAllocation | undefined {
   if (value === undefined || typeof value === 'function') return value as PreferredAllocation | undefined;

@@ -50,6 +50,11 @@ export interface Device {
   readonly numaNodes: readonly number[] | null;
 }
 
+/** Texts in the order of their bytes, as the kubelet sorts ids. */
+export function byteOrder(a: string, b: string): number {
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
 interface TextField {
   readonly form: RegExp;
   readonly valid: string;
@@ -197,8 +202,7 @@ export function parseDevices(selection: DeviceSelection, topology: Topology, res
     : selectDevices(topology, checked as DevicePattern);
   const devices = specs.map(({ id, healthy = true, numaNodes }, i) => {
     const nodes = parseNodes(numaNodes, topology, `devices['${resource}'][${i}].numaNodes`);
-    return { bytes: Buffer.from(id), device: Object.freeze({ id, healthy, numaNodes: nodes }) };
+    return Object.freeze({ id, healthy, numaNodes: nodes });
   });
-  devices.sort((a, b) => Buffer.compare(a.bytes, b.bytes));
-  return Object.freeze(devices.map(({ device }) => device));
+  return Object.freeze(devices.sort((a, b) => byteOrder(a.id, b.id)));
 }

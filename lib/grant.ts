@@ -101,7 +101,7 @@ export class Grant {
     this.memory = Object.freeze(memoryOf(pod));
     this.devices = devicesOf(pod);
     this.warnings = warnings;
-    const booked = nodesOfBlocks(pod, () => true);
+    const booked = nodesOf(this.memory);
     this.memoryNodes = booked.isEmpty ? this.numaNodes : booked;
     this.enforcement = pod.enforcement.level;
   }
@@ -176,7 +176,7 @@ export class Grant {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
     }
     this.#checkUsable();
-    const booked = nodesOfBlocks(this.#pod, (type) => (pageBytes(type) ?? 0) === request.hugepageBytes);
+    const booked = nodesOf(this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes));
     return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
   }
 
@@ -273,10 +273,8 @@ export class Grant {
   }
 }
 
-// The NUMA nodes of a pod's memory blocks of some types.
-function nodesOfBlocks({ containers }: PodAssignment, isMeant: (type: string) => boolean): NodeSet {
-  const blocks = containers.flatMap((container) => container.memory);
-  return NodeSet.from(blocks.filter((block) => isMeant(block.type)).flatMap((block) => block.nodes));
+function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
+  return NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
 }
 
 // The CPUs are given back; a custom hint provider has failed to do the same.

@@ -5,6 +5,7 @@ import { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { wordsOf } from './id-set.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type NativePciDevice, type TopologyDescription, type Words } from './native.js';
+import { PCI_ADDRESS } from './pci-address.js';
 
 // Names of a CPU's columns in the file, and what may stand in for a column that is left out.
 const FILE_COLUMNS = {
@@ -113,8 +114,6 @@ function parseNodes(
     ),
   };
 }
-
-const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
 
 function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevice[] {
   return list(devices, 'devices').map((device, i) => {

@@ -81,7 +81,7 @@ export function checkLeavesPool(state: Assignments, topology: Topology): void {
 }
 
 /** Reserved memory in words: `NUMA node 0: 1073741824 bytes of memory`; empty for none. */
-export function memoryText(memory: BookedMemory): string {
+function memoryText(memory: BookedMemory): string {
   return Object.entries(memory)
     .flatMap(([node, types]) =>
       Object.entries(types)

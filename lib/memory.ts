@@ -1,12 +1,12 @@
 // Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen nodes. Follows set_mempolicy(2), mbind(2),
 // migrate_pages(2), move_pages(2) and numa(7).
 import { constants } from 'node:buffer';
-import { readdirSync, readFileSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from './check-options.js';
 import { NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import { countHugepages, hugepageSizes, readNumber } from './hugepages.js';
 import { type NativePolicy, native } from './native.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 
@@ -221,30 +221,6 @@ export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): Mem
   };
 }
 
-const HUGEPAGES = '/sys/kernel/mm/hugepages';
-
-/** The hugepage sizes of this machine in bytes, ascending. */
-function hugepageSizes(): number[] {
-  let names: string[];
-  try {
-    names = readdirSync(HUGEPAGES);
-  } catch {
-    return []; // a kernel without hugepages
-  }
-  const sizes = names.flatMap((name) => /^hugepages-(\d+)kB$/.exec(name)?.slice(1) ?? []);
-  return sizes.map((kib) => Number(kib) * 1024).sort((a, b) => a - b);
-}
-
-/** What a pattern finds of a number in a file of the kernel; undefined where it is not to be had. */
-function readNumber(path: string, pattern = /^(\d+)/): number | undefined {
-  try {
-    const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
-    return number === undefined ? undefined : Number(number);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Of the machine, and of the memory cgroup where the process has a limit (Node 20.13). */
 function availableBytes(): number {
   const { availableMemory } = process as { availableMemory?: () => number };
@@ -253,16 +229,15 @@ function availableBytes(): number {
 
 /** Bytes that are free, on a node or anywhere; null where unknown. */
 function freeBytes(hugepageBytes: number, node: number | undefined): number | null {
-  const ofNode = `/sys/devices/system/node/node${node}`;
   if (hugepageBytes === 0) {
-    const kib = node === undefined ? undefined : readNumber(`${ofNode}/meminfo`, /MemFree:\s*(\d+)/);
+    const meminfo = `/sys/devices/system/node/node${node}/meminfo`;
+    const kib = node === undefined ? undefined : readNumber(meminfo, /MemFree:\s*(\d+)/);
     return Math.min(availableBytes(), kib === undefined ? Number.POSITIVE_INFINITY : kib * 1024);
   }
-  const pool = `hugepages-${hugepageBytes / 1024}kB`;
-  const free = readNumber(`${HUGEPAGES}/${pool}/free_hugepages`);
+  const free = countHugepages(hugepageBytes, 'free');
   // Promised to mappings that have not touched them yet; of no node.
-  const promised = readNumber(`${HUGEPAGES}/${pool}/resv_hugepages`);
-  const onNode = node === undefined ? free : readNumber(`${ofNode}/hugepages/${pool}/free_hugepages`);
+  const promised = countHugepages(hugepageBytes, 'resv');
+  const onNode = countHugepages(hugepageBytes, 'free', node);
   if (free === undefined || promised === undefined || onNode === undefined) return null;
   return Math.min(free - promised, onNode) * hugepageBytes;
 }

@@ -262,3 +262,8 @@ export function podTotal({ containers }: PodRequest, amountOf: (container: Conta
   }
   return Math.max(starting, sidecars + apps);
 }
+
+/** What a container asks for of a resource, or the pod as a whole. */
+export function amountFor(pod: PodRequest, container: ContainerRequest | undefined, resource: string): number {
+  return container ? requestOf(container, resource) : podTotal(pod, (each) => requestOf(each, resource));
+}

@@ -24,3 +24,13 @@ export function devicesText(devices: PodContainer['devices']): string {
   const text = Object.entries(devices).map(([resource, list]) => [resource, ...list.map(({ id }) => id)].join(' '));
   return printable(text.join(', ')) || 'none';
 }
+
+/** What is held beside CPUs; empty for nothing. */
+export function besideText(memory: PodContainer['memory'], devices: PodContainer['devices']): string {
+  const blocks = memory.filter(({ bytes }) => bytes > 0);
+  const parts = [
+    ...(blocks.length > 0 ? [memoryText(blocks)] : []),
+    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
+  ];
+  return parts.join(', ');
+}

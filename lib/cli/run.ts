@@ -12,7 +12,7 @@ import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { policyOption } from './placement.js';
 import { warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
-import { devicesText, memoryText } from './resource-text.js';
+import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
@@ -167,11 +167,10 @@ function environmentOf({ id, cpus, devices }: Grant): Record<string, string> {
 function grantLines({ id, cpus, held, numaNodes, memory, devices, enforcement, warnings }: Grant): string[] {
   const parts = [
     `CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
-    ...(memory.length > 0 ? [memoryText(memory)] : []),
-    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
+    besideText(memory, devices),
     `grant ${id}`,
   ];
-  return [parts.join(', '), ...warningLines(warnings)];
+  return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
 }
 
 // This process only waits from now on, but not on the command's CPUs.

@@ -2,9 +2,8 @@
 import { basename } from 'node:path';
 import type { GrantInfo } from '../manager.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
-import type { PodContainer } from '../managers/plan.js';
 import type { BookedMemory } from '../state/booked-memory.js';
-import { cpusText, devicesText, memoryText } from './resource-text.js';
+import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';
@@ -85,16 +84,6 @@ function since(time: string): string {
     .replace(/\.\d+Z$/, 'Z');
 }
 
-/** What is held beside CPUs; empty for nothing. */
-function beside(memory: PodContainer['memory'], devices: PodContainer['devices']): string {
-  const blocks = memory.filter(({ bytes }) => bytes > 0);
-  const parts = [
-    ...(blocks.length > 0 ? [memoryText(blocks)] : []),
-    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
-  ];
-  return parts.join(', ');
-}
-
 // A row for each container, where there is more to tell of them than of the pod.
 function containerRows({ containers }: GrantView, isBeside: boolean): string[][] {
   if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
@@ -103,14 +92,14 @@ function containerRows({ containers }: GrantView, isBeside: boolean): string[][]
     `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
     `${cpusText(cpus)}${held.isEmpty ? '' : `, held ${held}`}`,
     '',
-    ...(isBeside ? [beside(memory, devices)] : []),
+    ...(isBeside ? [besideText(memory, devices)] : []),
     ...['', '', '', ''],
   ]);
 }
 
 export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN }: StatusOptions): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
-  const isBeside = grants.some(({ memory, devices }) => beside(memory, devices) !== '');
+  const isBeside = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
   const columns = [
     { title: 'ID' },
     { title: 'NAME' },
@@ -128,7 +117,7 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
       grant.name === grant.id ? '-' : printable(grant.name),
       cpusText(grant.cpus),
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
-      ...(isBeside ? [beside(grant.memory, grant.devices) || '-'] : []),
+      ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
       grant.alive ? 'alive' : 'dead',
       grant.enforcement,

@@ -45,8 +45,9 @@ function statusJson(stateDir: string, view: StateView | undefined) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [] };
   const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
   const { sharedPool, free, memory, grants } = view;
-  const { reservedMemory } = assignments.settings;
-  const cpuSettings = { managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict };
-  const settings = { ...cpuSettings, reservedMemory };
+  const settings = {
+    ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
+    reservedMemory: assignments.settings.reservedMemory,
+  };
   return { stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, memory, grants };
 }

@@ -16,7 +16,7 @@ import {
 } from '../hint-provider.js';
 import { ANY_NODES, type HintFamily, type TopologyHint } from '../hints.js';
 import { type MergeResult, mergeFamilies } from '../merge-hints.js';
-import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import { amountFor, type ContainerRequest, type PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
   type Assignments,
@@ -193,9 +193,7 @@ function podOf({ uid, request: { pod } }: Question): HintRequest['pod'] {
 function podRequests(pod: PodRequest): Record<string, number> {
   const resources = new Set(pod.containers.flatMap(({ requests }) => Object.keys(requests)));
   return Object.freeze(
-    Object.fromEntries(
-      [...resources].map((resource) => [resource, podTotal(pod, (container) => requestOf(container, resource))]),
-    ),
+    Object.fromEntries([...resources].map((resource) => [resource, amountFor(pod, undefined, resource)])),
   );
 }
 
@@ -205,7 +203,7 @@ function podAssignment({ question, draft, containers }: Progress): PodAssignment
   return {
     uid,
     name: pod.name ?? uid,
-    containers: containers.map((container) => ({ ...container, ...memoryOf(draft, container) })),
+    containers: containers.map((container) => ({ ...container, ...memoryAndReusable(draft, container) })),
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options: placementOptions(placement),
@@ -217,7 +215,10 @@ function podAssignment({ question, draft, containers }: Progress): PodAssignment
 }
 
 // Known at the end only: later containers take over what init containers have had.
-function memoryOf({ memory: { blocks } }: Draft, { name, kind, cpus, held, devices }: Progress['containers'][number]) {
+function memoryAndReusable(
+  { memory: { blocks } }: Draft,
+  { name, kind, cpus, held, devices }: Progress['containers'][number],
+) {
   const memory = blocks.get(name) ?? [];
   const isLeft = kind === 'init';
   return {

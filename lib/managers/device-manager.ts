@@ -1,13 +1,13 @@
 // The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's (v1.32); where that picks among equals at random, the
 // lowest id comes first here. Pure, but for preferred-allocation callbacks.
 import type { NodeSet } from '../cpu-set.js';
-import { askForPreferred, byteOrder, type DeviceResource } from '../device-resources.js';
-import type { Device } from '../devices.js';
+import { askForPreferred, type DeviceResource } from '../device-resources.js';
+import { byteOrder, type Device } from '../devices.js';
 import { NumalignError } from '../errors.js';
 import { HintFamily, maskOf, type TopologyHint } from '../hints.js';
 import { native } from '../native.js';
-import { type ContainerRequest, podTotal, requestOf } from '../pod-request.js';
-import { type DeviceAssignment, heldDevices, isSameDevice } from '../state/assignments.js';
+import { amountFor, type ContainerRequest } from '../pod-request.js';
+import { type DeviceAssignment, deviceKey, deviceKeys, heldDevices } from '../state/assignments.js';
 import type { Draft } from './draft.js';
 
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */
@@ -15,11 +15,9 @@ export function deviceRequests(
   { pod, resources }: Pick<Draft, 'pod' | 'resources'>,
   container: ContainerRequest | undefined,
 ): Map<DeviceResource, number> {
-  const amountOf = (name: string) =>
-    container ? requestOf(container, name) : podTotal(pod, (each) => requestOf(each, name));
   return new Map(
     [...resources.values()]
-      .map((resource) => [resource, amountOf(resource.name)] as const)
+      .map((resource) => [resource, amountFor(pod, container, resource.name)] as const)
       .filter(([, amount]) => amount > 0),
   );
 }
@@ -28,9 +26,9 @@ const isAligned = ({ devices }: DeviceResource) => devices.some(({ numaNodes }) 
 
 /** The healthy devices that nobody holds. */
 export function availableDevices({ state, takenDevices }: Draft, { name, devices }: DeviceResource): Device[] {
-  const held = heldDevices(state, name);
-  for (const [resource, ids] of takenDevices) for (const id of ids) if (isSameDevice(id, resource, name)) held.add(id);
-  return devices.filter(({ id, healthy }) => healthy && !held.has(id));
+  const held = heldDevices(state);
+  const isFree = (key: string) => !held.has(key) && !takenDevices.has(key);
+  return devices.filter(({ id, healthy }) => healthy && isFree(deviceKey(name, id)));
 }
 
 function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): ReadonlySet<string> {
@@ -109,11 +107,11 @@ export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment
  */
 export function allocateDevices(draft: Draft, container: ContainerRequest, hint: TopologyHint): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
-  let current = draft;
+  const takenDevices = new Set(draft.takenDevices);
   for (const [resource, count] of deviceRequests(draft, container)) {
-    const chosen = new Set(choose(current, resource, count, hint));
-    const taken = new Set([...(current.takenDevices.get(resource.name) ?? []), ...chosen]);
-    current = { ...current, takenDevices: new Map(current.takenDevices).set(resource.name, taken) };
+    const chosen = new Set(choose({ ...draft, takenDevices }, resource, count, hint));
+    // Of a PCI device that two resources have, the second must know.
+    for (const id of chosen) takenDevices.add(deviceKey(resource.name, id));
     allocation[resource.name] = resource.devices
       .filter(({ id }) => chosen.has(id))
       .map(({ id, numaNodes }) => Object.freeze({ id, nodes: numaNodes }));
@@ -165,22 +163,14 @@ function insufficient({ name, devices }: DeviceResource, count: number, free: nu
   });
 }
 
-function withIds(ids: Draft['takenDevices'], name: string, change: (own: Set<string>) => void): Draft['takenDevices'] {
-  const own = new Set(ids.get(name));
-  change(own);
-  return new Map(ids).set(name, own);
-}
-
 /** The draft once a container has been given its devices. */
 export function withDevices(draft: Draft, { kind }: ContainerRequest, allocation: DeviceAllocation): Draft {
-  let { takenDevices, reusableDevices } = draft;
+  const takenDevices = new Set([...draft.takenDevices, ...deviceKeys(allocation)]);
+  const reusableDevices = new Map(draft.reusableDevices);
   for (const [name, devices] of Object.entries(allocation)) {
-    takenDevices = withIds(takenDevices, name, (own) => {
-      for (const { id } of devices) own.add(id);
-    });
-    reusableDevices = withIds(reusableDevices, name, (own) => {
-      for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
-    });
+    const own = new Set(reusableDevices.get(name));
+    for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
+    reusableDevices.set(name, own);
   }
   return { ...draft, takenDevices, reusableDevices };
 }

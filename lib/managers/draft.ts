@@ -18,9 +18,6 @@ export interface MemoryDraft {
   readonly reusable: readonly MemoryBlock[];
 }
 
-/** Device ids by resource. */
-export type DeviceIds = ReadonlyMap<string, ReadonlySet<string>>;
-
 export interface Draft {
   readonly topology: Topology;
   /** Without the pod. */
@@ -38,9 +35,9 @@ export interface Draft {
   /** What its init containers have left behind for later ones; those of sidecars and of containers that stay are not among them. */
   readonly reusable: CpuSet;
   readonly memory: MemoryDraft;
-  /** The same of devices. */
-  readonly takenDevices: DeviceIds;
-  readonly reusableDevices: DeviceIds;
+  /** The same of devices: by their keys, and their ids by resource. */
+  readonly takenDevices: ReadonlySet<string>;
+  readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** A draft without any container yet. */
@@ -54,7 +51,7 @@ export function firstDraft(
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
     memory: { booked: state.memory, blocks: new Map(), reusable: [] },
-    takenDevices: new Map(),
+    takenDevices: new Set(),
     reusableDevices: new Map(),
   };
 }

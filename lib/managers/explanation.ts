@@ -4,7 +4,7 @@ import type { CpuSet } from '../cpu-set.js';
 import type { NodeAmount } from '../hint-provider.js';
 import type { HintFamily } from '../hints.js';
 import { isMemoryType } from '../memory-types.js';
-import { type ContainerRequest, podTotal, requestOf } from '../pod-request.js';
+import { amountFor, type ContainerRequest } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
 import {
   type Assignments,
@@ -177,15 +177,12 @@ function deviceExplanations({ draft, container, offered }: RejectionFacts): Reso
 }
 
 function otherExplanations({ draft, container, offered, amounts }: RejectionFacts): ResourceExplanation[] {
-  const { pod } = draft;
   const found = containerOf(draft, container);
-  const asked = (resource: string) =>
-    found ? requestOf(found, resource) : podTotal(pod, (each) => requestOf(each, resource));
   return offered
     .filter(({ provider }) => provider !== null)
     .map((each) => ({
       ...each,
-      asked: asked(each.resource),
+      asked: amountFor(draft.pod, found, each.resource),
       nodes: amounts.get(each) ?? [],
       reserved: null,
       unusable: null,

@@ -7,7 +7,7 @@ import { HintFamily, MAX_HINT_NODES, maskOf, type TopologyHint } from '../hints.
 import { hugepageType, isMemoryType, MEMORY } from '../memory-types.js';
 import { mergeFamilies } from '../merge-hints.js';
 import { native } from '../native.js';
-import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../pod-request.js';
+import { amountFor, type ContainerRequest, type PodRequest } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
 import type { Assignments, MachineSettings, MemoryBlock } from '../state/assignments.js';
 import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booked-memory.js';
@@ -101,9 +101,8 @@ export function memoryRequests(
   const types = container
     ? typesOf(container)
     : new Set(pod.containers.filter(({ kind }) => kind === 'app').flatMap(typesOf));
-  const amountOf = (type: string) =>
-    container ? requestOf(container, type) : podTotal(pod, (each) => requestOf(each, type));
-  return new Map([...types].map((type) => [type, amountOf(type)] as const).filter(([, bytes]) => bytes > 0));
+  const amounts = [...types].map((type) => [type, amountFor(pod, container, type)] as const);
+  return new Map(amounts.filter(([, bytes]) => bytes > 0));
 }
 
 function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number {

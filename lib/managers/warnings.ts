@@ -1,5 +1,5 @@
 // Warnings: what does not stand in the way of an admission, and the caller should know all the same.
-import { readFileSync } from 'node:fs';
+import { countHugepages } from '../hugepages.js';
 import { pageBytes } from '../memory-types.js';
 import { isExtendedResource } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
@@ -36,16 +36,6 @@ export function warningsOf(pod: PodAssignment, question: Question): readonly War
   return [...hugepageWarnings(pod, question.state, question.topology), ...resourceWarnings(question)];
 }
 
-// undefined where the kernel does not tell.
-function freeBytes(node: number, page: number): number | undefined {
-  const pool = `/sys/devices/system/node/node${node}/hugepages/hugepages-${page / 1024}kB`;
-  try {
-    return page * Number(readFileSync(`${pool}/free_hugepages`, 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
 // `before`: the state without the pod. Simulated machines have no kernel.
 function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
   if (topology.isSimulated) return [];
@@ -55,9 +45,10 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
   return blocks.flatMap(({ type, nodes }): Warning[] => {
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
     const expected = own.reduce((sum, table) => sum + table.free, 0);
-    const told = nodes.map((node) => freeBytes(node, pageBytes(type)!));
+    const page = pageBytes(type)!;
+    const told = nodes.map((node) => countHugepages(page, 'free', node));
     if (told.includes(undefined)) return [];
-    const free = told.reduce<number>((sum, bytes) => sum + bytes!, 0);
+    const free = told.reduce<number>((sum, pages) => sum + pages! * page, 0);
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
     const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;

@@ -1,6 +1,7 @@
 // Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock, no files.
 import { CpuSet } from '../cpu-set.js';
 import type { TopologyHint } from '../hints.js';
+import { PCI_ADDRESS } from '../pci-address.js';
 import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
 
 /** Members of the file that this version does not know; kept when it is rewritten. */
@@ -165,24 +166,19 @@ export function sharedPool(state: Assignments, online: CpuSet): CpuSet {
   return state.settings.strictCPUReservation ? shared.difference(state.settings.reservedSystemCPUs) : shared;
 }
 
-const PCI_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
-
-/** Whether an id means the same device for two resources: that of a PCI device does, whatever the resource is called. */
-export function isSameDevice(id: string, resource: string, other: string): boolean {
-  return resource === other || PCI_ADDRESS.test(id);
+/** What tells devices apart: the address of a PCI device whatever the resource is called, else the id and its resource. */
+export function deviceKey(resource: string, id: string): string {
+  return PCI_ADDRESS.test(id) ? id : `${resource} ${id}`;
 }
 
-/** The ids of a resource's devices that somebody holds. */
-export function heldDevices({ pods }: Pick<Assignments, 'pods'>, resource: string): Set<string> {
-  const held = new Set<string>();
-  for (const { containers } of pods) {
-    for (const { devices } of containers) {
-      for (const [name, list] of Object.entries(devices)) {
-        for (const { id } of list) if (isSameDevice(id, name, resource)) held.add(id);
-      }
-    }
-  }
-  return held;
+/** The {@link deviceKey}s of devices by resource. */
+export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssignment[]>>): string[] {
+  return Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => deviceKey(resource, id)));
+}
+
+/** The {@link deviceKey}s of all devices that somebody holds. */
+export function heldDevices({ pods }: Pick<Assignments, 'pods'>): Set<string> {
+  return new Set(pods.flatMap(({ containers }) => containers.flatMap(({ devices }) => deviceKeys(devices))));
 }
 
 function withoutMemory(booked: BookedMemory, containers: readonly ContainerAssignment[]): BookedMemory {

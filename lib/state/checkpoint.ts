@@ -14,7 +14,7 @@ import type {
   PodAssignment,
   UnknownFields,
 } from './assignments.js';
-import { isSameDevice } from './assignments.js';
+import { deviceKeys } from './assignments.js';
 import { type BookedMemory, bookingFlaw } from './booked-memory.js';
 
 export const FORMAT = 'numalign-state';
@@ -261,13 +261,6 @@ function checkDisjoint<T>(
   }
 }
 
-// An id that is the same device for every resource by itself, others with the resource's name.
-function deviceNames({ devices }: ContainerAssignment): string[] {
-  return Object.entries(devices).flatMap(([resource, list]) =>
-    list.map(({ id }) => (isSameDevice(id, resource, '') ? id : `${id} of ${resource}`)),
-  );
-}
-
 /**
  * Reads a state file.
  * @throws ERR_STATE_VERSION where a newer numalign wrote it, ERR_STATE_CORRUPT where the checksum or any field is wrong.
@@ -310,7 +303,11 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
     ({ cpus, held, reusable }) => [...cpus, ...held, ...reusable.cpus],
     (cpu) => `CPU ${cpu}`,
   );
-  checkDisjoint(body.pods, deviceNames, (name) => `device ${name}`);
+  checkDisjoint(
+    body.pods,
+    ({ devices }) => deviceKeys(devices),
+    (key) => `device ${key}`,
+  );
   const flaw = bookingFlaw(body.memory, body.pods);
   if (flaw !== undefined) corrupt(flaw, body.memory);
   const known = { format: FORMAT, version: VERSION, checksum: '', ...header, ...body };

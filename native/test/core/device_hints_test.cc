@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/hint_laws.h"
+
 namespace numalign {
 namespace {
 
@@ -9,15 +11,8 @@ Device free_near(uint64_t mask) { return {NodeMask(mask), true, false}; }
 Device taken_near(uint64_t mask) { return {NodeMask(mask), false, false}; }
 Device left_near(uint64_t mask) { return {NodeMask(mask), false, true}; }
 
-std::vector<uint64_t> offered(const HintFamily& family) {
-  std::vector<uint64_t> masks;
-  for (uint64_t mask = 1; mask <= all_nodes(family.nodes); mask++) {
-    if (family.offers(NodeMask(mask))) masks.push_back(mask);
-  }
-  return masks;
-}
-
-using Masks = std::vector<uint64_t>;
+using test::Masks;
+using test::offered;
 
 TEST(DeviceHints, CountAvailableDevicesAndPreferAsIfAllWere) {
   HintFamily family = device_hints({2, 2, {free_near(1), taken_near(1), free_near(2)}});

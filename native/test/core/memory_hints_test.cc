@@ -23,15 +23,8 @@ void share(MemoryHintsRequest& request, uint64_t group) {
   for_each_node(group, [&](int node) { request.group[node] = NodeMask(group); });
 }
 
-std::vector<uint64_t> offered(const HintFamily& family) {
-  std::vector<uint64_t> masks;
-  for (uint64_t mask = 1; mask <= all_nodes(family.nodes); mask++) {
-    if (family.offers(NodeMask(mask))) masks.push_back(mask);
-  }
-  return masks;
-}
-
-using Masks = std::vector<uint64_t>;
+using test::Masks;
+using test::offered;
 
 TEST(MemoryHints, OfferEveryMaskOfUnusedNodesWithEnoughAndPreferTheFewestThatCouldEverDo) {
   MemoryHintsRequest request = machine(2, 6);

@@ -16,6 +16,17 @@ inline uint64_t random_mask(const Between& between, int nodes) {
   return mask == 0 ? uint64_t{1} << between(0, nodes - 1) : mask;
 }
 
+using Masks = std::vector<uint64_t>;
+
+// Those that are hints, ascending.
+inline Masks offered(const HintFamily& family) {
+  Masks masks;
+  for (uint64_t mask = 1; mask <= all_nodes(family.nodes); mask++) {
+    if (family.offers(NodeMask(mask))) masks.push_back(mask);
+  }
+  return masks;
+}
+
 struct PlainMask {
   bool offered;
   bool preferred;
