@@ -209,6 +209,8 @@ function podAssignment({ question, draft, containers }: Progress): PodAssignment
     options: placementOptions(placement),
     owner,
     enforcement: { level: 'recorded', target: null },
+    upcoming: null,
+    transfer: null,
     admittedAt: now.toISOString(),
     unknown: {},
   };

@@ -80,7 +80,7 @@ export interface RejectionFacts {
   readonly admittedUnder: readonly TopologyManagerPolicy[];
 }
 
-type HeldText = (pod: Pick<PodAssignment, 'containers'>) => string;
+type HeldText = (pod: PodAssignment) => string;
 
 function holders({ pods }: Assignments, heldBy: HeldText): Holder[] {
   return pods

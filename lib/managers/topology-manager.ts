@@ -214,7 +214,14 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
 }
 
 /** Of pods that stay until they are released. */
-export const PERSISTENT_OWNER: OwnerRecord = { kind: 'persistent', uuid: '', pid: null, command: null, unknown: {} };
+export const PERSISTENT_OWNER: OwnerRecord = {
+  kind: 'persistent',
+  uuid: '',
+  pid: null,
+  command: null,
+  cgroup: null,
+  unknown: {},
+};
 
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the

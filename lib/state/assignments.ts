@@ -60,18 +60,39 @@ export interface ContainerAssignment {
   readonly unknown: UnknownFields;
 }
 
+/** A cgroup as an owner: it lives as long as this very folder exists and a process is in it or below it. */
+export interface CgroupIdentity {
+  /** The cgroup's folder, as whoever admitted it sees it. */
+  readonly path: string;
+  /** The inode of the folder, decimal: another cgroup that comes under the same path has another. */
+  readonly inode: string;
+  /** The cgroup namespace in which `path` is meant, as /proc/self/ns/cgroup reads. */
+  readonly namespace: string;
+}
+
 /** Who a pod belongs to. `pid` and `command` are for people: only the lock of owners/<uuid> tells whether a process lives. */
 export interface OwnerRecord {
   readonly kind: 'process' | 'cgroup' | 'persistent';
-  /** Of the owner's file; empty for a persistent owner. */
+  /** Of the owner's file; empty for a persistent owner of the first versions, which has none. */
   readonly uuid: string;
   readonly pid: number | null;
   readonly command: string | null;
+  /** Of a cgroup only. */
+  readonly cgroup: CgroupIdentity | null;
   readonly unknown: UnknownFields;
 }
 
 /** How strongly the grant is kept from others; decision 12 of the design. */
 export type EnforcementLevel = 'recorded' | 'members' | 'cpuset' | 'partition' | 'isolated';
+
+/** CPUs that a container is about to have instead of its own. Until it is done both are held. */
+export interface UpcomingCpus {
+  readonly container: string;
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
+  /** The uuid of the process that changes them: once it is dead, the change is off. */
+  readonly by: string;
+}
 
 export interface PodAssignment {
   /** The grant's id. */
@@ -86,9 +107,19 @@ export interface PodAssignment {
   readonly owner: OwnerRecord;
   /** `target`: the cgroup or process that it is enforced on, for people. */
   readonly enforcement: { readonly level: EnforcementLevel; readonly target: string | null };
+  /** Announced before a resize is carried out. */
+  readonly upcoming: UpcomingCpus | null;
+  /** Whoever shows this token becomes the owner. */
+  readonly transfer: string | null;
   /** Wall-clock time in ISO 8601. */
   readonly admittedAt: string;
   readonly unknown: UnknownFields;
+}
+
+/** The CPUs that the last grant of a name had, so that the next one of that name can have them again. */
+export interface NamedCpus {
+  readonly name: string;
+  readonly cpus: CpuSet;
 }
 
 export interface Assignments {
@@ -98,11 +129,13 @@ export interface Assignments {
   readonly pods: readonly PodAssignment[];
   /** What the memory blocks of all pods take from each NUMA node. */
   readonly memory: BookedMemory;
+  /** Of grants that have ended, the latest last. */
+  readonly lastCpus: readonly NamedCpus[];
   readonly unknown: UnknownFields;
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, unknown: {} };
+  return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], unknown: {} };
 }
 
 /** The CPUs that a pod's containers run on, exclusively. */
@@ -110,11 +143,11 @@ export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
 }
 
-/** All CPUs that a pod keeps from others: running, held and kept for its later containers. */
-export function cpusOf(pod: Pick<PodAssignment, 'containers'>): CpuSet {
-  return pod.containers.reduce(
+/** All CPUs that a pod keeps from others: running, held, kept for its later containers, and those that it is about to have. */
+export function cpusOf({ containers, upcoming }: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
+  return containers.reduce(
     (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
-    CpuSet.EMPTY,
+    upcoming === null ? CpuSet.EMPTY : upcoming.cpus.union(upcoming.held),
   );
 }
 

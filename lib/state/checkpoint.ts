@@ -4,17 +4,20 @@ import { CpuSet, NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type {
   Assignments,
+  CgroupIdentity,
   ContainerAssignment,
   CpuIdentity,
   DeviceAssignment,
   EnforcementLevel,
   MachineSettings,
   MemoryBlock,
+  NamedCpus,
   OwnerRecord,
   PodAssignment,
   UnknownFields,
+  UpcomingCpus,
 } from './assignments.js';
-import { deviceKeys } from './assignments.js';
+import { cpusOf, deviceKeys } from './assignments.js';
 import { type BookedMemory, bookingFlaw } from './booked-memory.js';
 
 export const FORMAT = 'numalign-state';
@@ -55,7 +58,7 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
 }
 
 export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string {
-  const { unknown, settings, cpus, pods, memory } = assignments;
+  const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const { unknown: unknownSettings, ...knownSettings } = settings;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
   const body = JSON.stringify({
@@ -67,6 +70,7 @@ export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string
     cpus,
     pods: pods.map(encodePod),
     memory,
+    lastCpus,
   }).slice(0, -1);
   return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
 }
@@ -184,20 +188,45 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
+// It becomes a file name.
+function uuid(value: unknown, where: string): string {
+  const id = text(value, where);
+  return /^[0-9a-f-]*$/.test(id) ? id : corrupt(`${where} is not a uuid`, id);
+}
+
+function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
+  const { path, inode, namespace } = members(value, where);
+  return {
+    path: text(path, `${where}.path`),
+    inode: text(inode, `${where}.inode`),
+    namespace: text(namespace, `${where}.namespace`),
+  };
+}
+
 function decodeOwner(value: unknown, where: string): OwnerRecord {
   const given = members(value, where);
   const known = {
     kind: oneOf(given.kind, ['process', 'cgroup', 'persistent'], `${where}.kind`),
-    uuid: text(given.uuid, `${where}.uuid`),
+    uuid: uuid(given.uuid, `${where}.uuid`),
     pid: orNull(given.pid, whole, `${where}.pid`),
     command: orNull(given.command, text, `${where}.command`),
+    cgroup: orNull(given.cgroup ?? null, cgroupIdentity, `${where}.cgroup`),
   };
-  // It becomes a file name.
-  if (!/^[0-9a-f-]*$/.test(known.uuid)) corrupt(`${where}.uuid is not a uuid`, known.uuid);
+  if (known.kind === 'cgroup' && known.cgroup === null) corrupt(`${where} has no cgroup`, given);
   return { ...known, unknown: unknownOf(given, known) };
 }
 
 const LEVELS: readonly EnforcementLevel[] = ['recorded', 'members', 'cpuset', 'partition', 'isolated'];
+
+function upcomingCpus(value: unknown, where: string): UpcomingCpus {
+  const { container, cpus, held, by } = members(value, where);
+  return {
+    container: text(container, `${where}.container`),
+    cpus: cpuSet(cpus, `${where}.cpus`),
+    held: cpuSet(held, `${where}.held`),
+    by: uuid(by, `${where}.by`),
+  };
+}
 
 function decodePod(value: unknown, where: string): PodAssignment {
   const given = members(value, where);
@@ -216,6 +245,8 @@ function decodePod(value: unknown, where: string): PodAssignment {
       level: oneOf(enforcement.level, LEVELS, `${where}.enforcement.level`),
       target: orNull(enforcement.target, text, `${where}.enforcement.target`),
     },
+    upcoming: orNull(given.upcoming ?? null, upcomingCpus, `${where}.upcoming`),
+    transfer: orNull(given.transfer ?? null, text, `${where}.transfer`),
     admittedAt: text(given.admittedAt, `${where}.admittedAt`),
   };
   return { ...known, unknown: unknownOf(given, known) };
@@ -226,6 +257,13 @@ function bookedMemory(value: unknown = {}, where: string): BookedMemory {
   const byNode = record(value, (types, at) => record(types, whole, at), where);
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
+}
+
+function lastCpus(value: unknown = [], where: string): NamedCpus[] {
+  return list(value, where).map((item, i) => {
+    const { name, cpus } = members(item, `${where}[${i}]`);
+    return { name: text(name, `${where}[${i}].name`), cpus: cpuSet(cpus, `${where}[${i}].cpus`) };
+  });
 }
 
 function decodeSettings(value: unknown): MachineSettings {
@@ -249,12 +287,12 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
 // No CPU and no device may be in two pods: such a file was never written by numalign.
 function checkDisjoint<T>(
   pods: readonly PodAssignment[],
-  heldBy: (container: ContainerAssignment) => Iterable<T>,
+  heldBy: (pod: PodAssignment) => Iterable<T>,
   nameOf: (held: T) => string,
 ): void {
   const holder = new Map<T, string>();
   for (const pod of pods) {
-    for (const held of new Set(pod.containers.flatMap((container) => [...heldBy(container)]))) {
+    for (const held of new Set(heldBy(pod))) {
       if (holder.has(held)) corrupt(`${nameOf(held)} is held by both ${holder.get(held)} and ${pod.uid}`, held);
       holder.set(held, pod.uid);
     }
@@ -297,15 +335,12 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
     cpus: list(given.cpus, 'cpus').map((row, i) => decodeIdentity(row, `cpus[${i}]`)),
     pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
     memory: bookedMemory(given.memory, 'memory'),
+    lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
+  checkDisjoint(body.pods, cpusOf, (cpu) => `CPU ${cpu}`);
   checkDisjoint(
     body.pods,
-    ({ cpus, held, reusable }) => [...cpus, ...held, ...reusable.cpus],
-    (cpu) => `CPU ${cpu}`,
-  );
-  checkDisjoint(
-    body.pods,
-    ({ devices }) => deviceKeys(devices),
+    ({ containers }) => containers.flatMap(({ devices }) => deviceKeys(devices)),
     (key) => `device ${key}`,
   );
   const flaw = bookingFlaw(body.memory, body.pods);

@@ -3,7 +3,7 @@ import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
 
-const OWNER: OwnerRecord = { kind: 'process', uuid: '', pid: process.pid, command: null, unknown: {} };
+const OWNER: OwnerRecord = { kind: 'process', uuid: '', pid: process.pid, command: null, cgroup: null, unknown: {} };
 
 // There is only this process, and it lives.
 const OWNERS: OwnerRegistry = {

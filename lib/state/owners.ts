@@ -42,7 +42,14 @@ export class Owners implements OwnerRegistry {
       const uuid = randomUUID();
       this.#own = { uuid, file: this.#folder.createOwner(uuid), pods: new Map() };
     }
-    return { kind: 'process', uuid: this.#own.uuid, pid: process.pid, command: processCommand(), unknown: {} };
+    return {
+      kind: 'process',
+      uuid: this.#own.uuid,
+      pid: process.pid,
+      command: processCommand(),
+      cgroup: null,
+      unknown: {},
+    };
   }
 
   /** Whether the grant belongs to this environment. */

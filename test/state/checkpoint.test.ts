@@ -38,17 +38,24 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
   policy: text,
   scope: text,
   options: fc.dictionary(text, fc.boolean()),
-  owner: fc.record({
-    kind: fc.constantFrom('process', 'cgroup', 'persistent'),
-    uuid: fc.uuid(),
-    pid: fc.option(fc.nat()),
-    command: fc.option(text),
-    unknown,
-  }),
+  owner: fc
+    .record({
+      kind: fc.constantFrom('process', 'cgroup', 'persistent'),
+      uuid: fc.uuid(),
+      pid: fc.option(fc.nat()),
+      command: fc.option(text),
+      cgroup: fc.record({ path: text, inode: text, namespace: text }),
+      unknown,
+    })
+    .map((owner) => (owner.kind === 'cgroup' ? owner : { ...owner, cgroup: null })),
   enforcement: fc.record({
     level: fc.constantFrom('recorded', 'members', 'cpuset', 'partition', 'isolated'),
     target: fc.option(text),
   }),
+  upcoming: fc.option(
+    fc.record({ container: text, cpus: fc.constant(CpuSet.EMPTY), held: fc.constant(CpuSet.EMPTY), by: fc.uuid() }),
+  ),
+  transfer: fc.option(text),
   admittedAt: text,
   unknown,
 });
@@ -78,6 +85,7 @@ function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
     return {
       ...each,
       containers: each.containers.map((c, n) => (n === 0 ? { ...c, cpus: hand } : { ...c, held: hand })),
+      upcoming: each.upcoming && { ...each.upcoming, cpus: hand },
     };
   });
 }
@@ -94,6 +102,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
     }),
     cpus: fc.array(fc.tuple(fc.nat(), fc.nat(), fc.nat(), fc.nat()), { maxLength: 4 }),
     pods: fc.array(pod, { maxLength: 3 }),
+    lastCpus: fc.array(fc.record({ name: text, cpus }), { maxLength: 2 }),
     unknown,
     hands: fc.array(cpus, { maxLength: 3 }),
   })
@@ -126,6 +135,7 @@ const SAMPLE: Checkpoint = {
     cpus: [[0, 0, 0, 0]],
     pods: [],
     memory: NOTHING_BOOKED,
+    lastCpus: [],
     unknown: {},
   },
 };
