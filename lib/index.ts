@@ -63,9 +63,10 @@ export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
 export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
 export type { Quantity } from './quantity.js';
-export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js';
+export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
+export type { StateRecovered } from './state/store.js';
 export {
   type BestFitOptions,
   type CpuGroup,

@@ -27,7 +27,7 @@ import {
   chosenSettings,
   firstState,
 } from './machine-settings.js';
-import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
+import { type MemoryTable, memoryTables, totalsOf } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
   admit,
@@ -332,21 +332,19 @@ export class Manager {
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
 function prepare(site: Site, config: Config, first: Assignments): Promise<void> {
   const { ledger, topology, lockTimeoutMs } = site;
-  return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
+  return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
     const write = (next: Assignments) => commit(withIdentities(next, topology));
-    if (!checkpoint) {
-      ledger.checkUnused();
-      return write(first);
-    }
+    if (!checkpoint) return write(first);
     const state = checkpoint.assignments;
     checkRecorded(state, config, topology, ledger.path);
+    // Only to be looked at.
+    if (checkpoint.refusal) return;
     if (!ledger.isOfThisBoot(checkpoint)) {
       await ledger.archive(checkpoint);
       return write(withoutPods(state));
     }
     const alive = withoutDead(site, state);
     if (alive !== state) await write(alive);
-    ledger.owners.sweep();
   });
 }
 

@@ -95,6 +95,10 @@ export interface NativeFolder {
   version(name: string): string | undefined;
   list(): string[];
   remove(name: string): void;
+  /** Whatever it is, into another folder of the same file system. */
+  move(name: string, to: NativeFolder, newName: string): void;
+  /** Whole, but not durably: what a crash of the machine leaves of it is not said. */
+  replace(name: string, text: string): void;
   /** `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock` is released once the new file is durable. */
   replaceDurably(name: string, previous: string, text: string, stamp: number, lock?: NativeLock): Promise<void>;
   tryLock(name: string, note: string): NativeLock | undefined;

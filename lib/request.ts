@@ -1,4 +1,5 @@
 // Requests as callers give them -> checked, frozen requests.
+import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
 import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
 import { CpuSet } from './cpu-set.js';
@@ -14,10 +15,16 @@ import {
 } from './pod-request.js';
 import type { Quantity } from './quantity.js';
 
+/** Who a grant belongs to; see {@link RequestOptions.owner}. */
+export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
+
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
-  /** `process` (default): the grant ends with this process or Worker. `persistent`: it stays until released by its id. */
-  owner?: 'process' | 'persistent';
+  /**
+   * `process` (default): the grant ends with this process or Worker. `persistent`: it stays until released by its id. `{ cgroup }`, the absolute path of a
+   * cgroup's folder: it ends when no process is in the cgroup or below it any more; one must be when it is made.
+   */
+  owner?: OwnerChoice;
   /** Gives up waiting for the state's lock. */
   signal?: AbortSignal;
 }
@@ -40,7 +47,7 @@ export type AdmitOptions = RequestOptions;
 /** A pod that asks to be admitted. */
 export interface AdmissionRequest {
   readonly pod: PodRequest;
-  readonly owner: 'process' | 'persistent';
+  readonly owner: OwnerChoice;
   readonly placement: Placement;
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
@@ -57,8 +64,8 @@ const REQUEST_OPTIONS = [
 ] as const satisfies readonly (keyof RequestOptions)[];
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
-  const { owner = 'process', signal, cpuManagerPolicyOptions } = options;
-  if (owner !== 'process' && owner !== 'persistent') invalidOption('owner', owner, "'process' or 'persistent'");
+  const { signal, cpuManagerPolicyOptions } = options;
+  const owner = parseOwner(options.owner);
   if (signal !== undefined && !(signal instanceof AbortSignal)) invalidOption('signal', signal, 'an AbortSignal');
   const strict = 'strict-cpu-reservation';
   if (
@@ -73,6 +80,18 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
     );
   }
   return { owner, placement: parsePlacement(options, placement) } as const;
+}
+
+function parseOwner(owner: unknown = 'process'): OwnerChoice {
+  if (owner === 'process' || owner === 'persistent') return owner;
+  if (typeof owner !== 'object' || owner === null) {
+    invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
+  }
+  const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
+  if (typeof cgroup !== 'string' || !isAbsolute(cgroup)) {
+    invalidOption('owner.cgroup', cgroup, 'the absolute path of a cgroup’s folder');
+  }
+  return Object.freeze({ cgroup });
 }
 
 function parseResources({ memory, resources = {} }: Record<string, unknown>): ContainerRequest['requests'] {

@@ -106,7 +106,7 @@ describe('acquire', () => {
       [{ cpus: 1 }, /did you mean "cpu"/],
       [{ cpu: 1, name: '' }, /name must be/],
       [{ cpu: 1, name: 'a\nb' }, /name must be/],
-      [{ cpu: 1, owner: 'me' }, /'process' or 'persistent'/],
+      [{ cpu: 1, owner: 'me' }, /'process', 'persistent' or/],
       [{ cpu: { toString: null, deep: 1n } }, /cpu must be/],
       [
         { cpu: 1, cpuManagerPolicyOptions: { 'distribute-cpus-across-numas': true } },
@@ -337,14 +337,15 @@ describe('the state folder', () => {
     });
   });
 
-  it('grants nothing once the folder or the state file was taken away', async () => {
+  it('is put together again where the state file was taken away, and nothing is granted once the folder was', async () => {
     const manager = await open();
-    await manager.use({ cpu: 1 }, () => {});
+    const grant = await manager.acquire({ cpu: 1 });
     unlinkSync(join(manager.stateDir, 'state.json'));
-    expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toBe('ERR_STATE_CORRUPT');
-    expect((await errorOf(() => open({ stateDir: manager.stateDir }))).code).toBe('ERR_STATE_CORRUPT');
+    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    expect((await open({ stateDir: manager.stateDir })).grants().map(({ id }) => id)).toEqual([grant.id]);
     rmSync(manager.stateDir, { recursive: true });
-    expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toMatch(/ERR_STATE_FOLDER/);
+    expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toBe('ERR_STATE_FOLDER');
+    expect(() => grant.pin()).toThrow(expect.objectContaining({ code: 'ERR_STATE_FOLDER' }));
   });
 
   it('archives the grants of an earlier boot', async () => {

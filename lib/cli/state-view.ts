@@ -3,12 +3,22 @@
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../manager.js';
-import { type MemoryTable, memoryTables } from '../managers/memory-manager.js';
+import { type MemoryTable, memoryTables, totalsOf } from '../managers/memory-manager.js';
 import { type PodContainer, podContainer } from '../managers/plan.js';
 import { type NativeFolder, native } from '../native.js';
 import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
-import { decodeCheckpoint } from '../state/checkpoint.js';
-import { PREVIOUS_FILE, readBootId, STATE_FILE, scopeOf } from '../state/ledger.js';
+import type { Checkpoint } from '../state/checkpoint.js';
+import { readBootId, scopeOf } from '../state/ledger.js';
+import { gather, rebuild } from '../state/recovery.js';
+import {
+  type FoundState,
+  findOwners,
+  findState,
+  isOwnerAlive,
+  NO_OWNERS,
+  PREVIOUS_FILE,
+  STATE_FILE,
+} from '../state/state-files.js';
 import type { Topology } from '../topology.js';
 
 export interface GrantView extends GrantInfo {
@@ -19,6 +29,10 @@ export interface StateView {
   readonly stateDir: string;
   readonly scope: 'machine' | 'private';
   readonly generation: number;
+  /** What is wrong with the state's file, if anything: then this is what the next transaction makes of what is left. */
+  readonly damage: string | null;
+  /** Why nothing can be granted, if so. */
+  readonly refusal: string | null;
   /** Written before the machine was started: its grants are void and left out here. */
   readonly isOfEarlierBoot: boolean;
   /** Every online CPU is managed, not a list of them. */
@@ -60,35 +74,53 @@ function ownersOf(folder: NativeFolder): NativeFolder | undefined {
 }
 
 /**
- * The state in a folder, undefined where there is none.
- * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT, ERR_STATE_VERSION
+ * The state in a folder, undefined where there is none. Where its file is damaged, what can be told of it.
+ * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where nothing can be told, ERR_STATE_VERSION
  */
 export function readState(stateDir: string, topology: Topology): StateView | undefined {
   const folder = openExisting(stateDir);
   if (!folder) return undefined;
   for (;;) {
     const version = folder.version(STATE_FILE);
-    const bytes = folder.read(STATE_FILE);
-    if (!bytes) {
-      if (folder.version(PREVIOUS_FILE) === undefined) return undefined;
-      throw new NumalignError('ERR_STATE_CORRUPT', `${stateDir} has a state.prev.json but no state.json`, {
-        value: stateDir,
-      });
-    }
-    const view = viewOf(stateDir, bytes, topology, ownersOf(folder));
+    const found = findState(folder, STATE_FILE);
+    const owners = ownersOf(folder);
+    const checkpoint = found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, topology);
+    const view = checkpoint && viewOf(stateDir, checkpoint, topology, owners, damageOf(found));
     // A grant that is released meanwhile must not look like one whose owner died.
     if (folder.version(STATE_FILE) === version) return view;
   }
 }
 
-function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: NativeFolder | undefined): StateView {
-  const { generation, bootId, assignments } = decodeCheckpoint(bytes);
+function damageOf(found: FoundState): string | null {
+  if (found.kind === 'good') return null;
+  return found.kind === 'missing' ? `there is no ${STATE_FILE}` : found.why;
+}
+
+function recovered(
+  folder: NativeFolder,
+  found: FoundState,
+  owners: NativeFolder | undefined,
+  topology: Topology,
+): Checkpoint | undefined {
+  const bootId = readBootId();
+  const previous = findState(folder, PREVIOUS_FILE);
+  const clues = gather(found, previous, undefined, owners ? findOwners(owners, bootId) : NO_OWNERS);
+  const rebuilt = rebuild(clues, bootId, totalsOf(topology));
+  return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
+}
+
+function viewOf(
+  stateDir: string,
+  { generation, bootId, assignments, refusal }: Checkpoint,
+  topology: Topology,
+  owners: NativeFolder | undefined,
+  damage: string | null,
+): StateView {
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
   const grants = state.pods.map((pod) => {
-    const { kind, uuid } = pod.owner;
-    const alive = kind !== 'process' || (owners?.isOwnerAlive(uuid) ?? false);
+    const alive = isOwnerAlive(owners, pod.owner);
     return { ...grantInfo(pod, topology, alive), containers: pod.containers.map(podContainer) };
   });
   const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
@@ -96,6 +128,8 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
     stateDir,
     scope: scopeOf(stateDir),
     generation,
+    damage,
+    refusal: refusal?.message ?? null,
     isOfEarlierBoot,
     managesAll: settings.managedCPUs === null,
     managed: universe(settings, topology.cpus),

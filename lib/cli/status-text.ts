@@ -130,7 +130,7 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
 
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, options: StatusOptions): string {
-  const { stateDir, scope, generation, isOfEarlierBoot, sharedPool, free, memory, grants } = view;
+  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
@@ -142,6 +142,11 @@ export function statusText(view: StateView, options: StatusOptions): string {
     options.width,
   );
   const lines = [...head, ''];
+  if (damage !== null) {
+    const repair = 'This is what can be told of it, and what the next transaction makes of it.';
+    lines.push(`The state file is damaged: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
+  }
+  if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal)}.`);
   if (isOfEarlierBoot) lines.push('The state is of an earlier boot: its grants are void.');
   else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, options));

@@ -43,11 +43,25 @@ async function showStatus({
 
 function statusJson(stateDir: string, view: StateView | undefined) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [] };
-  const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
+  const { scope, generation, damage, refusal, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } =
+    view;
   const { sharedPool, free, memory, grants } = view;
   const settings = {
     ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
     reservedMemory: assignments.settings.reservedMemory,
   };
-  return { stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, memory, grants };
+  return {
+    stateDir,
+    scope,
+    exists: true,
+    generation,
+    damage,
+    refusal,
+    isOfEarlierBoot,
+    settings,
+    sharedPool,
+    free,
+    memory,
+    grants,
+  };
 }

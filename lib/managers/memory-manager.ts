@@ -11,6 +11,7 @@ import { amountFor, type ContainerRequest, type PodRequest } from '../pod-reques
 import { formatBytes } from '../quantity.js';
 import type { Assignments, MachineSettings, MemoryBlock } from '../state/assignments.js';
 import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booked-memory.js';
+import type { TotalOn } from '../state/recovery.js';
 import type { NumaNode, Topology } from '../topology.js';
 import type { Draft } from './draft.js';
 
@@ -35,7 +36,7 @@ export interface MemoryTable {
 // Asked for again and again, and never different.
 const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
 
-function totalsOf(node: NumaNode): ReadonlyMap<string, number> {
+function typesOn(node: NumaNode): ReadonlyMap<string, number> {
   const known = totals.get(node);
   if (known) return known;
   const { memoryBytes, hugepages } = node;
@@ -48,7 +49,15 @@ function totalsOf(node: NumaNode): ReadonlyMap<string, number> {
 
 /** What a node has of a type. */
 export function totalOn(node: NumaNode, type: string): number {
-  return totalsOf(node).get(type) ?? 0;
+  return typesOn(node).get(type) ?? 0;
+}
+
+/** What each node of a machine has of a type; nothing where it has no such node. */
+export function totalsOf({ nodes }: Topology): TotalOn {
+  return (id, type) => {
+    const node = nodes.find((each) => each.id === id);
+    return node ? totalOn(node, type) : 0;
+  };
 }
 
 function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
@@ -59,7 +68,7 @@ function allocatableOn(node: NumaNode, type: string, { reservedMemory }: Machine
 export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
   const groups = memoryGroups(memoryBlocks(pods));
   return nodes.flatMap((node) =>
-    Array.from(totalsOf(node), ([type, total]) => {
+    Array.from(typesOn(node), ([type, total]) => {
       const allocatable = allocatableOn(node, type, settings);
       const reserved = bookedOn(memory, node.id, type);
       return {

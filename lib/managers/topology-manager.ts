@@ -22,6 +22,7 @@ import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { decide, undo, withRollback } from './decision.js';
+import { totalsOf } from './memory-manager.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type Warning, warningsOf } from './warnings.js';
 
@@ -48,13 +49,14 @@ export interface Admission {
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, members, resources, providers } = site;
-  return transact(site, signal, async (state, commit) => {
+  return transact(site, signal, async (state, commit, _, refusal) => {
     const placed = placedPod(state, request.pod);
     if (placed) {
       providers.keep(placed);
       return { pod: placed, warnings: [], alreadyAdmitted: true };
     }
-    const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
+    if (refusal) throw refusal;
+    const owner = ledger.owners.recordFor(request.owner);
     const uid = request.pod.uid ?? randomUUID();
     const question = {
       topology,
@@ -73,10 +75,8 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
     try {
       const leaving = members.confineTo(sharedPool(next, topology.cpus));
       if (leaving) await leaving;
-      ledger.owners.claim(pod);
       await commit(next, providers.isEmpty);
     } catch (error) {
-      ledger.owners.disclaim(pod);
       const failure = undo(question);
       throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
     }
@@ -143,7 +143,6 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
       vacate.comeBack(left);
       throw error;
     }
-    ledger.owners.disclaim(pod);
     tellProviders(providers, pod, next);
     return left;
   });
@@ -213,7 +212,7 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
   });
 }
 
-/** Of pods that stay until they are released. */
+/** Of plans: of pods that stay until they are released. */
 export const PERSISTENT_OWNER: OwnerRecord = {
   kind: 'persistent',
   uuid: '',
@@ -225,20 +224,20 @@ export const PERSISTENT_OWNER: OwnerRecord = {
 
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
- * first state, so that there always is one.
+ * first state, so that there always is one. With a `refusal` every commit fails with it, but for one that gives up grants of this process.
  */
 export function transact<T>(
   site: Site,
   signal: AbortSignal | undefined,
-  step: (state: Assignments, commit: Commit, recorded: Assignments) => Promise<T>,
+  step: (state: Assignments, commit: Commit, recorded: Assignments, refusal?: NumalignError) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
-  return ledger.transact({ signal, lockTimeoutMs }, (checkpoint, commit) => {
+  return ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: Commit = (next, isLast) => commit(withIdentities(next, topology), isLast);
     const state = withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
-    return step(state, write, recorded);
+    return step(state, write, recorded, checkpoint?.refusal);
   });
 }
 

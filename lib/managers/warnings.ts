@@ -4,6 +4,7 @@ import { pageBytes } from '../memory-types.js';
 import { isExtendedResource } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
 import { type Assignments, memoryOf, type PodAssignment } from '../state/assignments.js';
+import type { StateRecovered } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import type { Question } from './decision.js';
 import { memoryTables } from './memory-manager.js';
@@ -29,7 +30,7 @@ export interface ResourceUnknown {
 }
 
 /** Something that does not stand in the way of an admission, and that its caller should know. */
-export type Warning = HugepagesTaken | ResourceUnknown;
+export type Warning = HugepagesTaken | ResourceUnknown | StateRecovered;
 
 /** What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where some are booked. */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {

@@ -64,6 +64,8 @@ export interface ContainerAssignment {
 export interface CgroupIdentity {
   /** The cgroup's folder, as whoever admitted it sees it. */
   readonly path: string;
+  /** The device number of its file system, decimal: the hierarchy that it is in. */
+  readonly device: string;
   /** The inode of the folder, decimal: another cgroup that comes under the same path has another. */
   readonly inode: string;
   /** The cgroup namespace in which `path` is meant, as /proc/self/ns/cgroup reads. */

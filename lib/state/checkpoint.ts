@@ -1,7 +1,6 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md describes it. Pure.
-import { createHash } from 'node:crypto';
 import { CpuSet, NodeSet } from '../cpu-set.js';
-import { NumalignError } from '../errors.js';
+import type { NumalignError } from '../errors.js';
 import type {
   Assignments,
   CgroupIdentity,
@@ -19,9 +18,9 @@ import type {
 } from './assignments.js';
 import { cpusOf, deviceKeys } from './assignments.js';
 import { type BookedMemory, bookingFlaw } from './booked-memory.js';
+import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';
 
-export const FORMAT = 'numalign-state';
-export const VERSION = 1;
+export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 1, what: 'the state file' };
 
 /** One generation of the state, as it stands on disk. */
 export interface Checkpoint {
@@ -32,13 +31,11 @@ export interface Checkpoint {
   /** Wall-clock time in ISO 8601. */
   readonly writtenAt: string;
   readonly assignments: Assignments;
-}
-
-// The checksum is the last member, over every byte before its comma.
-const CHECKSUM_MEMBER = /,"checksum":"sha256:([0-9a-f]{64})"\}\n$/;
-
-function checksum(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  /**
+   * Why nothing may be written in its place: a newer numalign wrote it (ERR_STATE_VERSION), or it was put together and owners live of whom nobody can
+   * tell what they hold (ERR_STATE_CORRUPT). Not in the file.
+   */
+  readonly refusal?: NumalignError;
 }
 
 // ---- writing
@@ -57,38 +54,33 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
   return { ...unknown, ...pod, containers: pod.containers.map(encodeContainer), owner: { ...unknownOwner, ...owner } };
 }
 
-export function encodeCheckpoint({ assignments, ...header }: Checkpoint): string {
+/** The plain object that settings are in files. */
+export function encodeSettings({ unknown, ...settings }: MachineSettings) {
+  return { ...unknown, ...settings };
+}
+
+export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
-  const { unknown: unknownSettings, ...knownSettings } = settings;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
-  const body = JSON.stringify({
-    format: FORMAT,
-    version: VERSION,
+  return seal(STATE_FORMAT, {
     ...unknownMembers,
     ...header,
-    settings: { ...unknownSettings, ...knownSettings },
+    settings: encodeSettings(settings),
     cpus,
     pods: pods.map(encodePod),
     memory,
     lastCpus,
-  }).slice(0, -1);
-  return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
+  });
 }
 
 // ---- reading
 
-function corrupt(message: string, value?: unknown): never {
-  throw new NumalignError('ERR_STATE_CORRUPT', `the state file is damaged: ${message}`, { value });
-}
-
-type Members = Record<string, unknown>;
-
-function members(value: unknown, where: string): Members {
+export function members(value: unknown, where: string): Members {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
   return corrupt(`${where} is not an object`, value);
 }
 
-function text(value: unknown, where: string): string {
+export function text(value: unknown, where: string): string {
   return typeof value === 'string' ? value : corrupt(`${where} is not a text`, value);
 }
 
@@ -96,20 +88,20 @@ function flag(value: unknown, where: string): boolean {
   return typeof value === 'boolean' ? value : corrupt(`${where} is not true or false`, value);
 }
 
-function whole(value: unknown, where: string): number {
+export function whole(value: unknown, where: string): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
   return corrupt(`${where} is not a whole number`, value);
 }
 
-function list(value: unknown, where: string): unknown[] {
+export function list(value: unknown, where: string): unknown[] {
   return Array.isArray(value) ? value : corrupt(`${where} is not a list`, value);
 }
 
-function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
+export function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
   return valid.includes(value as T) ? (value as T) : corrupt(`${where} is none of ${valid.join(', ')}`, value);
 }
 
-function orNull<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): T | null {
+export function orNull<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): T | null {
   return value === null ? null : decode(value, where);
 }
 
@@ -158,7 +150,7 @@ function devices(value: unknown, where: string): Record<string, DeviceAssignment
 }
 
 // Splits what this version knows from what it must keep.
-function unknownOf(value: Members, known: Members): UnknownFields {
+export function unknownOf(value: Members, known: Members): UnknownFields {
   return Object.fromEntries(Object.entries(value).filter(([key]) => !Object.hasOwn(known, key)));
 }
 
@@ -189,15 +181,16 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
 }
 
 // It becomes a file name.
-function uuid(value: unknown, where: string): string {
+export function uuid(value: unknown, where: string): string {
   const id = text(value, where);
   return /^[0-9a-f-]*$/.test(id) ? id : corrupt(`${where} is not a uuid`, id);
 }
 
-function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
-  const { path, inode, namespace } = members(value, where);
+export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
+  const { path, device, inode, namespace } = members(value, where);
   return {
     path: text(path, `${where}.path`),
+    device: text(device, `${where}.device`),
     inode: text(inode, `${where}.inode`),
     namespace: text(namespace, `${where}.namespace`),
   };
@@ -228,7 +221,7 @@ function upcomingCpus(value: unknown, where: string): UpcomingCpus {
   };
 }
 
-function decodePod(value: unknown, where: string): PodAssignment {
+export function decodePod(value: unknown, where: string): PodAssignment {
   const given = members(value, where);
   const enforcement = members(given.enforcement, `${where}.enforcement`);
   const known = {
@@ -266,7 +259,7 @@ function lastCpus(value: unknown = [], where: string): NamedCpus[] {
   });
 }
 
-function decodeSettings(value: unknown): MachineSettings {
+export function decodeSettings(value: unknown): MachineSettings {
   const given = members(value, 'settings');
   const known = {
     managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
@@ -284,47 +277,53 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
   return row as unknown as CpuIdentity;
 }
 
-// No CPU and no device may be in two pods: such a file was never written by numalign.
-function checkDisjoint<T>(
+/** Something that two pods hold, which numalign never wrote. */
+export interface Clash {
+  /** Such as `CPU 3`. */
+  readonly what: string;
+  readonly pods: readonly [PodAssignment, PodAssignment];
+}
+
+function clashIn<T>(
   pods: readonly PodAssignment[],
   heldBy: (pod: PodAssignment) => Iterable<T>,
   nameOf: (held: T) => string,
-): void {
-  const holder = new Map<T, string>();
+): Clash | undefined {
+  const holder = new Map<T, PodAssignment>();
   for (const pod of pods) {
     for (const held of new Set(heldBy(pod))) {
-      if (holder.has(held)) corrupt(`${nameOf(held)} is held by both ${holder.get(held)} and ${pod.uid}`, held);
-      holder.set(held, pod.uid);
+      const other = holder.get(held);
+      if (other) return { what: nameOf(held), pods: [other, pod] };
+      holder.set(held, pod);
     }
   }
+  return undefined;
+}
+
+/** The first CPU or device that two pods hold. */
+export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
+  const keys = ({ containers }: PodAssignment) => containers.flatMap(({ devices }) => deviceKeys(devices));
+  return clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`) ?? clashIn(pods, keys, (key) => `device ${key}`);
 }
 
 /**
- * Reads a state file.
- * @throws ERR_STATE_VERSION where a newer numalign wrote it, ERR_STATE_CORRUPT where the checksum or any field is wrong.
+ * Reads a state file. Of one that a newer numalign wrote, what is known here, with a `refusal`.
+ * @throws ERR_STATE_CORRUPT where the checksum or any field is wrong, ERR_STATE_VERSION where nothing of a newer file can be made out
  */
 export function decodeCheckpoint(bytes: Buffer): Checkpoint {
-  const file = bytes.toString('utf8');
-  // Looked at first: a newer format may have another checksum.
-  const version = Number(/^\{"format":"numalign-state","version":(\d+),/.exec(file)?.[1]);
-  if (Number.isNaN(version)) corrupt('it does not begin like a state file');
-  if (version > VERSION) {
-    throw new NumalignError(
-      'ERR_STATE_VERSION',
-      `the state has format version ${version}, this numalign knows up to ${VERSION}: use the newer package`,
-      { value: version, valid: `up to ${VERSION}` },
-    );
-  }
-  const tail = CHECKSUM_MEMBER.exec(file);
-  if (tail === null) return corrupt('it is cut short or has no checksum');
-  if (checksum(file.slice(0, tail.index)) !== tail[1]) corrupt('the checksum does not match its bytes');
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(file);
-  } catch (cause) {
-    corrupt((cause as Error).message);
-  }
-  const given = members(parsed, 'the file');
+  return reading(STATE_FORMAT, () => {
+    const { members: given, newer } = unseal(STATE_FORMAT, bytes);
+    if (!newer) return decodeMembers(given);
+    try {
+      return { ...decodeMembers(given), refusal: newer };
+    } catch {
+      throw newer;
+    }
+  });
+}
+
+function decodeMembers(value: unknown): Checkpoint {
+  const given = members(value, 'the file');
   const header = {
     generation: whole(given.generation, 'generation'),
     bootId: text(given.bootId, 'bootId'),
@@ -337,14 +336,10 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
     memory: bookedMemory(given.memory, 'memory'),
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
-  checkDisjoint(body.pods, cpusOf, (cpu) => `CPU ${cpu}`);
-  checkDisjoint(
-    body.pods,
-    ({ containers }) => containers.flatMap(({ devices }) => deviceKeys(devices)),
-    (key) => `device ${key}`,
-  );
+  const clash = clashOf(body.pods);
+  if (clash) corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
   const flaw = bookingFlaw(body.memory, body.pods);
   if (flaw !== undefined) corrupt(flaw, body.memory);
-  const known = { format: FORMAT, version: VERSION, checksum: '', ...header, ...body };
+  const known = { format: '', version: 0, checksum: '', ...header, ...body };
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

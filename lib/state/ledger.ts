@@ -1,21 +1,25 @@
 // Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds the lock, reloads, and commits durably.
 import { existsSync, lstatSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { MACHINE_STATE_DIR } from '../config.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.js';
+import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
 import { Owners, processCommand } from './owners.js';
-import type { Commit, Store, TransactOptions } from './store.js';
+import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } from './recovery.js';
+import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
+import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
 
-export const STATE_FILE = 'state.json';
-export const PREVIOUS_FILE = 'state.prev.json';
 const LOCK = 'lock';
 const GROUP = 'numalign';
 // The machine's folder belongs to its group, new files in it too; a private one to its user alone.
 const MACHINE_MODE = 0o2770;
 const PRIVATE_MODE = 0o700;
+// An owner may be writing its file outside of any transaction.
+const OWNER_READS = 5;
+const OWNER_READ_PAUSE_MS = 10;
 
 /** Differs from boot to boot. */
 export function readBootId(): string {
@@ -98,6 +102,8 @@ function checkOwner(path: string, folder: NativeFolder): void {
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
 }
 
+type GoodState = Extract<FoundState, { kind: 'good' }>;
+
 // One for each folder: managers of one environment share what they have read and their owner. Kept for the life of the environment, since closing a
 // manager leaves its grants as they are.
 const ledgers = new Map<string, Ledger>();
@@ -109,15 +115,24 @@ export class Ledger implements Store {
   readonly owners: Owners;
   readonly #folder: NativeFolder;
   readonly #bootId = readBootId();
-  #checkpoint: Checkpoint | undefined;
+  readonly #recoveries: StateRecovered[] = [];
+  // The last good file that was read, and its version.
+  #good: GoodState | undefined;
   #version: string | undefined;
-  #bytes: Buffer | undefined;
+  // The highest that was seen: none comes twice.
+  #generation = 0;
+  // As the last transaction said.
+  #totalOn: TotalOn = () => 0;
 
   private constructor(path: string, scope: Ledger['scope'], folder: NativeFolder) {
     this.path = path;
     this.scope = scope;
     this.#folder = folder;
-    this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1));
+    this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1), this.#bootId);
+  }
+
+  get recoveries(): readonly StateRecovered[] {
+    return this.#recoveries;
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
@@ -141,24 +156,48 @@ export class Ledger implements Store {
   }
 
   /**
-   * The newest committed checkpoint, undefined before the first commit. Synchronous: one stat, and a read only where the file has changed.
-   * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_SYSCALL
+   * The newest committed checkpoint, undefined before the first commit. Synchronous: one stat, and a read only where the file has changed. Where the file is
+   * damaged or gone, what can be told of the state without writing anything.
+   * @throws ERR_STATE_CORRUPT where that is nothing, ERR_STATE_VERSION, ERR_STATE_FOLDER, ERR_SYSCALL
    */
   read(): Checkpoint | undefined {
     const version = this.#folder.version(STATE_FILE);
-    if (version !== this.#version) this.#reload(version);
-    return this.#checkpoint;
+    if (version !== undefined && version === this.#version) return this.#good?.checkpoint;
+    return explaining(this.path, () => {
+      const found = this.#load(version);
+      if (found.kind === 'good') return found.checkpoint;
+      this.#checkCurrent();
+      return this.#view(this.#gather(found));
+    });
   }
 
   // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.
-  #reload(version: string | undefined): Checkpoint | undefined {
-    const bytes = this.#folder.read(STATE_FILE);
-    if (!bytes || !this.#bytes?.equals(bytes)) this.#checkpoint = bytes && decodeCheckpoint(bytes);
-    this.#bytes = bytes;
+  #load(version: string | undefined): FoundState {
+    this.#version = undefined;
+    const found = findState(this.#folder, STATE_FILE, this.#good);
+    if (found.kind !== 'good') return found;
+    const { checkpoint } = found;
+    if (checkpoint.generation < this.#generation) {
+      const why = `it is older than generation ${this.#generation}, which was here before`;
+      return { kind: 'damaged', why, generation: checkpoint.generation, checkpoint };
+    }
+    this.#generation = checkpoint.generation;
+    this.#good = found;
     this.#version = version;
-    return this.#checkpoint;
+    return found;
   }
 
+  #gather(found: FoundState): Clues {
+    const previous = findState(this.#folder, PREVIOUS_FILE);
+    return gather(found, previous, this.#good?.checkpoint, this.owners.find());
+  }
+
+  // The state as it is put together from what is left of it.
+  #view(clues: Clues): Checkpoint | undefined {
+    const rebuilt = rebuild(clues, this.#bootId, this.#totalOn);
+    const generation = Math.max(this.#generation, generationAfter(clues) - 1);
+    return rebuilt && { ...rebuilt, generation, writtenAt: new Date().toISOString() };
+  }
   /** Whether the checkpoint is of this boot: grants of an earlier one are void. */
   isOfThisBoot(checkpoint: Checkpoint): boolean {
     return checkpoint.bootId === this.#bootId;
@@ -175,6 +214,10 @@ export class Ledger implements Store {
   ): Promise<T> {
     options.signal?.throwIfAborted();
     this.#checkCurrent();
+    this.#totalOn = options.totalOn;
+    const known = this.read();
+    // Not a byte of a newer format is touched, those of the lock's file neither.
+    if (known?.refusal && known === this.#good?.checkpoint) return decide(known, this.#refusing(known, known.refusal));
     const note = `${process.pid} ${processCommand()}\n`;
     const lock = explaining(this.path, () => this.#folder.tryLock(LOCK, note));
     // In one go where the lock is free: it must not be held while the caller's own code runs.
@@ -189,35 +232,72 @@ export class Ledger implements Store {
     try {
       this.#checkCurrent();
       // By its bytes: what is granted must not hang on two versions never looking the same.
-      const checkpoint = this.#reload(this.#folder.version(STATE_FILE));
+      const found = explaining(this.path, () => this.#load(this.#folder.version(STATE_FILE)));
+      const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found);
+      if (checkpoint?.refusal) return await decide(checkpoint, this.#refusing(checkpoint, checkpoint.refusal));
+      if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
-        this.#commit((checkpoint?.generation ?? 0) + 1, next, isLast ? lock : undefined),
+        this.#commit(this.#bootId, checkpoint?.assignments, next, isLast ? lock : undefined),
       );
     } finally {
       lock.release();
     }
   }
 
+  // Where nothing may be written, what this process gives up is off its own file: then it does not come back with the rest.
+  #refusing({ assignments }: Checkpoint, refusal: NumalignError): Commit {
+    return async (next) => {
+      if (refusal.code === 'ERR_STATE_VERSION' || !this.owners.giveUp(assignments, next)) throw refusal;
+    };
+  }
+
   #checkCurrent(): void {
     if (!this.#folder.isCurrent()) throw folderError(this.path, 'it was removed or replaced while it was open');
   }
 
-  /** Refuses to begin a new state where an earlier one has left traces. REQUIRES: the lock. @throws ERR_STATE_CORRUPT */
-  checkUnused(): void {
-    const traces =
-      this.#folder.version(PREVIOUS_FILE) !== undefined
-        ? PREVIOUS_FILE
-        : this.owners.anyAlive()
-          ? 'owners/'
-          : undefined;
-    if (traces === undefined) return;
-    throw new NumalignError(
-      'ERR_STATE_CORRUPT',
-      `${this.path} has ${traces} of an earlier state but no ${STATE_FILE}: nothing is granted without it`,
-      {
-        value: traces,
-      },
-    );
+  // Puts the state together again and writes it twice, so that the generation before is a good one too. Undefined where nothing is left of it.
+  async #recover(found: FoundState): Promise<Checkpoint | undefined> {
+    let clues = explaining(this.path, () => this.#gather(found));
+    for (let reads = 1; clues.owners.unknown.length > 0 && reads < OWNER_READS; reads++) {
+      await pause(OWNER_READ_PAUSE_MS);
+      clues = explaining(this.path, () => this.#gather(found));
+    }
+    if (isUnused(clues)) return undefined;
+    const view = this.#view(clues);
+    if (view?.refusal) return view;
+    const quarantined = explaining(this.path, () => [
+      ...this.#quarantine(STATE_FILE, clues.found),
+      ...this.#quarantine(PREVIOUS_FILE, clues.previous),
+    ]);
+    this.#generation = generationAfter(clues);
+    if (view) {
+      if (clues.base && !this.isOfThisBoot(clues.base) && this.isOfThisBoot(view)) await this.archive(clues.base);
+      await this.#commit(view.bootId, undefined, view.assignments, undefined);
+      await this.#commit(view.bootId, view.assignments, view.assignments, undefined);
+    }
+    const checkpoint = view && this.#good?.checkpoint;
+    const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
+    this.#recoveries.push(this.#recovered(clues, quarantined, kept));
+    return checkpoint;
+  }
+
+  #recovered({ found, base }: Clues, quarantined: readonly string[], kept: readonly string[]): StateRecovered {
+    const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
+    const from = base ? `generation ${base.generation} and ` : '';
+    const grants = `${kept.length} grant${kept.length === 1 ? '' : 's'}`;
+    const message = `the state in ${this.path} was damaged (${why}) and has been put together again from ${from}the files of living owners, with ${grants}`;
+    return Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation: this.#generation, kept });
+  }
+
+  /** Moves a damaged file aside. Answers its name there, if any. */
+  #quarantine(name: string, { kind }: FoundState): string[] {
+    if (kind !== 'damaged') return [];
+    const quarantine = this.#folder.child('quarantine', true, this.#folder.owner().mode, -1);
+    const time = new Date().toISOString().replace(/[-:]/g, '');
+    let aside = `${time}-${name}`;
+    for (let n = 2; quarantine.version(aside) !== undefined; n++) aside = `${time}.${n}-${name}`;
+    this.#folder.move(name, quarantine, aside);
+    return [aside];
   }
 
   /** Keeps a copy of a checkpoint of an earlier boot in archive/. REQUIRES: the lock. */
@@ -228,14 +308,49 @@ export class Ledger implements Store {
       .replaceDurably(name, '', encodeCheckpoint(checkpoint), 0);
   }
 
-  async #commit(generation: number, assignments: Assignments, lock: NativeLock | undefined): Promise<void> {
-    const checkpoint = { generation, bootId: this.#bootId, writtenAt: new Date().toISOString(), assignments };
-    const stamp = generation % 1_000_000_000;
+  async #commit(
+    bootId: string,
+    before: Assignments | undefined,
+    next: Assignments,
+    lock: NativeLock | undefined,
+  ): Promise<void> {
+    const generation = this.#generation + 1;
+    const checkpoint: Checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
+    const settle =
+      bootId === this.#bootId
+        ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
+        : undefined;
     try {
-      await this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, encodeCheckpoint(checkpoint), stamp, lock);
+      await this.#replaceState(checkpoint, lock);
     } catch (error) {
       // The new file may be in place although syncing the folder failed: then everybody sees it, and it counts.
-      if (this.#reload(undefined)?.generation !== generation) throw explain(this.path, error);
+      const found = this.#load(undefined);
+      if (found.kind !== 'good' || found.checkpoint.generation !== generation) {
+        settle?.(false);
+        throw explain(this.path, error);
+      }
+    }
+    settle?.(true);
+    if (lock) return;
+    // What is decided next is decided on it.
+    const found = this.#load(this.#folder.version(STATE_FILE));
+    if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
+  }
+
+  async #replaceState(checkpoint: Checkpoint, lock: NativeLock | undefined): Promise<void> {
+    const text = encodeCheckpoint(checkpoint);
+    const replace = () =>
+      this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, text, checkpoint.generation % 1_000_000_000, lock);
+    try {
+      await replace();
+    } catch (error) {
+      if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
+      // A folder under one of the names that a commit uses.
+      for (const name of [PREVIOUS_FILE, `${PREVIOUS_FILE}.new`, `${STATE_FILE}.new`]) {
+        const found = findState(this.#folder, name);
+        if (found.kind === 'damaged' && found.isFolder) this.#quarantine(name, found);
+      }
+      await replace();
     }
   }
 

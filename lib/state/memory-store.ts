@@ -1,28 +1,28 @@
 // MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
+import { isCgroupAlive } from './cgroup-owner.js';
 import type { Checkpoint } from './checkpoint.js';
+import { newOwner } from './owners.js';
 import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
 
-const OWNER: OwnerRecord = { kind: 'process', uuid: '', pid: process.pid, command: null, cgroup: null, unknown: {} };
-
 // There is only this process, and it lives.
+const isAlive = ({ cgroup }: OwnerRecord) => cgroup === null || isCgroupAlive(cgroup);
+
 const OWNERS: OwnerRegistry = {
-  ownRecord: () => OWNER,
+  recordFor: (owner) => newOwner(owner, ''),
   isOwn: ({ kind }) => kind === 'process',
   ownFd: () => undefined,
-  claim: () => {},
-  disclaim: () => {},
   handOver: () => false,
   orphans: (): PodAssignment[] => [],
-  isAlive: () => true,
-  deadPods: (): PodAssignment[] => [],
-  sweep: () => {},
+  isAlive,
+  deadPods: (pods) => pods.filter(({ owner }) => !isAlive(owner)),
 };
 
 export class MemoryStore implements Store {
   readonly scope = 'memory';
   readonly path = 'memory';
   readonly owners = OWNERS;
+  readonly recoveries = [];
   #checkpoint: Checkpoint | undefined;
   // The transactions that have begun or wait, one after the other.
   #last: Promise<unknown> = Promise.resolve();
@@ -48,8 +48,6 @@ export class MemoryStore implements Store {
     const generation = (this.#checkpoint?.generation ?? 0) + 1;
     this.#checkpoint = { generation, bootId: '', writtenAt: new Date().toISOString(), assignments };
   }
-
-  checkUnused(): void {}
 
   isOfThisBoot(): boolean {
     return true;

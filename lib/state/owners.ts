@@ -1,103 +1,235 @@
 // Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file in owners/; the kernel drops the lock when
-// the process dies, in whatever pid namespace.
+// the process dies, in whatever pid namespace. A cgroup owns while a process is in it, a persistent owner until its grant is released.
 import { randomUUID } from 'node:crypto';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
-import type { OwnerRecord, PodAssignment } from './assignments.js';
-import { encodePod } from './checkpoint.js';
+import type { OwnerChoice } from '../request.js';
+import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
+import { identifyCgroup } from './cgroup-owner.js';
+import { type Checkpoint, encodePod } from './checkpoint.js';
+import { encodeOwnerFile, type OwnerFile } from './owner-file.js';
+import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from './state-files.js';
 import type { OwnerRegistry } from './store.js';
 
 const MAX_COMMAND_LENGTH = 200;
 
-/** What this process runs, for people; cut to a readable length. */
+/** What this process runs, for people; on one line, cut to a readable length. */
 export function processCommand(): string {
-  return process.argv.join(' ').slice(0, MAX_COMMAND_LENGTH);
+  return process.argv.join(' ').replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
+}
+
+/** The record of an owner that is none yet. */
+export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
+  const isProcess = owner === 'process';
+  return {
+    kind: typeof owner === 'object' ? 'cgroup' : owner,
+    uuid,
+    pid: isProcess ? process.pid : null,
+    command: isProcess ? processCommand() : null,
+    cgroup: typeof owner === 'object' ? identifyCgroup(owner.cgroup) : null,
+    unknown: {},
+  };
 }
 
 // This environment (main thread or Worker) as an owner: its locked file says which grants are its own.
 interface OwnOwner {
-  readonly uuid: string;
-  readonly file: NativeOwner;
-  readonly pods: Map<string, PodAssignment>;
+  readonly record: OwnerRecord;
+  readonly lock: NativeOwner;
+  /** What is in the file. */
+  file: OwnerFile;
 }
 
-function writeFile({ uuid, file }: OwnOwner, pods: Iterable<PodAssignment>): void {
-  const header = { format: 'numalign-owner', version: 1, uuid, pid: process.pid, command: processCommand() };
-  file.write(`${JSON.stringify({ ...header, pods: [...pods].map(encodePod) })}\n`);
+/** What every file tells of the state at hand. */
+type Header = Pick<OwnerFile, 'bootId' | 'generation' | 'settings'>;
+
+function fileOf({ uuid, kind, pid, command, cgroup }: OwnerRecord, header: Header, pods: OwnerFile['pods']): OwnerFile {
+  return { uuid, kind, pid, command, cgroup, ...header, pods };
+}
+
+const textOf = (pods: readonly PodAssignment[]) => JSON.stringify(pods.map(encodePod));
+
+function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boolean {
+  return a.length === b.length && (a.every((pod, i) => pod === b[i]) || textOf(a) === textOf(b));
+}
+
+// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the first versions have none.
+function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
+  const files = new Map<string, PodAssignment[]>();
+  for (const pod of pods) {
+    const { kind, uuid } = pod.owner;
+    if (kind !== 'process' && uuid !== '') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
+  }
+  return files;
+}
+
+function harmlessly(action: () => unknown): void {
+  try {
+    action();
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+  }
+}
+
+// All of both; of those in both the second.
+function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {
+  return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
 }
 
 /** The owners of one state folder, this environment among them. Every member but the questions REQUIRES the state's lock. */
 export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
+  readonly #bootId: string;
   #own: OwnOwner | undefined;
+  #header: Header | undefined;
+  // Counts the transactions of this environment.
+  #turn = 0;
 
   /** `folder`: owners/ of the state folder. */
-  constructor(folder: NativeFolder) {
+  constructor(folder: NativeFolder, bootId: string) {
     this.#folder = folder;
+    this.#bootId = bootId;
   }
 
-  /** The record of this environment as an owner, made on first use. */
-  ownRecord(): OwnerRecord {
-    if (!this.#own) {
-      const uuid = randomUUID();
-      this.#own = { uuid, file: this.#folder.createOwner(uuid), pods: new Map() };
-    }
-    return {
-      kind: 'process',
-      uuid: this.#own.uuid,
-      pid: process.pid,
-      command: processCommand(),
-      cgroup: null,
-      unknown: {},
-    };
+  recordFor(owner: OwnerChoice): OwnerRecord {
+    if (owner !== 'process') return newOwner(owner, randomUUID());
+    this.#own ??= this.#makeOwn();
+    return this.#own.record;
   }
 
-  /** Whether the grant belongs to this environment. */
-  isOwn(owner: OwnerRecord): boolean {
-    return owner.kind === 'process' && this.#own?.uuid === owner.uuid;
-  }
-
-  /** Descriptor of the own file, for a child that shall keep the grants alive. */
-  ownFd(): number | undefined {
-    return this.#own?.file.fd;
-  }
-
-  /** Copies a grant of this environment into its file. Called before the commit: the file may claim more than the state, never less. */
-  claim(pod: PodAssignment): void {
-    const own = this.#own;
-    if (!own || own.uuid !== pod.owner.uuid) return;
-    writeFile(own, [...own.pods.values(), pod]);
-    own.pods.set(pod.uid, pod);
-  }
-
-  /** Takes a grant out of the own file. Called once it is off the record; that the file then claims too much does no harm. */
-  disclaim(pod: PodAssignment): void {
-    const own = this.#own;
-    if (!own?.pods.delete(pod.uid)) return;
+  // A file without a text would be one that nobody can read: it goes where that cannot be written.
+  #makeOwn(): OwnOwner {
+    const record = newOwner('process', randomUUID());
+    const lock = this.#folder.createOwner(record.uuid);
     try {
-      writeFile(own, own.pods.values());
+      const file = fileOf(record, this.#header!, []);
+      lock.write(encodeOwnerFile(file));
+      return { record, lock, file };
     } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
+      lock.close();
+      this.#folder.remove(record.uuid);
+      throw error;
     }
+  }
+
+  isOwn(owner: OwnerRecord): boolean {
+    return owner.kind === 'process' && this.#own?.record.uuid === owner.uuid;
+  }
+
+  ownFd(): number | undefined {
+    return this.#own?.lock.fd;
   }
 
   /**
-   * Gives up this environment's copy of the lock that its only grant lives by, and says whether a child still has one.
-   * @throws ERR_OWNER_SHARED where other grants live by the same lock
+   * Makes the files agree with the state on record: what a crash left behind is dropped, and what was taken away written again. Where the disk fails they
+   * claim too much, which does no harm.
    */
+  follow({ generation, assignments }: Checkpoint): void {
+    const { pods, settings } = assignments;
+    this.#turn++;
+    this.#header = { bootId: this.#bootId, generation, settings };
+    harmlessly(() => this.#own && this.#writeOwn(this.#ownOf(pods)));
+    harmlessly(() => this.#sweep(pods));
+  }
+
+  /**
+   * Before the commit of the generation after `generation`: files get what the next state gives to their owners, and keep what they have. So they may
+   * claim more than the state, never less. To be called with whether it was committed: then files lose what the state in force does not have. That one
+   * claims too much, because the disk fails then too, does no harm.
+   */
+  claim(generation: number, before: Assignments | undefined, next: Assignments): (isCommitted: boolean) => void {
+    this.#header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
+    const old = byFile(before?.pods ?? []);
+    const files = byFile(next.pods);
+    const changed = [...files].filter(([uuid, pods]) => !isSame(old.get(uuid) ?? [], pods));
+    const gone = [...old.keys()].filter((uuid) => !files.has(uuid));
+    const turn = this.#turn;
+    const settle = (isCommitted: boolean) => {
+      // The lock may be somebody else's by now; if the next one is ours, it has seen to all of this.
+      if (turn !== this.#turn) return;
+      harmlessly(() => this.#own && this.#writeOwn(this.#ownOf((isCommitted ? next : before)?.pods ?? [])));
+      for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
+        const pods = isCommitted ? undefined : old.get(uuid);
+        harmlessly(() => (pods ? this.#write(pods) : this.#folder.remove(uuid)));
+      }
+    };
+    try {
+      // After a recovery the file is written in any case: it may be damaged too.
+      if (this.#own) this.#writeOwn(union(this.#own.file.pods, this.#ownOf(next.pods)), before === undefined);
+      for (const [uuid, pods] of changed) this.#write(union(old.get(uuid) ?? [], pods));
+    } catch (error) {
+      settle(false);
+      throw error;
+    }
+    return settle;
+  }
+
+  /** Gives up grants of this environment where the state cannot be written: false where the change is another. */
+  giveUp(before: Assignments, next: Assignments): boolean {
+    const gone = before.pods.filter((pod) => !next.pods.includes(pod));
+    const isLess = next.pods.every((pod) => before.pods.includes(pod));
+    if (!this.#own || gone.length === 0 || !isLess || !gone.every(({ owner }) => this.isOwn(owner))) return false;
+    this.#writeOwn(this.#own.file.pods.filter(({ uid }) => !gone.some((pod) => pod.uid === uid)));
+    return true;
+  }
+
+  #ownOf(pods: readonly PodAssignment[]): PodAssignment[] {
+    return pods.filter(({ owner }) => this.isOwn(owner));
+  }
+
+  #writeOwn(pods: readonly PodAssignment[], anew = false): void {
+    const own = this.#own!;
+    if (!anew && isSame(own.file.pods, pods)) {
+      // The same objects compare faster the next time.
+      own.file = { ...own.file, pods };
+      return;
+    }
+    const file = fileOf(own.record, this.#header!, pods);
+    try {
+      own.lock.write(encodeOwnerFile(file));
+    } catch (error) {
+      // What fitted before fits again.
+      own.lock.write(encodeOwnerFile(own.file));
+      throw error;
+    }
+    own.file = file;
+  }
+
+  // The file of an owner that is no process. REQUIRES: a pod, all of one owner.
+  #write(pods: readonly PodAssignment[]): void {
+    const { owner } = pods[0]!;
+    this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, this.#header!, pods)));
+  }
+
+  // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a file that he has not locked yet.
+  #sweep(pods: readonly PodAssignment[]): void {
+    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
+    const there = new Set(this.#folder.list());
+    for (const name of there) {
+      const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
+      if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name))) this.#folder.remove(name);
+    }
+    // Earlier versions took files without a lock for those of dead owners.
+    for (const [uuid, own] of byFile(pods)) if (!there.has(uuid)) this.#write(own);
+  }
+
+  #isLeft(uuid: string): boolean {
+    return this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid) && !isNewerOwner(this.#folder, uuid);
+  }
+
   handOver(uid: string): boolean {
     const own = this.#own;
-    if (!own?.pods.has(uid)) return false;
-    if (own.pods.size > 1) {
+    const pods = own?.file.pods ?? [];
+    if (!own || !pods.some((pod) => pod.uid === uid)) return false;
+    if (pods.length > 1) {
       throw new NumalignError(
         'ERR_OWNER_SHARED',
-        `this process holds ${own.pods.size} grants by one lock: only a sole grant can be handed over`,
-        { value: uid, valid: [...own.pods.keys()] },
+        `this process holds ${pods.length} grants by one lock: only a sole grant can be handed over`,
+        { value: uid, valid: pods.map((pod) => pod.uid) },
       );
     }
-    own.file.close();
+    own.lock.close();
     this.#own = undefined;
-    return this.#folder.isOwnerAlive(own.uuid);
+    return this.#folder.isOwnerAlive(own.record.uuid);
   }
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
@@ -106,8 +238,7 @@ export class Owners implements OwnerRegistry {
   }
 
   isAlive(owner: OwnerRecord): boolean {
-    if (owner.kind !== 'process') return true;
-    return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);
+    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);
   }
 
   /** The grants whose owners are dead. Looks at each owner once. */
@@ -119,15 +250,8 @@ export class Owners implements OwnerRegistry {
     });
   }
 
-  /** Whether any owner, known to the state or not, lives. */
-  anyAlive(): boolean {
-    return this.#folder.list().some((name) => this.#folder.isOwnerAlive(name));
-  }
-
-  /** Removes the files of dead owners. REQUIRES: a state that names none of them. */
-  sweep(): void {
-    for (const name of this.#folder.list()) {
-      if (this.#own?.uuid !== name && !this.#folder.isOwnerAlive(name)) this.#folder.remove(name);
-    }
+  /** What the owners' files say, for a state that is lost. */
+  find(): FoundOwners {
+    return findOwners(this.#folder, this.#bootId, this.#own?.file);
   }
 }

@@ -1,9 +1,13 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
+import type { OwnerChoice } from '../request.js';
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
+import type { TotalOn } from './recovery.js';
 
 export interface TransactOptions {
   readonly lockTimeoutMs: number;
+  /** What a NUMA node of the machine has of a type of memory, in bytes. */
+  readonly totalOn: TotalOn;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -12,22 +16,31 @@ export type Commit = (next: Assignments, isLast?: boolean) => Promise<void>;
 
 /** Who owns what, and whether they live. Every member but the questions REQUIRES to be in a transaction. */
 export interface OwnerRegistry {
-  /** The record of this environment as an owner. */
-  ownRecord(): OwnerRecord;
+  /**
+   * The record of an owner: this environment's own, or a new one.
+   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's file cannot be made
+   */
+  recordFor(owner: OwnerChoice): OwnerRecord;
   isOwn(owner: OwnerRecord): boolean;
   /** Descriptor of a lock, for a child that shall keep the grants alive. */
   ownFd(): number | undefined;
-  /** Called before the commit that adds a grant. */
-  claim(pod: PodAssignment): void;
-  /** Called after the commit that removes one. */
-  disclaim(pod: PodAssignment): void;
   /** Gives up this environment's share of its only grant; says whether a child still has one. */
   handOver(uid: string): boolean;
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
   deadPods(pods: readonly PodAssignment[]): PodAssignment[];
-  /** Forgets dead owners. REQUIRES: a state that names none of them. */
-  sweep(): void;
+}
+
+/** The state was damaged, and was put together again from what is known of it. */
+export interface StateRecovered {
+  readonly code: 'STATE_RECOVERED';
+  readonly message: string;
+  /** Names in quarantine/. */
+  readonly quarantined: readonly string[];
+  /** Of the state as it was then. */
+  readonly generation: number;
+  /** Ids of the grants that were kept. */
+  readonly kept: readonly string[];
 }
 
 export interface Store {
@@ -38,13 +51,16 @@ export interface Store {
   readonly owners: OwnerRegistry;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
-  /** Runs `decide` as one step for all users of the store. */
+  /** What was damaged and put together again by this store, the latest last. */
+  readonly recoveries: readonly StateRecovered[];
+  /**
+   * Runs `decide` as one step for all users of the store. A damaged state is put together first; where that or the format stands in the way of any commit,
+   * the checkpoint has a `refusal`.
+   */
   transact<T>(
     options: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T>;
-  /** Refuses to begin a new state where an earlier one has left traces. */
-  checkUnused(): void;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
   /** Keeps a copy of a checkpoint of an earlier boot. */
   archive(checkpoint: Checkpoint): Promise<void>;

@@ -214,6 +214,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::version>("version"),
                            InstanceMethod<&FolderObject::list>("list"),
                            InstanceMethod<&FolderObject::remove>("remove"),
+                           InstanceMethod<&FolderObject::move>("move"),
+                           InstanceMethod<&FolderObject::replace>("replace"),
                            InstanceMethod<&FolderObject::replace_durably>("replaceDurably"),
                            InstanceMethod<&FolderObject::try_lock_binding>("tryLock"),
                            InstanceMethod<&FolderObject::wait_lock>("waitLock"),
@@ -281,6 +283,19 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   void remove(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->remove(to_string(info[0], "the name")));
+  }
+  // (name, folder, new name)
+  void move(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    bool is_folder = info[1].IsObject() &&
+                     info[1].As<Napi::Object>().InstanceOf(Environment::of(env).folder_class.Value());
+    if (!is_folder) throw Napi::TypeError::New(env, "the target must be a Folder");
+    const Folder& to = *Unwrap(info[1].As<Napi::Object>())->folder_;
+    unwrap(env, folder_->move(to_string(info[0], "the name"), to, to_string(info[2], "the new name")));
+  }
+  // (name, text)
+  void replace(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
   // (name, name of the kept previous file or "", text, stamp, the lock to release once it is durable or
   // undefined). The job shares the lock: it cannot go to somebody else before the files are in place.

@@ -101,7 +101,12 @@ Result<std::optional<std::string>> Folder::read(const std::string& name, size_t 
   }
   struct stat s;
   if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
-  std::string bytes(std::min(static_cast<size_t>(s.st_size), limit) + 1, '\0');
+  auto too_large = [&] {
+    errno = EFBIG;
+    return error("read", name + " is larger than " + std::to_string(limit) + " bytes");
+  };
+  if (static_cast<uint64_t>(s.st_size) > limit) return too_large();
+  std::string bytes(static_cast<size_t>(s.st_size) + 1, '\0');
   size_t size = 0;
   for (;;) {
     ssize_t n = pread(fd.get(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
@@ -109,10 +114,7 @@ Result<std::optional<std::string>> Folder::read(const std::string& name, size_t 
     if (n < 0) return error("read", "cannot read " + name);
     if (n == 0) break;
     size += static_cast<size_t>(n);
-    if (size > limit) {
-      errno = EFBIG;
-      return error("read", name + " is larger than " + std::to_string(limit) + " bytes");
-    }
+    if (size > limit) return too_large();
     if (size == bytes.size()) bytes.resize(bytes.size() * 2);
   }
   bytes.resize(size);
@@ -148,20 +150,40 @@ Result<Done> Folder::remove(const std::string& name) const {
   return error("unlinkat", "cannot remove " + name);
 }
 
-Result<Done> Folder::replace_durably(const std::string& name, const std::string& previous,
-                                     std::string_view bytes, uint32_t stamp) const {
-  // Fixed names, since writers hold the folder's lock: what a crash left behind is overwritten.
-  const std::string beside = name + ".new";
-  const std::string kept = previous + ".new";
-  if (Result<Done> removed = remove(beside); !removed.ok()) return removed;
-  Result<UniqueFd> file = open_file(beside, true, true);
-  if (!file.ok()) return file.error();
-  int fd = file.value().get();
-  if (Result<Done> written = write_all(fd, bytes); !written.ok()) {
-    Error failure = error(written.error().syscall.c_str(), "cannot write " + beside);
-    (void)remove(beside);
+Result<Done> Folder::move(const std::string& name, const Folder& to, const std::string& new_name) const {
+  if (renameat(fd_.get(), name.c_str(), to.fd_.get(), new_name.c_str()) == 0) return Done{};
+  return error("rename", "cannot move " + name + " to " + to.path_);
+}
+
+Result<UniqueFd> Folder::write_new(const std::string& name, std::string_view bytes) const {
+  // What a crash left behind under this name is overwritten.
+  if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
+  Result<UniqueFd> file = open_file(name, true, true);
+  if (!file.ok()) return file;
+  if (Result<Done> written = write_all(file.value().get(), bytes); !written.ok()) {
+    Error failure = syscall_error(written.error().syscall.c_str(), "cannot write " + name + " in " + path_,
+                                  written.error().errno_value);
+    (void)remove(name);
     return failure;
   }
+  return file;
+}
+
+Result<Done> Folder::replace(const std::string& name, std::string_view bytes) const {
+  const std::string beside = name + ".new";
+  if (Result<UniqueFd> file = write_new(beside, bytes); !file.ok()) return file.error();
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) == 0) return Done{};
+  return error("rename", "cannot replace " + name);
+}
+
+Result<Done> Folder::replace_durably(const std::string& name, const std::string& previous,
+                                     std::string_view bytes, uint32_t stamp) const {
+  // Fixed names, since writers hold the folder's lock.
+  const std::string beside = name + ".new";
+  const std::string kept = previous + ".new";
+  Result<UniqueFd> file = write_new(beside, bytes);
+  if (!file.ok()) return file.error();
+  int fd = file.value().get();
   struct timespec times[2];
   clock_gettime(CLOCK_REALTIME, &times[1]);
   times[0] = {0, UTIME_OMIT};

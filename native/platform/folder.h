@@ -54,9 +54,15 @@ class Folder {
   Result<std::optional<FileVersion>> version(const std::string& name) const;
   Result<std::vector<std::string>> list() const;
   Result<Done> remove(const std::string& name) const;
+  // Moves whatever `name` is (a link itself, not where it leads) into another folder of the same file system.
+  Result<Done> move(const std::string& name, const Folder& to, const std::string& new_name) const;
   // Opens for reading and writing, close-on-exec. With `exclusive` the file must be new; else it is created
   // where it does not exist.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;
+
+  // Replaces `name` by `bytes` so that readers see the old file or the new one, whole. What a crash of the
+  // machine leaves is not said: for files that mean nothing after it.
+  Result<Done> replace(const std::string& name, std::string_view bytes) const;
 
   // Replaces `name` by `bytes` so that a crash at any moment leaves the old file or the new one, whole:
   // writes beside, fsyncs, keeps the old file as `previous` (if not empty), renames, fsyncs the folder. On
@@ -72,6 +78,8 @@ class Folder {
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
+  // A new file with these bytes; nothing is left of it where that fails.
+  Result<UniqueFd> write_new(const std::string& name, std::string_view bytes) const;
 
   std::string path_;
   UniqueFd fd_;

@@ -65,15 +65,28 @@ describe('numalign status', { timeout: 30_000 }, () => {
     });
   });
 
-  it('refuses a damaged state, and a folder that is none', async () => {
+  it('shows what can be told of a damaged state, says so, and changes nothing', async () => {
+    const folder = newFolder();
+    const { id } = await persistentGrant(folder, 'gateway');
+    const file = join(folder, 'state.json');
+    const damaged = readFileSync(file, 'utf8').replace('gateway', 'getaway');
+    writeFileSync(file, damaged);
+    const { code, stdout } = await numalign(['status', '--state-dir', folder]);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('The state file is damaged:') });
+    expect(stdout).toContain('gateway');
+    const { stdout: json } = await numalign(['status', '--output', 'json', '--state-dir', folder]);
+    expect(JSON.parse(json)).toMatchObject({
+      damage: expect.stringContaining('checksum'),
+      refusal: null,
+      grants: [{ id }],
+    });
+    expect(readFileSync(file, 'utf8')).toBe(damaged);
+  });
+
+  it('refuses a folder that is none', async () => {
     const folder = newFolder();
     await persistentGrant(folder, 'gateway');
-    const file = join(folder, 'state.json');
-    writeFileSync(file, readFileSync(file, 'utf8').replace('gateway', 'getaway'));
-    const damaged = await numalign(['status', '--state-dir', folder]);
-    expect(damaged.code).toBe(1);
-    expect(damaged.stderr).toContain('[ERR_STATE_CORRUPT]');
-    const none = await numalign(['status', '--state-dir', file]);
+    const none = await numalign(['status', '--state-dir', join(folder, 'state.json')]);
     expect(none.code).toBe(1);
     expect(none.stderr).toContain('[ERR_STATE_FOLDER]');
   });

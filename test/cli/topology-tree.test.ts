@@ -13,6 +13,8 @@ function view(fields: Partial<StateView>): StateView {
     stateDir: '/run/numalign',
     scope: 'machine',
     generation: 7,
+    damage: null,
+    refusal: null,
     isOfEarlierBoot: false,
     managesAll: true,
     managed: cpus('0-7'),

@@ -44,7 +44,7 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
       uuid: fc.uuid(),
       pid: fc.option(fc.nat()),
       command: fc.option(text),
-      cgroup: fc.record({ path: text, inode: text, namespace: text }),
+      cgroup: fc.record({ path: text, device: text, inode: text, namespace: text }),
       unknown,
     })
     .map((owner) => (owner.kind === 'cgroup' ? owner : { ...owner, cgroup: null })),
@@ -178,7 +178,7 @@ describe('the state file', () => {
       for (let bit = 0; bit < 8; bit++) {
         const damaged = Buffer.from(file);
         damaged[at]! ^= 1 << bit;
-        expect(['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'], `byte ${at}, bit ${bit}`).toContain(codeOf(damaged));
+        expect(codeOf(damaged), `byte ${at}, bit ${bit}`).toBe('ERR_STATE_CORRUPT');
       }
     }
   });

@@ -1,0 +1,167 @@
+// Recovery: the state put together again from the last good generation and what living owners' files claim. Pure.
+import { NumalignError } from '../errors.js';
+import { type Assignments, emptyAssignments, type PodAssignment, withoutPods } from './assignments.js';
+import { type BookedMemory, bookedOn, bookingFlaw, bookMemory, memoryBlocks, releaseMemory } from './booked-memory.js';
+import { type Checkpoint, clashOf } from './checkpoint.js';
+import type { OwnerFile } from './owner-file.js';
+import type { FoundOwners, FoundState } from './state-files.js';
+
+/** What a NUMA node has of a type of memory, in bytes. */
+export type TotalOn = (node: number, type: string) => number;
+
+/** What is left of a state. */
+export interface Clues {
+  /** In place of the state's file, and of the one before. */
+  readonly found: FoundState;
+  readonly previous: FoundState;
+  /** The last good generation that is known. */
+  readonly base: Checkpoint | undefined;
+  readonly owners: FoundOwners;
+}
+
+/** `known`: a good generation that this process has read before. */
+export function gather(
+  found: FoundState,
+  previous: FoundState,
+  known: Checkpoint | undefined,
+  owners: FoundOwners,
+): Clues {
+  const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
+  const base = [...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
+    (best, each) => (best && best.generation >= each.generation ? best : each),
+    undefined,
+  );
+  return { found, previous, base, owners };
+}
+
+/** Whether there never was a state, or somebody has cleared it away. */
+export function isUnused({ found, previous, base, owners }: Clues): boolean {
+  const isGone = found.kind === 'missing' && previous.kind === 'missing';
+  return isGone && !base && owners.living.length === 0 && owners.unknown.length === 0;
+}
+
+/** A generation that nobody can have seen yet. */
+export function generationAfter({ found, previous, base, owners }: Clues): number {
+  const seen = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
+  const written = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
+  // Of the good generation the next has been lost.
+  return Math.max(...seen, ...written, (base?.generation ?? 0) + 1) + 1;
+}
+
+/**
+ * The state as far as it is known; undefined where nothing is known of it, and nothing is claimed. Grants of an earlier boot are left as they are where nobody
+ * has a claim in this one, and are void otherwise.
+ * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing is known and somebody lives who may know
+ */
+export function rebuild(
+  { base, owners }: Clues,
+  bootId: string,
+  totalOn: TotalOn,
+): Omit<Checkpoint, 'generation' | 'writtenAt'> | undefined {
+  const { latest } = owners;
+  const isLater = latest !== undefined && latest.generation > (base?.generation ?? -1);
+  const settings = isLater ? latest.settings : base?.assignments.settings;
+  const [unknown] = owners.unknown;
+  if (!settings) {
+    if (unknown) throw unknown.error;
+    return undefined;
+  }
+  const isVoid = base !== undefined && base.bootId !== bootId;
+  if (isVoid && owners.living.length === 0) {
+    const refusal = base.refusal ?? unknown?.error;
+    return { bootId: base.bootId, assignments: base.assignments, ...(refusal && { refusal }) };
+  }
+  const recorded = base?.assignments ?? emptyAssignments(settings);
+  const before = { ...(isVoid ? withoutPods(recorded) : recorded), settings };
+  const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
+  const memory = bookAgain(before, pods, totalOn);
+  const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
+  return { bootId, assignments: { ...before, pods, memory }, ...(refusal && { refusal }) };
+}
+
+/**
+ * A living owner's file was brought in step with the state whenever it was written, and a grant is in it before it is on record. So of grants on record
+ * those stay that their owner's file still has. Of those that are not, one counts that was claimed at the recorded generation or later: had it been
+ * claimed before, it would be on record, or was given back.
+ */
+function choosePods(recorded: readonly PodAssignment[], generation: number, { living, unknown }: FoundOwners) {
+  const claims = new Map<string, Claim>();
+  const rivals: [Claim, Claim][] = [];
+  for (const file of living) {
+    for (const pod of file.pods) {
+      const before = recorded.find(({ uid }) => uid === pod.uid);
+      const isOnRecord = before?.owner.uuid === file.uuid;
+      if (file.generation < generation && !isOnRecord) continue;
+      const claim: Claim = { pod: file.generation < generation ? before! : pod, file, isOnRecord };
+      const other = claims.get(pod.uid);
+      if (!other || isNewerClaim(claim, other)) claims.set(pod.uid, claim);
+      else if (!isNewerClaim(other, claim)) rivals.push([other, claim]);
+    }
+  }
+  const isUnknown = (uuid: string) => uuid === '' || unknown.some((owner) => owner.uuid === uuid);
+  const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (isUnknown(pod.owner.uuid) ? pod : []));
+  const added = [...claims.values()]
+    .map(({ pod }) => pod)
+    .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
+  const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
+  return { pods: [...stay, ...added.sort(byTime)], rivals };
+}
+
+interface Claim {
+  readonly pod: PodAssignment;
+  readonly file: OwnerFile;
+  readonly isOnRecord: boolean;
+}
+
+// Who takes a grant over claims it before the state says so; its owner until then may have written its own file in the same generation.
+function isNewerClaim(a: Claim, b: Claim): boolean {
+  return (
+    a.file.generation > b.file.generation || (a.file.generation === b.file.generation && b.isOnRecord && !a.isOnRecord)
+  );
+}
+
+function refusalOf(
+  pods: readonly PodAssignment[],
+  rivals: readonly (readonly [Claim, Claim])[],
+  memory: BookedMemory,
+): NumalignError | undefined {
+  const [rival] = rivals;
+  const clash = rival ? { what: `grant ${rival[0].pod.uid}`, pods: rival.map(({ pod }) => pod) } : clashOf(pods);
+  if (clash) {
+    const files = clash.pods.map(({ owner }) => `owners/${owner.uuid}`);
+    return refuse(`${clash.what} is claimed by both ${files.join(' and ')}`, files);
+  }
+  const flaw = bookingFlaw(memory, pods);
+  return flaw === undefined ? undefined : refuse(flaw, memory);
+}
+
+function refuse(message: string, value: unknown): NumalignError {
+  return new NumalignError(
+    'ERR_STATE_CORRUPT',
+    `the state is damaged and cannot be put together: ${message}; nothing is granted before one of them has ended`,
+    { value },
+  );
+}
+
+/** The blocks of pods that have gone are given back, those of new ones booked where there is room, and in any case. */
+function bookAgain(
+  { pods, memory, settings }: Assignments,
+  next: readonly PodAssignment[],
+  totalOn: TotalOn,
+): BookedMemory {
+  const gone = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
+  const added = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
+  let booked = gone.reduce(releaseMemory, memory);
+  for (const block of added) {
+    const { nodes, type, bytes } = block;
+    const freeOn = (node: number) =>
+      totalOn(node, type) - bookedOn(settings.reservedMemory, node, type) - bookedOn(booked, node, type);
+    const sum = (of: BookedMemory) => nodes.reduce((total, node) => total + bookedOn(of, node, type), 0);
+    const before = sum(booked);
+    booked = bookMemory(booked, block, freeOn);
+    // It was granted once: what the nodes no longer have is booked all the same.
+    const left = bytes - (sum(booked) - before);
+    if (left > 0) booked = bookMemory(booked, { nodes, type, bytes: left }, () => left);
+  }
+  return booked;
+}

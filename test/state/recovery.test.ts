@@ -1,0 +1,457 @@
+// A damaged state: what is put together again, by whom, and what is never granted meanwhile.
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CpuSet, discover, type Manager, openManager, type Topology } from '../../lib/index.js';
+import type { PodAssignment } from '../../lib/state/assignments.js';
+import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
+import { Ledger } from '../../lib/state/ledger.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/owner-file.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
+const STATE = 'state.json';
+const PREVIOUS = 'state.prev.json';
+
+const machine = (): Promise<Topology> => discover({ synthetic: MACHINE });
+
+async function open(stateDir: string): Promise<Manager> {
+  const manager = await openManager({ topology: await machine(), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** The folder as a process finds it that comes new: owners' files are the same ones, with their locks. */
+function copyOf(stateDir: string): string {
+  const copy = mkdtempSync('/dev/shm/numalign-test-');
+  onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
+  mkdirSync(join(copy, 'owners'));
+  for (const name of [STATE, PREVIOUS]) copyFileSync(join(stateDir, name), join(copy, name));
+  for (const name of readdirSync(join(stateDir, 'owners'))) {
+    linkSync(join(stateDir, 'owners', name), join(copy, 'owners', name));
+  }
+  return copy;
+}
+
+function replaceBy(file: string, make: () => void): void {
+  unlinkSync(file);
+  make();
+}
+
+const holdings = (manager: Manager) =>
+  Object.fromEntries(manager.grants().map(({ name, cpus, memory }) => [name, [String(cpus), memory]]));
+
+const recoveriesOf = (manager: Manager) => Ledger.open(manager.stateDir).recoveries;
+const fileOf = (stateDir: string, name = STATE) => decodeCheckpoint(readFileSync(join(stateDir, name)));
+
+/** Grants of this process, of nobody, and a released one; `last` says which of that came last. */
+async function lived(last: 'added' | 'released') {
+  const stateDir = makeStateDir('/dev/shm');
+  const manager = await open(stateDir);
+  const gone = await manager.acquire({ cpu: 3, owner: 'persistent', name: 'gone' });
+  await manager.acquire({ cpu: 2, owner: 'persistent', name: 'lasting', memory: '1Gi' });
+  if (last === 'added') await gone.release();
+  await manager.acquire({ cpu: 2, name: 'living', memory: '2Gi' });
+  if (last === 'released') await gone.release();
+  return { manager, stateDir, held: holdings(manager) };
+}
+
+async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void> {
+  expect(holdings(manager)).toEqual(held);
+  const [first, second] = manager.grants();
+  const grant = await manager.acquire({ cpu: manager.freeCpus.size - 1, owner: 'persistent' });
+  expect(grant.cpus.intersects(first!.cpus.union(second!.cpus))).toBe(false);
+}
+
+// The first completely, the second in samples: it takes seconds.
+describe.each([
+  ['added', 1],
+  ['released', 9],
+] as const)('a state file whose last step %s a grant', { timeout: 120_000 }, (last, stride) => {
+  async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
+    const { stateDir, held } = await lived(last);
+    const copy = copyOf(stateDir);
+    let tried = 0;
+    for (const file of damage(readFileSync(join(copy, STATE)))) {
+      const fresh = copyOf(stateDir);
+      writeFileSync(join(fresh, STATE), file);
+      const manager = await openManager({ topology: TOPOLOGY, stateDir: fresh });
+      await expectNoDoubleGrant(manager, held);
+      expect(recoveriesOf(manager)).toMatchObject([{ code: 'STATE_RECOVERED', kept: expect.any(Array) }]);
+      manager.close();
+      rmSync(fresh, { recursive: true });
+      tried++;
+    }
+    return tried;
+  }
+  let TOPOLOGY: Topology;
+
+  it('with any byte flipped gives what living owners hold, and nothing else', async () => {
+    TOPOLOGY = await machine();
+    const tried = await tryAll(function* (file) {
+      for (let at = 0; at < file.length; at += stride) {
+        const damaged = Buffer.from(file);
+        damaged[at]! ^= 1 << (at % 8);
+        yield damaged;
+      }
+    });
+    expect(tried).toBeGreaterThan(1000 / stride);
+  });
+
+  it('cut short anywhere gives what living owners hold, and nothing else', async () => {
+    TOPOLOGY = await machine();
+    await tryAll(function* (file) {
+      for (let length = 0; length < file.length; length += stride) yield file.subarray(0, length);
+    });
+  });
+});
+
+describe('a state', () => {
+  const damages: [string, (file: string) => void][] = [
+    ['gone', (file) => unlinkSync(file)],
+    ['empty', (file) => writeFileSync(file, '')],
+    ['another program’s', (file) => writeFileSync(file, '{"policyName":"static","defaultCpuSet":"0-15"}')],
+    ['a link', (file) => replaceBy(file, () => symlinkSync('/etc/passwd', file))],
+    ['a folder', (file) => replaceBy(file, () => mkdirSync(join(file, 'x'), { recursive: true }))],
+    ['far too large', (file) => truncateSync(file, 257 << 20)],
+  ];
+
+  it.each(damages)(
+    'that is %s is quarantined, put together again, and good for both generations',
+    async (_, damage) => {
+      const { stateDir, held } = await lived('added');
+      const before = fileOf(stateDir).generation;
+      const copy = copyOf(stateDir);
+      damage(join(copy, STATE));
+      const manager = await open(copy);
+      await expectNoDoubleGrant(manager, held);
+      expect(manager.generation).toBeGreaterThan(before);
+      expect(fileOf(copy, PREVIOUS).assignments.pods).toHaveLength(2);
+      const [recovery] = recoveriesOf(manager);
+      const isThere = existsSync(join(copy, 'quarantine')) ? readdirSync(join(copy, 'quarantine')) : [];
+      expect(recovery!.quarantined).toEqual(isThere);
+      expect(isThere).toHaveLength(_ === 'gone' ? 0 : 1);
+    },
+  );
+
+  it.each(damages)(
+    'of which both files are %s comes back from the owners’ files, with its settings',
+    async (_, damage) => {
+      const { stateDir, held, manager: first } = await lived('added');
+      await first.configure({ reservedSystemCPUs: '15' });
+      const copy = copyOf(stateDir);
+      // The owners' files are written again before the next grant.
+      await first.use({ cpu: 1 }, () => {});
+      damage(join(copy, STATE));
+      damage(join(copy, PREVIOUS));
+      const manager = await open(copy);
+      expect(holdings(manager)).toEqual(held);
+      expect(String(manager.settings.reservedSystemCPUs)).toBe('15');
+      expect(manager.generation).toBeGreaterThan(fileOf(stateDir).generation - 2);
+    },
+  );
+
+  it('of which nothing is left begins anew, and what is damaged is kept aside', async () => {
+    const stateDir = makeStateDir();
+    await (await open(stateDir)).use({ cpu: 1, owner: 'persistent' }, () => {});
+    const copy = copyOf(stateDir);
+    for (const name of [STATE, PREVIOUS]) writeFileSync(join(copy, name), 'nonsense');
+    for (const name of readdirSync(join(copy, 'owners'))) unlinkSync(join(copy, 'owners', name));
+    const manager = await open(copy);
+    expect(manager.grants()).toEqual([]);
+    expect(readdirSync(join(copy, 'quarantine'))).toHaveLength(2);
+  });
+
+  it('is not written again by those who only look', async () => {
+    const { stateDir, held } = await lived('added');
+    const copy = copyOf(stateDir);
+    const manager = await open(copy);
+    writeFileSync(join(copy, STATE), 'nonsense');
+    expect(holdings(manager)).toEqual(held);
+    expect(readFileSync(join(copy, STATE), 'utf8')).toBe('nonsense');
+    expect(existsSync(join(copy, 'quarantine'))).toBe(false);
+    await manager.configure({});
+    expect(readdirSync(join(copy, 'quarantine'))).toHaveLength(1);
+    expect(holdings(manager)).toEqual(held);
+  });
+
+  it('does not go back to an earlier generation, though its file is whole', async () => {
+    const { stateDir, held, manager } = await lived('added');
+    const { generation } = manager;
+    copyFileSync(join(stateDir, PREVIOUS), join(stateDir, STATE));
+    expect(holdings(manager)).toEqual(held);
+    await manager.use({ cpu: 1 }, () => {});
+    expect(holdings(manager)).toEqual(held);
+    expect(manager.generation).toBeGreaterThan(generation);
+    expect(recoveriesOf(manager)).toMatchObject([{ message: expect.stringContaining('older than generation') }]);
+  });
+
+  it('forgets grants whose owners died with it, and keeps those of living processes', { timeout: 30_000 }, async () => {
+    const stateDir = makeStateDir();
+    const first = await openManager({ stateDir });
+    const options = { stateDir };
+    const [dying, living] = [new Agent(), new Agent()];
+    await dying.tell('open', options);
+    await living.tell('open', options);
+    if (first.freeCpus.size < 2) return;
+    const kept = await living.tell('acquire', { cpu: 1, name: 'kept' });
+    await dying.kill();
+    writeFileSync(join(stateDir, STATE), 'nonsense');
+    writeFileSync(join(stateDir, PREVIOUS), 'nonsense');
+    const rival = new Agent();
+    await rival.tell('open', options);
+    expect((await rival.tell('grants')).map(({ id, alive }: { id: string; alive: boolean }) => [id, alive])).toEqual([
+      [kept.id, true],
+    ]);
+    await living.tell('release', { id: kept.id });
+    expect(await rival.tell('grants')).toEqual([]);
+    expect(first.grants()).toEqual([]);
+  });
+
+  it('is archived as ever where it is of an earlier boot, and persistent grants do not come back', async () => {
+    const { stateDir } = await lived('added');
+    const copy = copyOf(stateDir);
+    for (const name of [STATE, PREVIOUS]) {
+      writeFileSync(join(copy, name), encodeCheckpoint({ ...fileOf(copy, name), bootId: 'another-boot' }));
+    }
+    for (const name of readdirSync(join(copy, 'owners'))) {
+      const file = decodeOwnerFile(readFileSync(join(copy, 'owners', name)));
+      unlinkSync(join(copy, 'owners', name));
+      writeFileSync(join(copy, 'owners', name), encodeOwnerFile({ ...file, bootId: 'another-boot' }));
+    }
+    writeFileSync(join(copy, STATE), 'nonsense');
+    const manager = await open(copy);
+    expect(manager.grants()).toEqual([]);
+    const [archived] = readdirSync(join(copy, 'archive'));
+    const { assignments } = decodeCheckpoint(readFileSync(join(copy, 'archive', archived!)));
+    expect(assignments.pods.map(({ name }) => name)).toEqual(['lasting']);
+  });
+
+  it.runIf(process.getuid?.() === 0)('that its own user cannot read is damaged', { timeout: 30_000 }, async () => {
+    const stateDir = makeStateDir();
+    // Root reads everything; without that power it owns the folder all the same.
+    const agent = new Agent(['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all']);
+    await agent.tell('open', { stateDir });
+    chmodSync(join(stateDir, STATE), 0);
+    const next = new Agent(['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all']);
+    await next.tell('open', { stateDir });
+    expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(1);
+  });
+
+  it('can be committed though folders stand where it puts its files', async () => {
+    const { stateDir, manager } = await lived('added');
+    for (const name of [PREVIOUS, 'state.json.new', 'state.prev.json.new']) {
+      rmSync(join(stateDir, name), { force: true });
+      mkdirSync(join(stateDir, name));
+    }
+    await manager.use({ cpu: 1 }, () => {});
+    expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(3);
+  });
+});
+
+describe('a living owner whose file cannot be read', () => {
+  async function damagedOwner() {
+    const { stateDir, manager, held } = await lived('added');
+    const living = manager.grants().find(({ name }) => name === 'living')!;
+    const { uuid } = fileOf(stateDir).assignments.pods.find(({ uid }) => uid === living.id)!.owner;
+    return { stateDir, manager, held, uuid, path: join(stateDir, 'owners', uuid) };
+  }
+
+  it('does no harm while the state is good, and its file is right again after its next grant', async () => {
+    const { stateDir, manager, path } = await damagedOwner();
+    writeFileSync(path, 'torn');
+    const other = await open(copyOf(stateDir));
+    await other.acquire({ cpu: 1, owner: 'persistent' });
+    await manager.acquire({ cpu: 1, name: 'next' });
+    expect(decodeOwnerFile(readFileSync(path)).pods.map(({ name }) => name)).toEqual(['living', 'next']);
+  });
+
+  it('keeps everybody from granting once the state is damaged too, whatever is wrong with it; opening and looking work', {
+    timeout: 120_000,
+  }, async () => {
+    const { stateDir, uuid, path } = await damagedOwner();
+    const good = readFileSync(path);
+    const topology = await machine();
+    for (let at = 0; at < good.length; at += 31) {
+      const damaged = Buffer.from(good);
+      damaged[at]! ^= 1 << (at % 8);
+      const copy = copyOf(stateDir);
+      writeFileSync(join(copy, STATE), 'nonsense');
+      writeFileSync(path, damaged);
+      const manager = await openManager({ topology, stateDir: copy });
+      // It came with the lost generation; nobody can tell.
+      expect(Object.keys(holdings(manager))).toEqual(['lasting']);
+      const error = await errorOf(() => manager.acquire({ cpu: 1 }));
+      expect([error.code, error.details.value]).toEqual(['ERR_STATE_CORRUPT', `owners/${uuid}`]);
+      expect(readFileSync(join(copy, STATE), 'utf8')).toBe('nonsense');
+      writeFileSync(path, good);
+      await (await manager.acquire({ cpu: 1, owner: 'persistent' })).release();
+      expect(Object.keys(holdings(manager))).toEqual(['lasting', 'living']);
+      manager.close();
+      rmSync(copy, { recursive: true });
+    }
+  });
+
+  it('does not keep others from giving back what is theirs', async () => {
+    const { stateDir, path } = await damagedOwner();
+    const good = readFileSync(path);
+    const copy = copyOf(stateDir);
+    const manager = await open(copy);
+    const mine = await manager.acquire({ cpu: 4, name: 'mine' });
+    writeFileSync(join(copy, STATE), 'nonsense');
+    writeFileSync(path, 'torn');
+    expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toBe('ERR_STATE_CORRUPT');
+    await mine.release();
+    expect(Object.keys(holdings(manager))).toEqual(['lasting', 'living']);
+    writeFileSync(path, good);
+    await manager.configure({});
+    expect(Object.keys(holdings(manager))).toEqual(['lasting', 'living']);
+  });
+});
+
+describe('an owner’s file', () => {
+  it('is one for each owner, says what the state says, and goes with the grant', async () => {
+    const { stateDir, manager } = await lived('added');
+    const files = () =>
+      readdirSync(join(stateDir, 'owners')).map((name) =>
+        decodeOwnerFile(readFileSync(join(stateDir, 'owners', name))),
+      );
+    const { pods } = fileOf(stateDir).assignments;
+    expect(files().map(({ kind, pods }) => [kind, pods.map(({ name }) => name)])).toEqual(
+      expect.arrayContaining([
+        ['process', ['living']],
+        ['persistent', ['lasting']],
+      ]),
+    );
+    for (const file of files()) {
+      expect(file.generation).toBeLessThan(fileOf(stateDir).generation);
+      expect(file.pods).toEqual(pods.filter(({ owner }) => owner.uuid === file.uuid));
+    }
+    for (const { id } of manager.grants()) await manager.release(id);
+    expect(files().map(({ kind, pods }) => [kind, pods])).toEqual([['process', []]]);
+  });
+
+  it('that a crash left behind is gone with the next transaction, and one that was taken away is back', async () => {
+    const { stateDir, manager } = await lived('added');
+    const owners = join(stateDir, 'owners');
+    const [lasting] = fileOf(stateDir).assignments.pods;
+    const left = '12345678-1234-4234-8234-123456789abc';
+    const file = decodeOwnerFile(readFileSync(join(owners, lasting!.owner.uuid)));
+    writeFileSync(join(owners, left), encodeOwnerFile({ ...file, uuid: left, pods: [] }));
+    writeFileSync(join(owners, `${left}.new`), 'half of it');
+    writeFileSync(join(owners, 'README'), 'not ours');
+    unlinkSync(join(owners, lasting!.owner.uuid));
+    await manager.configure({});
+    expect(readdirSync(owners).sort()).toEqual(
+      [...fileOf(stateDir).assignments.pods.map(({ owner }) => owner.uuid), 'README'].sort(),
+    );
+  });
+
+  it('claims nothing that could not be committed', async () => {
+    const { stateDir, manager } = await lived('added');
+    const names = () =>
+      readdirSync(join(stateDir, 'owners')).flatMap((name) =>
+        decodeOwnerFile(readFileSync(join(stateDir, 'owners', name))).pods.map((pod) => pod.name),
+      );
+    // Neither can the new state be written there, nor can the folder be moved away.
+    mkdirSync(join(stateDir, 'state.json.new'));
+    writeFileSync(join(stateDir, 'quarantine'), '');
+    expect((await errorOf(() => manager.acquire({ cpu: 1, name: 'own' }))).code).toBe('ERR_STATE_FOLDER');
+    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: 'persistent' }))).code).toBe('ERR_STATE_FOLDER');
+    expect(names().sort()).toEqual(['lasting', 'living']);
+  });
+});
+
+describe('claims', () => {
+  const pod = (name: string, uuid: string, cpus: string, memory = 0): PodAssignment => ({
+    uid: name,
+    name,
+    containers: [
+      {
+        name: 'main',
+        kind: 'app',
+        started: true,
+        request: {},
+        cpus: CpuSet.parse(cpus),
+        held: CpuSet.EMPTY,
+        hint: { nodes: null, preferred: true },
+        memory: memory > 0 ? [{ nodes: [0, 1], type: 'memory', bytes: memory }] : [],
+        devices: {},
+        reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} },
+        unknown: {},
+      },
+    ],
+    policy: 'none',
+    scope: 'container',
+    options: {},
+    owner: { kind: 'process', uuid, pid: 1, command: null, cgroup: null, unknown: {} },
+    enforcement: { level: 'recorded', target: null },
+    upcoming: null,
+    transfer: null,
+    admittedAt: '2026-01-01T00:00:00.000Z',
+    unknown: {},
+  });
+
+  async function rebuilt(generation: number, recorded: PodAssignment[], ...files: [number, string, PodAssignment[]][]) {
+    const { rebuild, gather } = await import('../../lib/state/recovery.js');
+    const stateDir = makeStateDir();
+    await open(stateDir);
+    const { assignments, ...header } = fileOf(stateDir);
+    const base: Checkpoint = { ...header, generation, bootId: 'boot', assignments: { ...assignments, pods: recorded } };
+    const living = files.map(
+      ([written, uuid, pods]): OwnerFile => ({
+        ...{ uuid, kind: 'process', pid: 1, command: null, cgroup: null, bootId: 'boot' },
+        ...{ generation: written, settings: assignments.settings, pods },
+      }),
+    );
+    const owners = { living, unknown: [], latest: undefined };
+    const clues = gather({ kind: 'missing' }, { kind: 'missing' }, base, owners);
+    const { assignments: next, refusal } = rebuild(clues, 'boot', () => 10)!;
+    return { pods: next.pods.map(({ name, owner }) => `${name}@${owner.uuid}`), memory: next.memory, refusal };
+  }
+
+  it('of earlier generations that are not on record came to nothing', async () => {
+    expect((await rebuilt(7, [], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual([]);
+    expect((await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
+    expect((await rebuilt(7, [pod('x', 'a', '1')], [3, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
+    expect((await rebuilt(7, [pod('x', 'a', '1')], [7, 'a', []])).pods).toEqual([]);
+  });
+
+  it('to one grant go by the generation, and in the same one to whoever takes it over', async () => {
+    const [x, y] = [pod('x', 'a', '1'), pod('x', 'b', '1')];
+    expect((await rebuilt(7, [x], [7, 'a', [x]], [8, 'b', [y]])).pods).toEqual(['x@b']);
+    expect((await rebuilt(7, [x], [8, 'a', [x]], [7, 'b', [y]])).pods).toEqual(['x@a']);
+    expect((await rebuilt(7, [x], [7, 'a', [x]], [7, 'b', [y]])).pods).toEqual(['x@b']);
+    expect((await rebuilt(7, [], [7, 'a', [x]], [7, 'b', [y]])).refusal?.details.value).toEqual([
+      'owners/a',
+      'owners/b',
+    ]);
+  });
+
+  it('that clash grant nothing', async () => {
+    const { refusal } = await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1-2')]], [8, 'b', [pod('y', 'b', '2-3')]]);
+    expect(refusal).toMatchObject({ code: 'ERR_STATE_CORRUPT', message: expect.stringContaining('CPU 2') });
+  });
+
+  it('to memory are booked in full, where there is room and where there is not', async () => {
+    const { memory, refusal } = await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1', 15), pod('y', 'a', '2', 9)]]);
+    expect(refusal).toBeUndefined();
+    expect(memory).toEqual({ 0: { memory: 14 }, 1: { memory: 10 } });
+  });
+});
