@@ -101,7 +101,8 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /** `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock` is released once the new file is durable. */
   replaceDurably(name: string, previous: string, text: string, stamp: number, lock?: NativeLock): Promise<void>;
-  tryLock(name: string, note: string): NativeLock | undefined;
+  /** `pastWaiting`: although somebody waits. */
+  tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
   createOwner(name: string): NativeOwner;

@@ -49,13 +49,13 @@ export interface Admission {
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, members, resources, providers } = site;
-  return transact(site, signal, async (state, commit, _, refusal) => {
+  return transact(site, signal, async (state, commit) => {
     const placed = placedPod(state, request.pod);
     if (placed) {
       providers.keep(placed);
       return { pod: placed, warnings: [], alreadyAdmitted: true };
     }
-    if (refusal) throw refusal;
+    if (commit.refusal) throw commit.refusal;
     const owner = ledger.owners.recordFor(request.owner);
     const uid = request.pod.uid ?? randomUUID();
     const question = {
@@ -224,20 +224,23 @@ export const PERSISTENT_OWNER: OwnerRecord = {
 
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
- * first state, so that there always is one. With a `refusal` every commit fails with it, but for one that gives up grants of this process.
+ * first state, so that there always is one.
  */
 export function transact<T>(
   site: Site,
   signal: AbortSignal | undefined,
-  step: (state: Assignments, commit: Commit, recorded: Assignments, refusal?: NumalignError) => Promise<T>,
+  step: (state: Assignments, commit: Commit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
   return ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
-    const write: Commit = (next, isLast) => commit(withIdentities(next, topology), isLast);
+    const write: Commit = Object.assign(
+      (next: Assignments, isLast?: boolean) => commit(withIdentities(next, topology), isLast),
+      { refusal: commit.refusal },
+    );
     const state = withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
-    return step(state, write, recorded, checkpoint?.refusal);
+    return step(state, write, recorded);
   });
 }
 

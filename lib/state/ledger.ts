@@ -1,5 +1,5 @@
 // Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds the lock, reloads, and commits durably.
-import { existsSync, lstatSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MACHINE_STATE_DIR } from '../config.js';
@@ -7,7 +7,8 @@ import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
 import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
-import { Owners, processCommand } from './owners.js';
+import { lockHolder, lockNote } from './lock-holder.js';
+import { Owners } from './owners.js';
 import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } from './recovery.js';
 import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
 import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
@@ -17,6 +18,8 @@ const GROUP = 'numalign';
 // The machine's folder belongs to its group, new files in it too; a private one to its user alone.
 const MACHINE_MODE = 0o2770;
 const PRIVATE_MODE = 0o700;
+// How often whoever waits for the lock looks whether it is free though his turn has not come.
+const PASS_MS = 250;
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 const OWNER_READ_PAUSE_MS = 10;
@@ -57,7 +60,10 @@ function explain(path: string, error: unknown): unknown {
     EPERM: denied,
     EROFS: 'its file system is read-only',
   };
-  const reason = reasons[error.errnoName ?? ''];
+  const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
+  const isLocking =
+    error.syscall === 'fcntl' && ['EINVAL', 'ENOLCK', 'EOPNOTSUPP', 'ENOSYS'].includes(error.errnoName!);
+  const reason = isLocking ? noLocks : reasons[error.errnoName ?? ''];
   return reason === undefined ? error : folderError(path, reason, error);
 }
 
@@ -94,11 +100,21 @@ export function scopeOf(stateDir: string): 'machine' | 'private' {
   return isMachine ? 'machine' : 'private';
 }
 
+// linux/proc_ns.h: the one that every other user namespace lies in.
+const INITIAL_USER_NAMESPACE = 'user:[4026531837]';
+
+/** Stands for every user that a user namespace does not know: the machine's root, say, seen from a container. */
+function isOverflowUser(user: number): boolean {
+  if (readlinkSync('/proc/self/ns/user') === INITIAL_USER_NAMESPACE) return false;
+  return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+}
+
 // Who can write the folder can revoke anyone's grant, so strangers must not be able to.
 function checkOwner(path: string, folder: NativeFolder): void {
   const { user, mode } = folder.owner();
   const self = process.geteuid?.() ?? 0;
-  if (user !== self && user !== 0) throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+  if (user !== self && user !== 0 && !isOverflowUser(user))
+    throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
 }
 
@@ -218,7 +234,7 @@ export class Ledger implements Store {
     const known = this.read();
     // Not a byte of a newer format is touched, those of the lock's file neither.
     if (known?.refusal && known === this.#good?.checkpoint) return decide(known, this.#refusing(known, known.refusal));
-    const note = `${process.pid} ${processCommand()}\n`;
+    const note = lockNote();
     const lock = explaining(this.path, () => this.#folder.tryLock(LOCK, note));
     // In one go where the lock is free: it must not be held while the caller's own code runs.
     if (lock) return this.#holding(lock, decide);
@@ -246,9 +262,10 @@ export class Ledger implements Store {
 
   // Where nothing may be written, what this process gives up is off its own file: then it does not come back with the rest.
   #refusing({ assignments }: Checkpoint, refusal: NumalignError): Commit {
-    return async (next) => {
+    const commit = async (next: Assignments) => {
       if (refusal.code === 'ERR_STATE_VERSION' || !this.owners.giveUp(assignments, next)) throw refusal;
     };
+    return Object.assign(commit, { refusal });
   }
 
   #checkCurrent(): void {
@@ -361,31 +378,40 @@ export class Ledger implements Store {
       let settled = false;
       const request = folder.waitLock(LOCK, note, (error, lock) => {
         if (settled) lock?.release();
-        else settle(() => (lock ? resolve(lock) : reject(error)));
+        else settle(() => (lock ? resolve(lock) : reject(explain(this.path, error))));
       });
-      const giveUp = (reason: unknown) =>
-        settle(() => {
-          folder.giveUp(request);
-          reject(reason);
-        });
+      const giveUp = (reason: unknown) => settle(() => reject(reason));
+      // A stopped process that waits must not keep everybody from a lock that is free.
+      const pass = setInterval(() => {
+        try {
+          const lock = folder.tryLock(LOCK, note, true);
+          if (lock) settle(() => resolve(lock));
+        } catch (error) {
+          settle(() => reject(explain(this.path, error)));
+        }
+      }, PASS_MS);
       const onAbort = () => giveUp(signal?.reason);
       const timer = setTimeout(() => giveUp(this.#timeoutError(lockTimeoutMs)), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {
         settled = true;
         clearTimeout(timer);
+        clearInterval(pass);
         signal?.removeEventListener('abort', onAbort);
+        // Where it was answered already there is nothing to give up.
+        folder.giveUp(request);
         how();
       }
     });
   }
 
   #timeoutError(lockTimeoutMs: number): NumalignError {
-    const holder = this.#folder.read(LOCK)?.toString('utf8').trim() || 'an unknown process';
+    const { holder, pid, isStopped } = lockHolder(this.#folder.read(LOCK)?.toString('utf8') ?? '');
+    const stopped = isStopped ? `, which is stopped: continue it (kill -CONT ${pid}) or end it` : '';
     return new NumalignError(
       'ERR_LOCK_TIMEOUT',
-      `the state in ${this.path} is locked by process ${holder}; gave up after ${lockTimeoutMs} ms`,
-      { holder, lockTimeoutMs },
+      `the state in ${this.path} is locked by process ${holder}${stopped}; gave up after ${lockTimeoutMs} ms`,
+      { holder, pid, stopped: isStopped, lockTimeoutMs },
     );
   }
 }

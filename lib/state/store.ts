@@ -1,4 +1,5 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
+import type { NumalignError } from '../errors.js';
 import type { OwnerChoice } from '../request.js';
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
@@ -12,7 +13,11 @@ export interface TransactOptions {
 }
 
 /** Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is, whatever this process does next. */
-export type Commit = (next: Assignments, isLast?: boolean) => Promise<void>;
+export interface Commit {
+  (next: Assignments, isLast?: boolean): Promise<void>;
+  /** Why this and every other commit fails at present, but for one that gives up grants of this process. */
+  readonly refusal?: NumalignError | undefined;
+}
 
 /** Who owns what, and whether they live. Every member but the questions REQUIRES to be in a transaction. */
 export interface OwnerRegistry {

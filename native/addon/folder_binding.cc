@@ -313,10 +313,11 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
         [](Napi::Env env, Done) { return env.Undefined(); });
   }
 
-  // (name, note)
+  // (name, note, whether past those who wait)
   Napi::Value try_lock_binding(const Napi::CallbackInfo& info) {
-    auto lock = unwrap(
-        info.Env(), try_lock_file(*folder_, to_string(info[0], "the name"), to_string(info[1], "the note")));
+    auto lock = unwrap(info.Env(),
+                       try_lock_file(*folder_, to_string(info[0], "the name"), to_string(info[1], "the note"),
+                                     !info[2].IsUndefined() && to_bool(info[2], "past those who wait")));
     if (!lock) return info.Env().Undefined();
     return LockObject::make(info.Env(), std::move(*lock));
   }

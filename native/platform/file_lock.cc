@@ -17,6 +17,36 @@ struct flock whole_file() {
   return lock;
 }
 
+// The byte that is the lock, and the one that those who wait for it pass one after the other. Earlier
+// versions lock the whole file, and so both.
+constexpr off_t kLockByte = 0;
+constexpr off_t kTurnstileByte = 1;
+
+// True where the byte was locked (or with F_UNLCK let go), false where it is taken and `block` is false.
+Result<bool> lock_byte(int fd, off_t byte, short type, bool block) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  while (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
+    if (errno == EINTR) continue;
+    if (!block && (errno == EAGAIN || errno == EACCES)) return false;
+    return syscall_error("fcntl", "cannot lock the file");
+  }
+  return true;
+}
+
+// Through the turnstile to the lock: whoever has just let it go finds the next one there already.
+Result<bool> lock_in_turn(int fd, bool block) {
+  Result<bool> entered = lock_byte(fd, kTurnstileByte, F_WRLCK, block);
+  if (!entered.ok() || !entered.value()) return entered;
+  Result<bool> locked = lock_byte(fd, kLockByte, F_WRLCK, block);
+  if (!locked.ok() || !locked.value()) return locked;
+  if (Result<bool> left = lock_byte(fd, kTurnstileByte, F_UNLCK, false); !left.ok()) return left;
+  return true;
+}
+
 // Whether the open file is still the one the name leads to; a lock on a removed file protects nothing.
 bool is_current(const Folder& folder, const std::string& name, int fd) {
   struct stat here;
@@ -24,20 +54,22 @@ bool is_current(const Folder& folder, const std::string& name, int fd) {
   return fstat(fd, &here) == 0 && there.ok() && there.value() && there.value()->inode == here.st_ino;
 }
 
-// The lock of the file that `name` leads to now; an invalid descriptor where it is taken and `block` is
-// false.
+enum class Manner { kTry, kTryPastTurnstile, kWait };
+
+// The lock of the file that `name` leads to now; an invalid descriptor where it is taken and not waited for.
 Result<UniqueFd> lock_file(const Folder& folder, const std::string& name, const std::string& note,
-                           bool block) {
+                           Manner manner) {
   for (;;) {
     Result<UniqueFd> file = folder.open_file(name, true, false);
     if (!file.ok()) return file;
     int fd = file.value().get();
-    struct flock lock = whole_file();
-    if (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
-      if (errno == EINTR) continue;
-      if (!block && (errno == EAGAIN || errno == EACCES)) return UniqueFd();
-      return syscall_error("fcntl", "cannot lock " + name + " in " + folder.path());
+    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_byte(fd, kLockByte, F_WRLCK, false)
+                                                              : lock_in_turn(fd, manner == Manner::kWait);
+    if (!locked.ok()) {
+      return syscall_error("fcntl", "cannot lock " + name + " in " + folder.path(),
+                           locked.error().errno_value);
     }
+    if (!locked.value()) return UniqueFd();
     if (!is_current(folder, name, fd)) continue;
     // For people only, so a full disk does not matter.
     (void)overwrite(fd, note);
@@ -62,8 +94,9 @@ Result<bool> is_locked_elsewhere(int fd) {
 }
 
 Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
-                                              const std::string& note) {
-  Result<UniqueFd> fd = lock_file(folder, name, note, false);
+                                              const std::string& note, bool past_turnstile) {
+  Result<UniqueFd> fd =
+      lock_file(folder, name, note, past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
   if (!fd.ok()) return fd.error();
   if (!fd.value().valid()) return std::optional<HeldLock>();
   return std::optional<HeldLock>(HeldLock(std::move(fd).value()));
@@ -114,7 +147,7 @@ bool LockQueue::give_up(uint64_t request) {
 
 void LockQueue::run(std::shared_ptr<State> state) {
   for (;;) {
-    Result<UniqueFd> fd = lock_file(*state->folder, state->name, state->note, true);
+    Result<UniqueFd> fd = lock_file(*state->folder, state->name, state->note, Manner::kWait);
     // Delivered under the mutex, so that give_up() cannot return while it happens.
     std::lock_guard lock(state->mutex);
     if (!state->requests.empty()) {

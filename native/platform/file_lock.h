@@ -34,13 +34,14 @@ class HeldLock {
   UniqueFd fd_;
 };
 
-// Takes the lock of `name` if it is free. `note` is written into the file.
+// Takes the lock of `name` if it is free and nobody waits for it. `note` is written into the file. With
+// `past_turnstile` also if somebody waits: should he be stopped, he would keep everybody from a free lock.
 Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::string& name,
-                                              const std::string& note);
+                                              const std::string& note, bool past_turnstile = false);
 
-// Waits for the lock of one file. A thread of its own blocks in the kernel, at most one for a queue; requests
-// are served in order. A request that was given up costs nothing: the thread goes on waiting for the next
-// one, or lets the lock go.
+// Waits for the lock of one file, behind those who wait already. A thread of its own blocks in the kernel, at
+// most one for a queue; requests are served in order. A request that was given up costs nothing: the thread
+// goes on waiting for the next one, or lets the lock go.
 class LockQueue {
  public:
   // Called once for each request that was not given up, on the waiting thread.

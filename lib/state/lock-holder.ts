@@ -1,0 +1,44 @@
+// What the lock's file says of the process that has the lock, and whether that process is stopped. For people: it decides nothing.
+import { readFileSync, readlinkSync } from 'node:fs';
+import { processCommand } from './owners.js';
+
+export interface LockHolder {
+  /** For messages. */
+  readonly holder: string;
+  readonly pid: number | null;
+  /** A signal such as SIGSTOP, or a debugger, holds it. False where that cannot be told from here. */
+  readonly isStopped: boolean;
+}
+
+const pidNamespace = () => readlinkSync('/proc/self/ns/pid');
+
+// proc(5): the command stands in parentheses and may have any in it; the state follows, and the start time is the 22nd field.
+function statOf(pid: number | 'self'): { state: string; start: string } {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return { state: fields[0]!, start: fields[19]! };
+}
+
+/** This process, as the lock's file shall name it: a line for people, and by which to find it. */
+export function lockNote(): string {
+  return `${process.pid} ${processCommand()}\nstarted ${statOf('self').start} in ${pidNamespace()}\n`;
+}
+
+export function lockHolder(note: string): LockHolder {
+  const [holder = '', found = ''] = note.split('\n');
+  const pid = /^(\d+) /.exec(holder)?.[1];
+  if (pid === undefined) return { holder: holder || 'an unknown process', pid: null, isStopped: false };
+  const [, start, namespace] = /^started (\d+) in (\S+)$/.exec(found) ?? [];
+  return { holder, pid: Number(pid), isStopped: namespace === pidNamespace() && isStopped(Number(pid), start!) };
+}
+
+function isStopped(pid: number, start: string): boolean {
+  try {
+    const now = statOf(pid);
+    return now.start === start && /^[Tt]$/.test(now.state);
+  } catch {
+    // It has ended.
+    return false;
+  }
+}
