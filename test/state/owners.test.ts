@@ -1,0 +1,235 @@
+// Owners that are no processes: cgroups of this machine (as root), and persistent ones.
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { discover, type Manager, openManager } from '../../lib/index.js';
+import { identifyCgroup, isCgroupAlive } from '../../lib/state/cgroup-owner.js';
+import { Agent } from '../support/agent.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+/** Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can enter. */
+function hierarchies(): [string, string][] {
+  if (process.getuid?.() !== 0) return [];
+  const mounts = readFileSync('/proc/self/mounts', 'latin1')
+    .split('\n')
+    .map((line) => line.split(' '));
+  const cpuset = mounts.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes('cpuset'));
+  const unified = mounts.find(([, , type]) => type === 'cgroup2');
+  const found: [string, string | undefined][] = [
+    ['v1', cpuset?.[1]],
+    ['v2', unified?.[1]],
+  ];
+  return found.filter((each): each is [string, string] => {
+    if (each[1] === undefined) return false;
+    try {
+      rmdirSync(mkdtempSync(join(each[1], 'numalign-test-')));
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function makeCgroup(above: string, name?: string): string {
+  const path = name === undefined ? mkdtempSync(join(above, 'numalign-test-')) : join(above, name);
+  if (name !== undefined) mkdirSync(path);
+  onTestFinished(() => {
+    try {
+      rmdirSync(path);
+    } catch {
+      // The test has removed it.
+    }
+  });
+  for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+    try {
+      writeFileSync(join(path, file), readFileSync(join(above, file)));
+    } catch {
+      // Not of this hierarchy.
+    }
+  }
+  return path;
+}
+
+/** A process in a cgroup. */
+function populate(cgroup: string): ChildProcess {
+  const child = spawn('sleep', ['300']);
+  onTestFinished(() => end(child));
+  writeFileSync(join(cgroup, 'cgroup.procs'), String(child.pid));
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
+
+async function open(stateDir = makeStateDir()): Promise<Manager> {
+  const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+const canUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['-pCmf', 'true']).status === 0;
+
+describe.each(hierarchies())('a cgroup (%s) as an owner', { timeout: 30_000 }, (version, mount) => {
+  it('has its grant until the last process below it has ended', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    const inner = makeCgroup(cgroup, 'inner');
+    const child = populate(inner);
+    const grant = await manager.acquire({ cpu: 2, owner: { cgroup } });
+    expect(manager.grants()).toMatchObject([{ id: grant.id, alive: true, owner: { kind: 'cgroup', pid: null } }]);
+    const later = await open(manager.stateDir);
+    await (await later.acquire({ cpu: 1 })).release();
+    expect(later.grants()).toHaveLength(1);
+    await end(child);
+    expect(later.grants()).toMatchObject([{ id: grant.id, alive: false }]);
+    expect((await manager.acquire({ cpu: 7 })).cpus.intersects(grant.cpus)).toBe(true);
+  });
+
+  it('is dead once its folder is gone, and so under the same path is another', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    await manager.acquire({ cpu: 2, owner: { cgroup } });
+    await end(child);
+    rmdirSync(cgroup);
+    expect(manager.grants()).toMatchObject([{ alive: false }]);
+    mkdirSync(cgroup);
+    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+      try {
+        writeFileSync(join(cgroup, file), readFileSync(join(mount, file)));
+      } catch {
+        // Not of this hierarchy.
+      }
+    }
+    await end(populate(cgroup));
+    populate(cgroup);
+    expect(manager.grants()).toMatchObject([{ alive: false }]);
+  });
+
+  it('must be one, and somebody must be in it', async () => {
+    const manager = await open();
+    const cgroup = makeCgroup(mount);
+    for (const [bad, why] of [
+      [cgroup, /empty/],
+      [join(cgroup, 'nothing'), /ENOENT/],
+      [join(cgroup, 'cgroup.procs'), /a cgroup/],
+      ['/tmp', /a cgroup/],
+      ['relative', /absolute/],
+      [7, /absolute/],
+    ] as const) {
+      const error = await errorOf(() => manager.acquire({ cpu: 1, owner: { cgroup: bad as string } }));
+      expect([error.code, error.message]).toEqual(['ERR_INVALID_OPTION', expect.stringMatching(why)]);
+    }
+    const misspelled = { cgroups: cgroup } as unknown as { cgroup: string };
+    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: misspelled }))).message).toContain('did you mean');
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('comes back with what it holds after the state was damaged, while somebody is in it', async () => {
+    const manager = await open();
+    const [kept, emptied] = [makeCgroup(mount), makeCgroup(mount)];
+    populate(kept);
+    const child = populate(emptied);
+    const grant = await manager.acquire({ cpu: 2, owner: { cgroup: kept } });
+    await manager.acquire({ cpu: 2, owner: { cgroup: emptied } });
+    await end(child);
+    for (const name of ['state.json', 'state.prev.json']) writeFileSync(join(manager.stateDir, name), 'nonsense');
+    await manager.configure({});
+    expect(manager.grants().map(({ id, cpus }) => [id, String(cpus)])).toEqual([[grant.id, String(grant.cpus)]]);
+  });
+
+  it.runIf(canUnshare)('counts as alive wherever that cannot be judged', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir });
+    const cgroup = makeCgroup(mount);
+    const child = populate(cgroup);
+    await manager.acquire({ cpu: 1, owner: { cgroup } });
+    const aliveFrom = async (...options: string[]) => {
+      const agent = new Agent(['unshare', ...options]);
+      await agent.tell('open', { stateDir });
+      const [grant] = await agent.tell('grants');
+      await agent.kill();
+      return grant?.alive;
+    };
+    expect(await aliveFrom('-m')).toBe(true);
+    expect(await aliveFrom('-pf', '--mount-proc', '--kill-child=SIGKILL')).toBe(true);
+    await end(child);
+    // An inner pid namespace sees nobody's processes in v1, where v2 tells of everybody's.
+    if (version === 'v1') expect(await aliveFrom('-pf', '--mount-proc', '--kill-child=SIGKILL')).toBe(true);
+    rmdirSync(cgroup);
+    expect(await aliveFrom('-C')).toBe(true);
+    expect(manager.grants()).toMatchObject([{ alive: false }]);
+    expect(await aliveFrom('-m')).toBeUndefined();
+  });
+
+  it.runIf(canUnshare)(
+    'is not gone where another part of the hierarchy is mounted at its path, or another hierarchy',
+    () => {
+      const [cgroup, other] = [makeCgroup(mount), makeCgroup(mount)];
+      populate(cgroup);
+      const identity = identifyCgroup(cgroup);
+      const script = `
+      import { isCgroupAlive } from './dist/state/cgroup-owner.js';
+      console.log(isCgroupAlive(JSON.parse(process.argv[1])));`;
+      const judged = (of: object, ...mounting: string[]) =>
+        execFileSync(
+          'unshare',
+          [
+            '-m',
+            'sh',
+            '-c',
+            `${mounting.join(' ')} && exec "$0" "$@"`,
+            process.execPath,
+            '--input-type=module',
+            '-e',
+            script,
+            JSON.stringify(of),
+          ],
+          { encoding: 'utf8' },
+        ).trim();
+      const gone = { ...identity, path: `${cgroup}-gone` };
+      expect(judged(gone, 'true')).toBe('false');
+      expect(judged(gone, 'mount', '--bind', other, mount)).toBe('true');
+      expect(judged(gone, 'mount', '-t', 'tmpfs', 'tmpfs', mount)).toBe('true');
+      expect(judged(identity, 'true')).toBe('true');
+      expect(isCgroupAlive({ ...identity, inode: '1' })).toBe(false);
+      expect(isCgroupAlive({ ...identity, inode: '1', namespace: 'cgroup:[1]' })).toBe(true);
+      expect(isCgroupAlive({ ...identity, inode: '1', device: '1' })).toBe(true);
+    },
+  );
+});
+
+describe('an owner', () => {
+  it('that is persistent has a file of its own, one for each grant, which goes with it', async () => {
+    const manager = await open();
+    const [a, b] = [
+      await manager.acquire({ cpu: 1, owner: 'persistent' }),
+      await manager.acquire({ cpu: 1, owner: 'persistent' }),
+    ];
+    const { pods } = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
+    const [first, second] = pods.map(({ owner }: { owner: { uuid: string } }) => owner.uuid);
+    expect(first).not.toBe(second);
+    const file = (uuid: string) => thrownBy(() => readFileSync(join(manager.stateDir, 'owners', uuid)));
+    expect([file(first), file(second)]).toEqual([undefined, undefined]);
+    await a.release();
+    expect([file(first), file(second)]).toEqual([expect.objectContaining({ code: 'ENOENT' }), undefined]);
+    await b.release();
+  });
+
+  it('of a container that has started is written again', async () => {
+    const manager = await open();
+    const cpu = (name: string) => ({ name, requests: { cpu: 1, memory: '1Mi' }, limits: { cpu: 1, memory: '1Mi' } });
+    const pod = await manager.admit({ uid: 'pod', containers: [{ ...cpu('app') }] }, { owner: 'persistent' });
+    await pod.markStarted('app');
+    const { pods } = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
+    const file = JSON.parse(readFileSync(join(manager.stateDir, 'owners', pods[0].owner.uuid), 'utf8'));
+    expect(file.pods).toEqual(pods);
+  });
+});
