@@ -1,5 +1,6 @@
 // Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds the lock, reloads, and commits durably.
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MACHINE_STATE_DIR } from '../config.js';
@@ -45,6 +46,10 @@ function folderError(path: string, message: string, cause?: unknown): NumalignEr
   });
 }
 
+// By number: Node has no name for some of them.
+const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS } = constants.errno;
+const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
+
 // What an errno of the folder or of a file in it means to somebody who chose the folder.
 function explain(path: string, error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
@@ -61,10 +66,12 @@ function explain(path: string, error: unknown): unknown {
     EROFS: 'its file system is read-only',
   };
   const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
-  const isLocking =
-    error.syscall === 'fcntl' && ['EINVAL', 'ENOLCK', 'EOPNOTSUPP', 'ENOSYS'].includes(error.errnoName!);
+  const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
   const reason = isLocking ? noLocks : reasons[error.errnoName ?? ''];
-  return reason === undefined ? error : folderError(path, reason, error);
+  if (reason === undefined) return error;
+  // Of something in the folder the message says what.
+  const isInside = /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
+  return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
 }
 
 function explaining<T>(path: string, action: () => T): T {

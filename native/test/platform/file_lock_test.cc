@@ -1,5 +1,6 @@
 #include "platform/file_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -59,6 +60,39 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(try_lock_or_die(*folder));
+}
+
+TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  // As somebody does who waits: he has the turnstile, byte 1.
+  UniqueFd waiting = std::move(folder->open_file("lock", true, false)).value();
+  struct flock turnstile {};
+  turnstile.l_type = F_WRLCK;
+  turnstile.l_whence = SEEK_SET;
+  turnstile.l_start = 1;
+  turnstile.l_len = 1;
+  ASSERT_EQ(fcntl(waiting.get(), F_OFD_SETLK, &turnstile), 0);
+  EXPECT_FALSE(try_lock_or_die(*folder));
+  std::optional<HeldLock> passed = std::move(try_lock_file(*folder, "lock", "a test", true)).value();
+  EXPECT_TRUE(passed);
+  waiting.reset();
+  EXPECT_FALSE(try_lock_or_die(*folder));
+  passed->release();
+  EXPECT_TRUE(try_lock_or_die(*folder));
+}
+
+TEST(FileLock, KeepsOutVersionsThatLockTheWholeFileAndIsKeptOutByThem) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  std::optional<HeldLock> lock = try_lock_or_die(*folder);
+  ASSERT_TRUE(lock);
+  UniqueFd earlier = std::move(folder->open_file("lock", false, false)).value();
+  EXPECT_FALSE(try_lock(earlier.get()).value());
+  lock->release();
+  EXPECT_TRUE(try_lock(earlier.get()).value());
+  EXPECT_FALSE(try_lock_or_die(*folder));
+  EXPECT_FALSE(std::move(try_lock_file(*folder, "lock", "a test", true)).value());
 }
 
 TEST(FileLock, IsSeenAsHeldElsewhereThroughEveryOtherDescription) {

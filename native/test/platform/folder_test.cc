@@ -48,6 +48,31 @@ TEST(Folder, OverwritesWhatACrashedReplacementLeft) {
   EXPECT_EQ(folder.list().value().size(), 2u);
 }
 
+TEST(Folder, ReplacesAFileWholeOverWhatACrashLeft) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  std::ofstream(temporary.path() + "/owner.new") << "half of";
+  ASSERT_TRUE(folder.replace("owner", "one").ok());
+  ASSERT_TRUE(folder.replace("owner", "two").ok());
+  EXPECT_EQ(read_or_die(folder, "owner"), "two");
+  EXPECT_EQ(folder.list().value().size(), 1u);
+}
+
+TEST(Folder, MovesWhateverHasTheNameIntoAnother) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  FolderOptions create;
+  create.create = true;
+  Folder aside = std::move(folder.open_child("aside", create)).value();
+  std::filesystem::create_symlink("nowhere", temporary.path() + "/link");
+  std::filesystem::create_directories(temporary.path() + "/full/folder");
+  ASSERT_TRUE(folder.move("link", aside, "a link").ok());
+  ASSERT_TRUE(folder.move("full", aside, "a folder").ok());
+  EXPECT_EQ(folder.list().value().size(), 1u);
+  EXPECT_EQ(aside.list().value().size(), 2u);
+  EXPECT_EQ(folder.move("nothing", aside, "nothing").error().errno_value, ENOENT);
+}
+
 TEST(Folder, GivesEveryVersionOfAFileAnotherMark) {
   TemporaryFolder temporary;
   Folder folder = open_or_die(temporary.path());

@@ -1,0 +1,146 @@
+// State folders that cannot be used, or not by everybody: clear errors, the old state intact. And folders seen from a user namespace.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, CpuSet, openManager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
+const isRoot = process.getuid?.() === 0;
+const canUnshare = isRoot && spawnSync('unshare', ['-Ur', 'true']).status === 0;
+const ALL = affinity();
+const RESERVED = String(ALL.first);
+const REST = ALL.difference(CpuSet.of(ALL.first!));
+const F_OFD_SETLK = 37;
+
+describe('a state folder', { timeout: 30_000 }, () => {
+  it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])('on a file system that answers %s to locks is refused', async (errno) => {
+    const agent = new Agent(['python3', SECCOMP, `${errno}=fcntl:1=${F_OFD_SETLK}`, '--']);
+    const { error } = await agent.ask('open', { stateDir: makeStateDir() });
+    expect(error).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining('no open-file-description locks'),
+    });
+  });
+
+  it.runIf(isRoot)('that becomes read-only grants nothing, and its state can still be read', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
+    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
+    const manager = await openManager({ stateDir });
+    // No file is open for writing then, which the kernel would not make read-only.
+    const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
+    const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    execFileSync('mount', ['-o', 'remount,ro', stateDir]);
+    for (const action of [() => manager.acquire({ cpu: 1, owner: 'persistent' }), () => grant.release()]) {
+      expect(await errorOf(action)).toMatchObject({
+        code: 'ERR_STATE_FOLDER',
+        message: expect.stringContaining('read-only'),
+      });
+    }
+    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+    execFileSync('mount', ['-o', 'remount,rw', stateDir]);
+    await grant.release();
+  });
+
+  it.runIf(isRoot)('on a full disk keeps what is granted, and its owners’ files say the same', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=0700', 'tmpfs', stateDir]);
+    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
+    const manager = await openManager({ stateDir });
+    const grant = await manager.acquire({ cpu: 1, name: 'x'.repeat(200) });
+    const state = () => JSON.parse(readFileSync(join(stateDir, 'state.json'), 'utf8')).pods;
+    const before = state();
+    const ballast = join(stateDir, 'ballast');
+    try {
+      writeFileSync(ballast, Buffer.alloc(1 << 20));
+    } catch {
+      // What fits has filled the disk.
+    }
+    for (const owner of ['process', 'persistent'] as const) {
+      const error = await errorOf(() =>
+        manager.admit({ name: 'y'.repeat(200), containers: [{ name: 'app' }] }, { owner }),
+      );
+      expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'ENOSPC']);
+    }
+    expect(state()).toEqual(before);
+    expect(JSON.parse(readFileSync(join(stateDir, 'owners', before[0].owner.uuid), 'utf8')).pods).toEqual(before);
+    // What is granted is not lost with the state either.
+    writeFileSync(join(stateDir, 'state.json'), 'nonsense');
+    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    rmSync(ballast);
+    await manager.configure({});
+    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    await grant.release();
+  });
+
+  it.each(['lock', 'owners'])('whose %s is a link is refused, and the link is not followed', async (name) => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    symlinkSync('/etc/hostname', join(stateDir, name));
+    const before = readFileSync('/etc/hostname', 'utf8');
+    expect(await errorOf(() => openManager({ stateDir }))).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining(name),
+    });
+    expect(readFileSync('/etc/hostname', 'utf8')).toBe(before);
+  });
+
+  it.runIf(isRoot)('that is closed to its user, or whose files are, is refused', async () => {
+    const stateDir = makeStateDir();
+    chmodSync(join(stateDir, '..'), 0o755);
+    mkdirSync(stateDir);
+    chmodSync(stateDir, 0o750);
+    const stranger = ['setpriv', '--reuid=12345', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all'];
+    const { error } = await new Agent(stranger).ask('open', { stateDir });
+    expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', message: expect.stringContaining('permission denied') });
+    // The folder is another's: that a file in it is closed says nothing about the file.
+    await openManager({ stateDir });
+    chmodSync(stateDir, 0o755);
+    chmodSync(join(stateDir, 'owners'), 0o777);
+    chmodSync(join(stateDir, 'lock'), 0o666);
+    chmodSync(join(stateDir, 'state.json'), 0o600);
+    const second = await new Agent(stranger).ask('open', { stateDir });
+    expect(second.error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
+  });
+});
+
+describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespaces', { timeout: 30_000 }, () => {
+  const inner = ['unshare', '-Ur', '--kill-child=SIGKILL', '-f'];
+
+  it('never get the same CPU, and see each other die', async () => {
+    const stateDir = makeStateDir();
+    const [outside, inside] = [new Agent(), new Agent(inner)];
+    await outside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
+    await inside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
+    const answers = await Promise.all([outside, inside].map((agent) => agent.ask('acquire', { cpu: REST.size })));
+    expect(answers.map(({ error }) => error?.code).sort()).toEqual(['ERR_INSUFFICIENT_CPUS', undefined]);
+    const [winner, loser] = answers[0]!.value ? [outside, inside] : [inside, outside];
+    expect(await loser.tell('grants')).toMatchObject([{ alive: true }]);
+    await winner.kill();
+    const end = Date.now() + 10_000;
+    while ((await loser.tell('grants'))[0]?.alive && Date.now() < end) await new Promise((r) => setTimeout(r, 20));
+    expect((await loser.tell('acquire', { cpu: REST.size })).cpus).toBe(String(REST));
+  });
+
+  it('may use a folder whose owner they have no name for, unless everybody can write it', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    chownSync(stateDir, 12_345, 0);
+    chmodSync(stateDir, 0o2770);
+    await new Agent(inner).tell('open', { stateDir });
+    expect((await new Agent().ask('open', { stateDir })).error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
+    chmodSync(stateDir, 0o2777);
+    expect((await new Agent(inner).ask('open', { stateDir })).error).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining('everybody may write'),
+    });
+  });
+});
