@@ -335,6 +335,27 @@ export function placementOptions(placement: Placement): Record<string, boolean> 
   return { ...Object.fromEntries(cpu), 'prefer-closest-numa-nodes': preferClosest, 'hold-sibling': holdSiblings };
 }
 
+/** What a grant was placed under, as far as it is on record; the rest from `defaults`. */
+export function recordedPlacement(
+  {
+    policy,
+    scope,
+    options,
+  }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
+  defaults: Placement,
+): Placement {
+  const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  return Object.freeze({
+    ...defaults,
+    ...Object.fromEntries(cpu),
+    cpuPolicy: 'static',
+    topologyPolicy: parseTopologyPolicy(policy),
+    scope: oneOf('scope', scope, ['container', 'pod']),
+    preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
+    holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+  });
+}
+
 /** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
 export function checkPlacement(placement: Placement, topology: Topology): void {
   const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;

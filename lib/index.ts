@@ -35,10 +35,18 @@ export {
   selectDevices,
 } from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
-export { Grant, type GrantPinOptions, type GrantPinResult } from './grant.js';
+export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
-export { type DeviceOptions, type GrantInfo, Manager, openManager, type Settings } from './manager.js';
+export {
+  type DeviceOptions,
+  type GrantInfo,
+  Manager,
+  type ManagerEvents,
+  openManager,
+  type Settings,
+  type StateChange,
+} from './manager.js';
 export type { Offer } from './managers/decision.js';
 export type {
   AdmissionReason,
@@ -63,7 +71,7 @@ export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
 export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
 export type { Quantity } from './quantity.js';
-export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js';
+export type { AcquireOptions, AdmitOptions, RequestOptions, ResizeOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
 export {

@@ -1,5 +1,5 @@
 // Manager: the machine, the state that its users share, and the grants.
-
+import { EventEmitter } from 'node:events';
 import { NO_MEMBERS } from './cgroups/shared-members.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
@@ -39,9 +39,17 @@ import {
   withIdentities,
   withoutDead,
 } from './managers/topology-manager.js';
+import { takeOver } from './managers/transfer.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
-import { type AcquireOptions, type AdmitOptions, checkAcquirable, parseAcquire, parseAdmit } from './request.js';
+import {
+  type AcquireOptions,
+  type AdmitOptions,
+  checkAcquirable,
+  checkSignal,
+  parseAcquire,
+  parseAdmit,
+} from './request.js';
 import {
   type Assignments,
   cpusOf,
@@ -58,6 +66,8 @@ import {
   withoutPods,
 } from './state/assignments.js';
 import type { BookedMemory } from './state/booked-memory.js';
+import type { Checkpoint } from './state/checkpoint.js';
+import { difference } from './state/difference.js';
 import { Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
@@ -81,13 +91,15 @@ export interface GrantInfo {
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
+  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  readonly upcoming: CpuSet | null;
   /** Wall-clock time in ISO 8601. */
   readonly admittedAt: string;
 }
 
 /** What is told of a grant on record. */
 export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean): GrantInfo {
-  const cpus = cpusOf(pod);
+  const cpus = cpusOf({ ...pod, upcoming: null });
   const { kind, pid, command } = pod.owner;
   return {
     id: pod.uid,
@@ -99,6 +111,7 @@ export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean
     enforcement: pod.enforcement.level,
     owner: { kind, pid, command },
     alive,
+    upcoming: pod.upcoming?.cpus ?? null,
     admittedAt: pod.admittedAt,
   };
 }
@@ -112,13 +125,47 @@ export interface Settings {
   readonly reservedMemory: BookedMemory;
 }
 
+/** What has changed between two looks at the state, perhaps in several steps. */
+export interface StateChange {
+  /** The generation that was seen last, and the one now. */
+  readonly before: number;
+  readonly generation: number;
+  readonly added: readonly GrantInfo[];
+  readonly removed: readonly GrantInfo[];
+  /** A resize is told twice: when it is announced (`after.upcoming`) and when it is done. */
+  readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
+  /** The machine's settings, where they have changed; else null. */
+  readonly settings: Settings | null;
+  /** As it is now. */
+  readonly sharedPool: CpuSet;
+}
+
+/** Events of a {@link Manager}, by name. */
+export interface ManagerEvents {
+  change: [change: StateChange];
+  /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
+  error: [error: Error];
+}
+
 /** What {@link Manager.registerDevices} takes beside the devices. */
 export interface DeviceOptions {
   preferredAllocation?: PreferredAllocation;
 }
 
-/** Made by {@link openManager}. */
-export class Manager {
+// Of every emitter.
+interface ListenerEvents {
+  newListener: [event: string | symbol];
+  removeListener: [event: string | symbol];
+}
+
+// How often a manager that watches looks for dead owners, at most.
+const DEATHS_MS = 250;
+
+/**
+ * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
+ * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
+ */
+export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
@@ -129,15 +176,85 @@ export class Manager {
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers = new HintProviders();
   #closed = false;
+  #stopWatch: (() => void) | undefined;
+  // What the listeners were told last.
+  #seen: Checkpoint | undefined;
+  #isReclaiming = false;
+  #nextReclaim = 0;
 
   /** Use {@link openManager}. */
   constructor(config: Config, topology: Topology, ledger: Store, resources: Map<string, DeviceResource>) {
+    super();
     this.#config = config;
     this.#resources = resources;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
+    // Told before the listener is added.
+    this.on('newListener', (event) => {
+      if (event === 'change') this.#startWatching();
+    });
+    this.on('removeListener', (event) => {
+      if (event === 'change' && this.listenerCount('change') === 0) this.#stopWatching();
+    });
+  }
+
+  #startWatching(): void {
+    this.#checkOpen();
+    if (this.#stopWatch) return;
+    this.#seen = this.#ledger.read();
+    this.#stopWatch = this.#ledger.watch(() => this.#look());
+  }
+
+  #stopWatching(): void {
+    this.#stopWatch?.();
+    this.#stopWatch = undefined;
+  }
+
+  #look(): void {
+    if (!this.#stopWatch) return;
+    try {
+      const now = this.#ledger.read();
+      const before = this.#seen;
+      this.#seen = now;
+      if (before && now && before.generation !== now.generation) this.emit('change', this.#changeSince(before, now));
+      if (now) this.#reclaim(now.assignments.pods);
+    } catch (error) {
+      this.#tellError(error);
+    }
+  }
+
+  #changeSince(before: Checkpoint, now: Checkpoint): StateChange {
+    const { added, removed, changed, haveSettingsChanged } = difference(before.assignments, now.assignments);
+    return Object.freeze({
+      before: before.generation,
+      generation: now.generation,
+      added: added.map((pod) => this.#info(pod)),
+      removed: removed.map((pod) => this.#info(pod)),
+      changed: changed.map((each) => ({ before: this.#info(each.before), after: this.#info(each.after) })),
+      settings: haveSettingsChanged ? this.settings : null,
+      sharedPool: this.sharedPool,
+    });
+  }
+
+  // Every manager that watches may try: the first does it, the others then find nothing to do.
+  #reclaim(pods: readonly PodAssignment[]): void {
+    if (this.#isReclaiming || performance.now() < this.#nextReclaim) return;
+    this.#nextReclaim = performance.now() + DEATHS_MS;
+    if (this.#ledger.owners.deadPods(pods).length === 0) return;
+    this.#isReclaiming = true;
+    transact(this.#site, undefined, async (state, commit, recorded) => {
+      if (state !== recorded) await commit(state, true);
+    })
+      .catch((error) => this.#tellError(error))
+      .finally(() => {
+        this.#isReclaiming = false;
+      });
+  }
+
+  #tellError(error: unknown): void {
+    if (this.listenerCount('error') > 0) this.emit('error', error as Error);
   }
 
   #checkOpen(): void {
@@ -189,8 +306,11 @@ export class Manager {
 
   /** All grants on record, those of other processes too. */
   grants(): GrantInfo[] {
-    const { owners } = this.#ledger;
-    return this.#state().pods.map((pod) => grantInfo(pod, this.topology, owners.isAlive(pod.owner)));
+    return this.#state().pods.map((pod) => this.#info(pod));
+  }
+
+  #info(pod: PodAssignment): GrantInfo {
+    return grantInfo(pod, this.topology, this.#ledger.owners.isAlive(pod.owner));
   }
 
   /**
@@ -203,7 +323,7 @@ export class Manager {
     checkPlacement(request.placement, this.topology);
     checkAcquirable(request, this.#resources.keys(), !this.#providers.isEmpty);
     const { pod, warnings } = await admit(site, request, options.signal);
-    return new Grant(site, pod, warnings);
+    return new Grant(site, this.#config.placement, pod, warnings);
   }
 
   /**
@@ -287,7 +407,19 @@ export class Manager {
 
   /** The grant with this id, whoever made it. @throws ERR_UNKNOWN_GRANT */
   grant(id: string): Grant {
-    return new Grant(this.#site, this.#find(id));
+    return new Grant(this.#site, this.#config.placement, this.#find(id));
+  }
+
+  /**
+   * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and returns once its threads have left the CPUs.
+   * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended; ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the
+   *   grant is the other's
+   */
+  async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
+    if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
+    const { signal } = checkOptions(options, ['signal'], 'takeOver');
+    const site = this.#site;
+    return new Grant(site, this.#config.placement, await takeOver(site, token, checkSignal(signal)));
   }
 
   #find(id: string): PodAssignment {
@@ -319,9 +451,12 @@ export class Manager {
     return this.settings;
   }
 
-  /** Ends the use of this object. Grants stay as they are. */
+  /** Ends the use of this object, and its events. Grants stay as they are. */
   close(): void {
     this.#closed = true;
+    this.#stopWatching();
+    this.removeAllListeners('change');
+    this.removeAllListeners('error');
   }
 
   [Symbol.dispose](): void {

@@ -3,7 +3,7 @@ import type { Placement } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import type { PodRequest } from '../pod-request.js';
-import type { Assignments, MemoryBlock } from '../state/assignments.js';
+import type { Assignments, ContainerAssignment, MemoryBlock } from '../state/assignments.js';
 import { freeCpus } from '../state/assignments.js';
 import type { BookedMemory } from '../state/booked-memory.js';
 import type { Topology } from '../topology.js';
@@ -16,6 +16,14 @@ export interface MemoryDraft {
   readonly blocks: ReadonlyMap<string, readonly MemoryBlock[]>;
   /** What init containers have left behind for later ones on just these nodes. */
   readonly reusable: readonly MemoryBlock[];
+}
+
+/** What a container that is resized keeps whatever else it gets. */
+export interface Kept {
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: ContainerAssignment['devices'];
 }
 
 export interface Draft {
@@ -38,6 +46,8 @@ export interface Draft {
   /** The same of devices: by their keys, and their ids by resource. */
   readonly takenDevices: ReadonlySet<string>;
   readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Of the only container, where it is resized. */
+  readonly kept?: Kept;
 }
 
 /** A draft without any container yet. */
@@ -53,5 +63,19 @@ export function firstDraft(
     memory: { booked: state.memory, blocks: new Map(), reusable: [] },
     takenDevices: new Set(),
     reusableDevices: new Map(),
+  };
+}
+
+/** The draft of a container that is resized. `own`: all CPUs that it has now; of these it can have no others than those it keeps. */
+export function withKept(draft: Draft, kept: Kept, own: CpuSet): Draft {
+  const ids = Object.entries(kept.devices).map(
+    ([resource, list]) => [resource, new Set(list.map(({ id }) => id))] as const,
+  );
+  return {
+    ...draft,
+    kept,
+    free: draft.free.difference(own),
+    reusable: kept.cpus.union(kept.held),
+    reusableDevices: new Map(ids),
   };
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { SharedMembers } from '../cgroups/shared-members.js';
 import type { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
-import { NumalignError } from '../errors.js';
+import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
 import type { PodRequest } from '../pod-request.js';
@@ -12,17 +12,21 @@ import {
   type Assignments,
   type ContainerAssignment,
   findPod,
+  freeCpus,
   type OwnerRecord,
   type PodAssignment,
   removePods,
+  replacePod,
   sharedPool,
   startContainer,
+  withoutPods,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
-import { decide, undo, withRollback } from './decision.js';
+import { type Decision, decide, type Question, type Rejection, undo, withRollback } from './decision.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
+import { inTurn } from './turns.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
@@ -43,46 +47,91 @@ export interface Admission {
 }
 
 /**
- * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is.
+ * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A request that waits is tried again in its turn.
  * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  const { topology, ledger, members, resources, providers } = site;
-  return transact(site, signal, async (state, commit) => {
-    const placed = placedPod(state, request.pod);
-    if (placed) {
-      providers.keep(placed);
-      return { pod: placed, warnings: [], alreadyAdmitted: true };
-    }
-    const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
-    const uid = request.pod.uid ?? randomUUID();
-    const question = {
-      topology,
-      state,
-      request,
-      resources: new Map(resources),
-      providers: providers.list,
-      owner,
-      uid,
-      now: new Date(),
-      dryRun: false,
-    };
-    const decision = decide(question);
-    if ('error' in decision) throw decision.error;
-    const { pod, next } = decision;
-    try {
-      const leaving = members.confineTo(sharedPool(next, topology.cpus));
-      if (leaving) await leaving;
-      ledger.owners.claim(pod);
-      await commit(next, providers.isEmpty);
-    } catch (error) {
-      ledger.owners.disclaim(pod);
-      const failure = undo(question);
-      throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
-    }
-    providers.keep(pod);
-    return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
-  });
+  if (!request.wait) return transact(site, signal, (state, commit) => tryAdmit(site, request, state, commit));
+  return inTurn(site.ledger, signal, (turn) =>
+    transact(site, signal, async (state, commit) => {
+      if (turn.isOurs() || placedPod(state, request.pod)) {
+        try {
+          return await tryAdmit(site, request, state, commit);
+        } catch (error) {
+          if (!isShortage(error)) throw error;
+          const hopeless = rejectionWhenEmpty(site, request, state);
+          if (hopeless) throw hopeless;
+        }
+      }
+      turn.wait();
+      return undefined;
+    }),
+  );
+}
+
+async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignments, commit: Commit): Promise<Admission> {
+  const { topology, ledger, members, providers } = site;
+  const placed = placedPod(state, request.pod);
+  if (placed) {
+    providers.keep(placed);
+    return { pod: placed, warnings: [], alreadyAdmitted: true };
+  }
+  const owner = request.owner === 'process' ? ledger.owners.ownRecord() : PERSISTENT_OWNER;
+  const uid = request.pod.uid ?? randomUUID();
+  const question = { ...questionOf(site, request, state), owner, uid, now: new Date(), dryRun: false };
+  const decision = decideNamed(question);
+  if ('error' in decision) throw decision.error;
+  const { pod, next } = decision;
+  try {
+    const leaving = members.confineTo(sharedPool(next, topology.cpus));
+    if (leaving) await leaving;
+    ledger.owners.claim(pod);
+    await commit(next, providers.isEmpty);
+  } catch (error) {
+    ledger.owners.disclaim(pod);
+    const failure = undo(question);
+    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+  }
+  providers.keep(pod);
+  return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
+}
+
+function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
+  return { topology, state, request, resources: new Map(resources), providers: providers.list };
+}
+
+/** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
+function decideNamed(question: Question): Decision | Rejection {
+  const { state, request, topology } = question;
+  const free = freeCpus(state, topology.cpus).intersection(topology.allowed);
+  const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
+  if (request.isForCaller && last?.isSubsetOf(free)) {
+    const again = decide({ ...question, within: last });
+    if ('pod' in again) return again;
+  }
+  return decide(question);
+}
+
+// Rejections that somebody's release can change.
+const SHORTAGES: readonly unknown[] = [
+  'ERR_INSUFFICIENT_CPUS',
+  'ERR_INSUFFICIENT_DEVICES',
+  'ERR_INSUFFICIENT_MEMORY',
+  'ERR_SHARED_POOL_EMPTY',
+  'ERR_SMT_ALIGNMENT',
+  'ERR_TOPOLOGY_AFFINITY',
+] satisfies readonly ErrorCode[];
+
+function isShortage(error: unknown): boolean {
+  return error instanceof NumalignError && SHORTAGES.includes(error.code);
+}
+
+/** Why even the empty machine would not admit it; undefined where it would. What custom providers have by then only they know. */
+function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assignments): NumalignError | undefined {
+  if (!site.providers.isEmpty) return undefined;
+  const question = { ...questionOf(site, request, withoutPods(state)), owner: PERSISTENT_OWNER, uid: randomUUID() };
+  const decision = decide({ ...question, now: new Date(0), dryRun: true });
+  return 'error' in decision ? decision.error : undefined;
 }
 
 /** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
@@ -192,7 +241,15 @@ function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: A
   if (error !== undefined) throw error;
 }
 
-function checkReleasable({ ledger }: Site, { uid, owner }: PodAssignment): void {
+/** @throws ERR_OWNER_ALIVE where somebody else lives by the grant */
+export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: PodAssignment): void {
+  if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
+    throw new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} is being taken over, and threads of its former owner may still be on the CPUs: wait for takeOver`,
+      { value: uid, pid: owner.pid, command: owner.command },
+    );
+  }
   if (owner.kind !== 'process' || ledger.owners.isOwn(owner) || !ledger.owners.isAlive(owner)) return;
   throw ownerAlive(uid, owner);
 }
@@ -264,5 +321,13 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
     native.undoPin(uid, pool.words);
     native.closeOrphanedOwner(owner.uuid);
   }
-  return removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  return left.pods
+    .filter(({ upcoming }) => upcoming !== null && !owners.isProcessAlive(upcoming.by))
+    .reduce(callOff, left);
+}
+
+// Who was to do it is dead.
+function callOff(state: Assignments, pod: PodAssignment): Assignments {
+  return replacePod(state, { ...pod, upcoming: null });
 }

@@ -6,8 +6,10 @@ import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from './checkpoint.js';
+import { FolderWatch, type Listener } from './folder-watch.js';
 import { Owners, processCommand } from './owners.js';
 import type { Commit, Store, TransactOptions } from './store.js';
+import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
 export const STATE_FILE = 'state.json';
 export const PREVIOUS_FILE = 'state.prev.json';
@@ -107,6 +109,8 @@ export class Ledger implements Store {
   readonly scope: 'machine' | 'private';
   readonly path: string;
   readonly owners: Owners;
+  readonly waiters: WaitQueue;
+  readonly #watch: FolderWatch;
   readonly #folder: NativeFolder;
   readonly #bootId = readBootId();
   #checkpoint: Checkpoint | undefined;
@@ -118,6 +122,8 @@ export class Ledger implements Store {
     this.scope = scope;
     this.#folder = folder;
     this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1));
+    this.waiters = new FolderQueue(folder.child('waiting', true, folder.owner().mode, -1));
+    this.#watch = new FolderWatch(path, STATE_FILE);
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
@@ -148,6 +154,10 @@ export class Ledger implements Store {
     const version = this.#folder.version(STATE_FILE);
     if (version !== this.#version) this.#reload(version);
     return this.#checkpoint;
+  }
+
+  watch(listener: Listener): () => void {
+    return this.#watch.add(listener);
   }
 
   // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.

@@ -1,7 +1,9 @@
 // MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
+import type { Listener } from './folder-watch.js';
 import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
+import { MemoryQueue } from './wait-queue.js';
 
 const OWNER: OwnerRecord = { kind: 'process', uuid: '', pid: process.pid, command: null, cgroup: null, unknown: {} };
 
@@ -15,6 +17,7 @@ const OWNERS: OwnerRegistry = {
   handOver: () => false,
   orphans: (): PodAssignment[] => [],
   isAlive: () => true,
+  isProcessAlive: () => true,
   deadPods: (): PodAssignment[] => [],
   sweep: () => {},
 };
@@ -23,6 +26,8 @@ export class MemoryStore implements Store {
   readonly scope = 'memory';
   readonly path = 'memory';
   readonly owners = OWNERS;
+  readonly waiters = new MemoryQueue(() => this.#tell());
+  readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
   // The transactions that have begun or wait, one after the other.
   #last: Promise<unknown> = Promise.resolve();
@@ -47,6 +52,17 @@ export class MemoryStore implements Store {
   #commit(assignments: Assignments): void {
     const generation = (this.#checkpoint?.generation ?? 0) + 1;
     this.#checkpoint = { generation, bootId: '', writtenAt: new Date().toISOString(), assignments };
+    this.#tell();
+  }
+
+  watch(listener: Listener): () => void {
+    const own = () => listener();
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) setImmediate(listener);
   }
 
   checkUnused(): void {}

@@ -66,7 +66,7 @@ export class Owners implements OwnerRegistry {
   claim(pod: PodAssignment): void {
     const own = this.#own;
     if (!own || own.uuid !== pod.owner.uuid) return;
-    writeFile(own, [...own.pods.values(), pod]);
+    writeFile(own, new Map(own.pods).set(pod.uid, pod).values());
     own.pods.set(pod.uid, pod);
   }
 
@@ -106,16 +106,20 @@ export class Owners implements OwnerRegistry {
   }
 
   isAlive(owner: OwnerRecord): boolean {
-    if (owner.kind !== 'process') return true;
-    return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);
+    return owner.kind !== 'process' || this.isProcessAlive(owner.uuid);
+  }
+
+  /** Whether the process (or Worker) with this file lives. */
+  isProcessAlive(uuid: string): boolean {
+    return this.#own?.uuid === uuid || this.#folder.isOwnerAlive(uuid);
   }
 
   /** The grants whose owners are dead. Looks at each owner once. */
   deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
     const alive = new Map<string, boolean>();
-    return pods.filter(({ owner }) => {
+    return pods.filter(({ owner, formerOwner }) => {
       if (!alive.has(owner.uuid)) alive.set(owner.uuid, this.isAlive(owner));
-      return !alive.get(owner.uuid);
+      return !alive.get(owner.uuid) && !(formerOwner !== null && this.isProcessAlive(formerOwner));
     });
   }
 

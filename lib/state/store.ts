@@ -1,6 +1,8 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
+import type { Listener } from './folder-watch.js';
+import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
   readonly lockTimeoutMs: number;
@@ -25,6 +27,7 @@ export interface OwnerRegistry {
   handOver(uid: string): boolean;
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
+  isProcessAlive(uuid: string): boolean;
   deadPods(pods: readonly PodAssignment[]): PodAssignment[];
   /** Forgets dead owners. REQUIRES: a state that names none of them. */
   sweep(): void;
@@ -36,6 +39,11 @@ export interface Store {
   /** For messages. */
   readonly path: string;
   readonly owners: OwnerRegistry;
+  readonly waiters: WaitQueue;
+  /**
+   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
+   */
+  watch(listener: Listener): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
   /** Runs `decide` as one step for all users of the store. */

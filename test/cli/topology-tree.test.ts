@@ -45,6 +45,7 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     enforcement: 'recorded',
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
+    upcoming: null,
     admittedAt: '2026-01-02T03:04:05.678Z',
     containers: [],
   };
