@@ -20,6 +20,7 @@ import type { Warning } from './managers/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
+  followMemory,
   type MemoryMode,
   type MemoryPinResult,
   type MemoryPlacement,
@@ -209,7 +210,8 @@ export class Grant {
 
   /**
    * More CPUs and memory, or fewer: growth keeps what it has, and of what it loses the threads that are pinned for it leave first. What it will have is announced on
-   * record before (see {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow; the result tells of them. A refused resize changes nothing.
+   * record before (see {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow, and so does the calling thread's memory policy, if it was
+   * set for it; the result tells of the threads. Other processes that run on it hear of it (`change`) and must move themselves. A refused resize changes nothing.
    * Where it grows, the policy that it was placed under has its say again.
    * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_ARGUMENT for a pod of several containers; a rejection as {@link Manager.admit}'s; ERR_GRANT_BUSY while another resize is
    *   announced; ERR_CHILD_ALIVE where it shrinks while a child started by {@link spawn} runs; ERR_SYSCALL where a thread cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
@@ -222,6 +224,7 @@ export class Grant {
     this.#checkHeld();
     const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
     this.#pod = pod;
+    followMemory(this.id, this.memoryNodes);
     return followed ?? NOTHING_MOVED;
   }
 

@@ -59,10 +59,10 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
           return await tryAdmit(site, request, state, commit);
         } catch (error) {
           if (!isShortage(error)) throw error;
-          const hopeless = rejectionWhenEmpty(site, request, state);
-          if (hopeless) throw hopeless;
         }
       }
+      const hopeless = rejectionWhenEmpty(site, request, state);
+      if (hopeless) throw hopeless;
       turn.wait();
       return undefined;
     }),

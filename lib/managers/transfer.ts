@@ -59,18 +59,20 @@ export function handedOver<T>(
     // Taken by this very process it stays where it is.
     if (pod?.formerOwner !== owner.uuid) return pod?.owner.uuid === owner.uuid && !leaving.isWithdrawn();
     if (!leaving.canLeave()) return undefined;
-    return transact(site, undefined, async (state, commit) => {
-      const left = leaving.leave(sharedPool(state, topology.cpus));
+    const handing = transact(site, undefined, async (state, commit) => {
+      const moved = leaving.leave(sharedPool(state, topology.cpus));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
       } catch (error) {
-        leaving.comeBack(left);
+        leaving.comeBack(moved);
         throw error;
       }
       ledger.owners.disclaim(pod);
       return true;
     });
+    // The successor waits for it: a lock that is held for long, or a full disk, must not be the end of it.
+    return handing.catch(() => undefined);
   });
 }
 

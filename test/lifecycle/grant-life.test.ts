@@ -63,6 +63,8 @@ describe('acquire({ wait: true })', () => {
   it('refuses at once what even the empty machine cannot give', async () => {
     const manager = await simulated();
     await manager.acquire({ cpu: 4 });
+    // Behind somebody who waits too.
+    const waiting = manager.acquire({ cpu: 13, wait: true, signal: AbortSignal.timeout(100) });
     for (const [request, code] of [
       [{ cpu: 17 }, 'ERR_INSUFFICIENT_CPUS'],
       [{ cpu: 16 }, 'ERR_SHARED_POOL_EMPTY'],
@@ -71,6 +73,7 @@ describe('acquire({ wait: true })', () => {
     ] as const) {
       expect(await errorOf(() => manager.acquire({ ...request, wait: true }))).toMatchObject({ code });
     }
+    await expect(waiting).rejects.toThrow('timeout');
   });
 
   it('is given up when the signal aborts, and those behind move up', async () => {
