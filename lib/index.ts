@@ -46,9 +46,18 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
-export type { HugepagesTaken, ResourceUnknown, Warning } from './managers/warnings.js';
+export type {
+  GrantFlagged,
+  HugepagesTaken,
+  LapsedGrant,
+  ResourceUnknown,
+  SettingUnmet,
+  StateArchived,
+  Warning,
+} from './managers/warnings.js';
 export {
   type BufferOptions,
   type MemoryMigration,
@@ -66,6 +75,7 @@ export type { Quantity } from './quantity.js';
 export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
+export type { CpuMove } from './state/cpu-identities.js';
 export {
   type BestFitOptions,
   type CpuGroup,

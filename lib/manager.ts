@@ -27,6 +27,7 @@ import {
   chosenSettings,
   firstState,
 } from './machine-settings.js';
+import { type Flag, flagsOf } from './managers/flags.js';
 import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
@@ -36,9 +37,10 @@ import {
   type Site,
   transact,
   unknownGrant,
-  withIdentities,
   withoutDead,
 } from './managers/topology-manager.js';
+import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
+import { onlineCpus } from './online-cpus.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
 import { type AcquireOptions, type AdmitOptions, checkAcquirable, parseAcquire, parseAdmit } from './request.js';
@@ -58,7 +60,8 @@ import {
   withoutPods,
 } from './state/assignments.js';
 import type { BookedMemory } from './state/booked-memory.js';
-import { Ledger, scopeOf } from './state/ledger.js';
+import { withIdentities } from './state/cpu-identities.js';
+import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
@@ -81,12 +84,14 @@ export interface GrantInfo {
   };
   /** False: the owner is dead, and the next transaction takes the CPUs back. */
   readonly alive: boolean;
+  /** What of it does not hold any more, since the machine or its settings have changed. It stays as it is. */
+  readonly flags: readonly Flag[];
   /** Wall-clock time in ISO 8601. */
   readonly admittedAt: string;
 }
 
 /** What is told of a grant on record. */
-export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean): GrantInfo {
+export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean, flags: readonly Flag[]): GrantInfo {
   const cpus = cpusOf(pod);
   const { kind, pid, command } = pod.owner;
   return {
@@ -99,6 +104,7 @@ export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean
     enforcement: pod.enforcement.level,
     owner: { kind, pid, command },
     alive,
+    flags,
     admittedAt: pod.admittedAt,
   };
 }
@@ -128,12 +134,20 @@ export class Manager {
   readonly #ledger: Store;
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers = new HintProviders();
+  readonly #found: readonly Warning[];
   #closed = false;
 
   /** Use {@link openManager}. */
-  constructor(config: Config, topology: Topology, ledger: Store, resources: Map<string, DeviceResource>) {
+  constructor(
+    config: Config,
+    topology: Topology,
+    ledger: Store,
+    resources: Map<string, DeviceResource>,
+    found: readonly Warning[],
+  ) {
     this.#config = config;
     this.#resources = resources;
+    this.#found = found;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
@@ -153,6 +167,18 @@ export class Manager {
     return assignmentsOf(this.#site, this.#ledger.read());
   }
 
+  #online(): CpuSet {
+    return onlineCpus(this.topology);
+  }
+
+  /**
+   * What opening has found: a state of an earlier boot, grants of which something does not hold any more, settings that the machine cannot meet at present.
+   * For how things are now, see {@link grants}.
+   */
+  get warnings(): readonly Warning[] {
+    return this.#found;
+  }
+
   /** The generation of the state that the synchronous getters answer for. */
   get generation(): number {
     this.#state();
@@ -161,7 +187,7 @@ export class Manager {
 
   /** CPUs for everything without exclusive ones. Synchronous: a stat, and a read where the state has changed. */
   get sharedPool(): CpuSet {
-    return sharedPool(this.#state(), this.topology.cpus);
+    return sharedPool(this.#state(), this.#online());
   }
 
   /**
@@ -169,13 +195,13 @@ export class Manager {
    * owners count as taken until the next transaction.
    */
   get freeCpus(): CpuSet {
-    return freeCpus(this.#state(), this.topology.cpus);
+    return freeCpus(this.#state(), this.#online());
   }
 
   get settings(): Settings {
     const { settings } = this.#state();
     return {
-      managedCPUs: universe(settings, this.topology.cpus),
+      managedCPUs: universe(settings, this.#online()),
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
       reservedMemory: settings.reservedMemory,
@@ -190,7 +216,12 @@ export class Manager {
   /** All grants on record, those of other processes too. */
   grants(): GrantInfo[] {
     const { owners } = this.#ledger;
-    return this.#state().pods.map((pod) => grantInfo(pod, this.topology, owners.isAlive(pod.owner)));
+    const state = this.#state();
+    const online = this.#online();
+    return state.pods.map((pod) => {
+      const flags = flagsOf(pod, state, this.topology, this.#resources, online);
+      return grantInfo(pod, this.topology, owners.isAlive(pod.owner), flags);
+    });
   }
 
   /**
@@ -309,11 +340,11 @@ export class Manager {
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
     const given = parseMachineOptions(options);
-    checkKnown(given, this.topology);
     await transact(site, undefined, async (state, commit) => {
+      checkKnown(given, this.topology, state.settings);
       const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, this.topology);
+      checkLeavesPool({ ...state, settings }, this.#online());
       await commit({ ...state, settings }, true);
     });
     return this.settings;
@@ -329,24 +360,31 @@ export class Manager {
   }
 }
 
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
-function prepare(site: Site, config: Config, first: Assignments): Promise<void> {
-  const { ledger, topology, lockTimeoutMs } = site;
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped. Whatever has
+// become of the machine since, it is opened; answers what the opener should know.
+function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
+  const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
-    const write = (next: Assignments) => commit(withIdentities(next, topology));
     if (!checkpoint) {
       ledger.checkUnused();
-      return write(first);
+      const first = firstState(config, topology);
+      await commit(withIdentities(first, first, topology));
+      return settingWarnings(first, topology, onlineCpus(topology));
     }
-    const state = checkpoint.assignments;
-    checkRecorded(state, config, topology, ledger.path);
-    if (!ledger.isOfThisBoot(checkpoint)) {
-      await ledger.archive(checkpoint);
-      return write(withoutPods(state));
-    }
-    const alive = withoutDead(site, state);
-    if (alive !== state) await write(alive);
+    const recorded = checkpoint.assignments;
+    checkRecorded(recorded, config, topology, ledger.path);
+    const archived = ledger.isOfThisBoot(checkpoint)
+      ? []
+      : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
+    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
+    if (state !== recorded) await commit(withIdentities(state, recorded, topology));
     ledger.owners.sweep();
+    const online = onlineCpus(topology);
+    return [
+      ...archived,
+      ...settingWarnings(state, topology, online),
+      ...grantWarnings(state, topology, resources, online),
+    ];
   });
 }
 
@@ -384,18 +422,18 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
 
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
- * process are allowed and see each other.
+ * process are allowed and see each other. That the machine has changed is no reason to refuse: see {@link Manager.warnings}.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
  *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  // Before anything is made on disk.
+  // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
   checkPlacement(config.placement, topology);
-  const first = firstState(config, topology);
+  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config, first);
-  return new Manager(config, topology, ledger, resources);
+  const warnings = await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config);
+  return new Manager(config, topology, ledger, resources, Object.freeze(warnings));
 }

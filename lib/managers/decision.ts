@@ -35,6 +35,8 @@ import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
+  /** CPUs of it that are online at this moment. */
+  readonly online: CpuSet;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
   readonly resources: DeviceResources;
@@ -98,10 +100,10 @@ export function decide(question: Question): Decision | Rejection {
 }
 
 function begin(question: Question): Progress {
-  const { topology, state, request, resources } = question;
+  const { topology, online, state, request, resources } = question;
   const { pod, placement, isForCaller } = request;
   const allowed = isForCaller ? topology.allowed : topology.cpus;
-  const draft = firstDraft({ topology, state, pod, placement, allowed, resources });
+  const draft = firstDraft({ topology, online, state, pod, placement, allowed, resources });
   return { question, draft, containers: [], offers: [], container: undefined };
 }
 

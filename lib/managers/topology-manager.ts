@@ -6,6 +6,7 @@ import type { DeviceResources } from '../device-resources.js';
 import { NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
+import { onlineCpus } from '../online-cpus.js';
 import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
@@ -19,9 +20,11 @@ import {
   startContainer,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
+import { withIdentities } from '../state/cpu-identities.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { decide, undo, withRollback } from './decision.js';
+import { type Flag, flagsOf } from './flags.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type Warning, warningsOf } from './warnings.js';
 
@@ -58,6 +61,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
     const uid = request.pod.uid ?? randomUUID();
     const question = {
       topology,
+      online: onlineCpus(topology),
       state,
       request,
       resources: new Map(resources),
@@ -71,7 +75,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
     if ('error' in decision) throw decision.error;
     const { pod, next } = decision;
     try {
-      const leaving = members.confineTo(sharedPool(next, topology.cpus));
+      const leaving = members.confineTo(sharedPool(next, question.online));
       if (leaving) await leaving;
       ledger.owners.claim(pod);
       await commit(next, providers.isEmpty);
@@ -94,7 +98,8 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const question = { topology, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
+  const online = onlineCpus(topology);
+  const question = { topology, online, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
@@ -135,7 +140,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
     const pod = findPod(recorded, uid);
     if (pod) checkReleasable(site, pod);
     const next = removePods(state, new Set([uid]));
-    const left = vacate.leave(sharedPool(next, topology.cpus));
+    const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     try {
       await commit(next, providers.isEmpty);
@@ -156,7 +161,7 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     const pod = findPod(state, uid);
     if (!pod) return false;
     const isAlive = ledger.owners.handOver(uid);
-    const left = vacate.leave(sharedPool(state, topology.cpus));
+    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
     try {
@@ -213,6 +218,15 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
   });
 }
 
+/** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */
+export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { ledger, topology, resources } = site;
+  const state = assignmentsOf(site, ledger.read());
+  const pod = findPod(state, uid);
+  if (pod?.admittedAt !== admittedAt) return [];
+  return flagsOf(pod, state, topology, resources, onlineCpus(topology));
+}
+
 /** Of pods that stay until they are released. */
 export const PERSISTENT_OWNER: OwnerRecord = {
   kind: 'persistent',
@@ -235,7 +249,7 @@ export function transact<T>(
   const { ledger, topology, providers, lockTimeoutMs } = site;
   return ledger.transact({ signal, lockTimeoutMs }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
-    const write: Commit = (next, isLast) => commit(withIdentities(next, topology), isLast);
+    const write: Commit = (next, isLast) => commit(withIdentities(next, recorded, topology), isLast);
     const state = withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
@@ -251,15 +265,10 @@ export function assignmentsOf({ ledger }: Site, checkpoint: Checkpoint | undefin
   );
 }
 
-/** The state with the machine's CPUs as they are now. */
-export function withIdentities(state: Assignments, topology: Topology): Assignments {
-  return { ...state, cpus: topology.locations.map((at) => [at.cpu, at.core, at.package, at.node]) };
-}
-
 /** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners } = ledger;
-  const pool = sharedPool(state, topology.cpus);
+  const pool = sharedPool(state, onlineCpus(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, pool.words);
     native.closeOrphanedOwner(owner.uuid);

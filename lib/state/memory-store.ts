@@ -55,5 +55,7 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async archive(): Promise<void> {}
+  async archive(): Promise<string> {
+    return '';
+  }
 }

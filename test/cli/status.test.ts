@@ -19,7 +19,14 @@ describe('numalign status', { timeout: 30_000 }, () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: `no state in ${folder}: nothing is granted\n` });
     expect(existsSync(folder)).toBe(false);
     const json = JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout);
-    expect(json).toEqual({ stateDir: folder, scope: 'private', exists: false, grants: [] });
+    expect(json).toEqual({
+      stateDir: folder,
+      scope: 'private',
+      exists: false,
+      grants: [],
+      archives: [],
+      quarantine: [],
+    });
   });
 
   it('shows settings, shared pool, free CPUs and a table of grants, and changes nothing', async () => {
