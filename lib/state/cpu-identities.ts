@@ -2,6 +2,7 @@
 //
 // Ids of cores and packages are only names: a core is called by its lowest online CPU, and has another id as soon as that goes offline. A group of CPUs
 // counts as renamed, and nobody has moved, where all its CPUs are under one other id now and nobody else is; of CPUs that are known both then and now.
+// Everything else goes by the ids: it says too much rather than too little.
 // The id of a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with another node id is not near it any more,
 // whoever moved along.
 import type { Topology } from '../topology.js';
