@@ -185,7 +185,7 @@ export class Manager {
     return this.#ledger.read()?.generation ?? 0;
   }
 
-  /** CPUs for everything without exclusive ones. Synchronous: a stat, and a read where the state has changed. */
+  /** CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed. */
   get sharedPool(): CpuSet {
     return sharedPool(this.#state(), this.#online());
   }
