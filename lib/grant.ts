@@ -5,9 +5,11 @@ import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import type { Flag } from './managers/flags.js';
 import { type Followers, resize } from './managers/resize.js';
 import {
   assignmentsOf,
+  flagsNow,
   handOver,
   ownerAlive,
   release,
@@ -34,6 +36,7 @@ import {
 } from './memory.js';
 import { pageBytes } from './memory-types.js';
 import { native } from './native.js';
+import { onlineCpus } from './online-cpus.js';
 import type { Quantity } from './quantity.js';
 import { parseResize, type ResizeOptions } from './request.js';
 import {
@@ -165,6 +168,14 @@ export class Grant {
   }
 
   /**
+   * What of it does not hold any more, since the machine or its settings have changed. It stays as it is all the same, until released. Read anew each
+   * time; nothing once it was released.
+   */
+  get flags(): readonly Flag[] {
+    return flagsNow(this.#site, this.#pod);
+  }
+
+  /**
    * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
    * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
    * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
@@ -202,7 +213,7 @@ export class Grant {
     this.#checkUsable();
     const { topology } = this.#site;
     return transact(this.#site, undefined, async (state) => {
-      const result = toPinResult(native.undoPin(this.id, sharedPool(state, topology.cpus).words), true);
+      const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
       unpinMemory(this.id);
       return result;
     });

@@ -36,17 +36,12 @@ export {
 } from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
+export type { GrantInfo } from './grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
-export {
-  type DeviceOptions,
-  type GrantInfo,
-  Manager,
-  type ManagerEvents,
-  openManager,
-  type Settings,
-  type StateChange,
-} from './manager.js';
+export type { Settings } from './machine-settings.js';
+export { type DeviceOptions, Manager, type ManagerEvents, openManager } from './manager.js';
+export type { StateChange } from './manager-watch.js';
 export type { Offer } from './managers/decision.js';
 export type {
   AdmissionReason,
@@ -54,9 +49,18 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
-export type { HugepagesTaken, ResourceUnknown, Warning } from './managers/warnings.js';
+export type {
+  GrantFlagged,
+  HugepagesTaken,
+  LapsedGrant,
+  ResourceUnknown,
+  SettingUnmet,
+  StateArchived,
+  Warning,
+} from './managers/warnings.js';
 export {
   type BufferOptions,
   type MemoryMigration,
@@ -74,6 +78,7 @@ export type { Quantity } from './quantity.js';
 export type { AcquireOptions, AdmitOptions, RequestOptions, ResizeOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
+export type { CpuMove } from './state/cpu-identities.js';
 export {
   type BestFitOptions,
   type CpuGroup,

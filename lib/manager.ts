@@ -11,11 +11,12 @@ import {
   parseConfig,
   parseMachineOptions,
 } from './config.js';
-import type { CpuSet, NodeSet } from './cpu-set.js';
+import type { CpuSet } from './cpu-set.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
+import { type GrantInfo, grantInfo } from './grant-info.js';
 import type { HintProvider } from './hint-provider.js';
 import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
@@ -26,20 +27,25 @@ import {
   checkRecorded,
   chosenSettings,
   firstState,
+  type Settings,
 } from './machine-settings.js';
+import { ManagerWatch, type StateChange } from './manager-watch.js';
+import { flagsOf } from './managers/flags.js';
 import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
   planFor,
+  reclaim,
   type Site,
   transact,
   unknownGrant,
-  withIdentities,
   withoutDead,
 } from './managers/topology-manager.js';
 import { takeOver } from './managers/transfer.js';
+import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
+import { onlineCpus } from './online-cpus.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
 import {
@@ -52,93 +58,18 @@ import {
 } from './request.js';
 import {
   type Assignments,
-  cpusOf,
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
   findPod,
   freeCpus,
-  type MemoryBlock,
-  memoryOf,
   type PodAssignment,
   sharedPool,
   universe,
   withoutPods,
 } from './state/assignments.js';
-import type { BookedMemory } from './state/booked-memory.js';
-import type { Checkpoint } from './state/checkpoint.js';
-import { difference } from './state/difference.js';
-import { Ledger, scopeOf } from './state/ledger.js';
+import { withIdentities } from './state/cpu-identities.js';
+import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
-
-/** What the state says of one grant. */
-export interface GrantInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly cpus: CpuSet;
-  /** Of the CPUs. */
-  readonly numaNodes: NodeSet;
-  readonly memory: readonly MemoryBlock[];
-  /** By resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
-  readonly enforcement: EnforcementLevel;
-  readonly owner: {
-    readonly kind: 'process' | 'cgroup' | 'persistent';
-    readonly pid: number | null;
-    readonly command: string | null;
-  };
-  /** False: the owner is dead, and the next transaction takes the CPUs back. */
-  readonly alive: boolean;
-  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
-  readonly upcoming: CpuSet | null;
-  /** Wall-clock time in ISO 8601. */
-  readonly admittedAt: string;
-}
-
-/** What is told of a grant on record. */
-export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean): GrantInfo {
-  const cpus = cpusOf({ ...pod, upcoming: null });
-  const { kind, pid, command } = pod.owner;
-  return {
-    id: pod.uid,
-    name: pod.name,
-    cpus,
-    numaNodes: topology.nodesOf(cpus),
-    memory: memoryOf(pod),
-    devices: devicesOf(pod),
-    enforcement: pod.enforcement.level,
-    owner: { kind, pid, command },
-    alive,
-    upcoming: pod.upcoming?.cpus ?? null,
-    admittedAt: pod.admittedAt,
-  };
-}
-
-/** The machine's agreed settings in force. */
-export interface Settings {
-  readonly managedCPUs: CpuSet;
-  readonly reservedSystemCPUs: CpuSet;
-  readonly strictCPUReservation: boolean;
-  /** Bytes by NUMA node and memory type. */
-  readonly reservedMemory: BookedMemory;
-}
-
-/** What has changed between two looks at the state, perhaps in several steps. */
-export interface StateChange {
-  /** The generation that was seen last, and the one now. */
-  readonly before: number;
-  readonly generation: number;
-  readonly added: readonly GrantInfo[];
-  readonly removed: readonly GrantInfo[];
-  /** A resize is told twice: when it is announced (`after.upcoming`) and when it is done. */
-  readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
-  /** The machine's settings, where they have changed; else null. */
-  readonly settings: Settings | null;
-  /** As it is now. */
-  readonly sharedPool: CpuSet;
-}
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {
@@ -158,9 +89,6 @@ interface ListenerEvents {
   removeListener: [event: string | symbol];
 }
 
-// How often a manager that watches looks for dead owners, at most.
-const DEATHS_MS = 250;
-
 /**
  * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
  * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
@@ -175,86 +103,45 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #ledger: Store;
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers = new HintProviders();
+  readonly #found: readonly Warning[];
   #closed = false;
-  #stopWatch: (() => void) | undefined;
-  // What the listeners were told last.
-  #seen: Checkpoint | undefined;
-  #isReclaiming = false;
-  #nextReclaim = 0;
+  readonly #watch = new ManagerWatch({
+    store: () => this.#ledger,
+    infos: (pods, state) => this.#infos(pods, state),
+    settings: () => this.settings,
+    sharedPool: () => this.sharedPool,
+    reclaim: () => reclaim(this.#site),
+    tell: (change) => this.emit('change', change),
+    fail: (error) => {
+      if (this.listenerCount('error') > 0) this.emit('error', error);
+    },
+  });
 
   /** Use {@link openManager}. */
-  constructor(config: Config, topology: Topology, ledger: Store, resources: Map<string, DeviceResource>) {
+  constructor(
+    config: Config,
+    topology: Topology,
+    ledger: Store,
+    resources: Map<string, DeviceResource>,
+    found: readonly Warning[],
+  ) {
     super();
     this.#config = config;
     this.#resources = resources;
+    this.#found = found;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     // Told before the listener is added.
     this.on('newListener', (event) => {
-      if (event === 'change') this.#startWatching();
+      if (event !== 'change') return;
+      this.#checkOpen();
+      this.#watch.start();
     });
     this.on('removeListener', (event) => {
-      if (event === 'change' && this.listenerCount('change') === 0) this.#stopWatching();
+      if (event === 'change' && this.listenerCount('change') === 0) this.#watch.stop();
     });
-  }
-
-  #startWatching(): void {
-    this.#checkOpen();
-    if (this.#stopWatch) return;
-    this.#seen = this.#ledger.read();
-    this.#stopWatch = this.#ledger.watch(() => this.#look());
-  }
-
-  #stopWatching(): void {
-    this.#stopWatch?.();
-    this.#stopWatch = undefined;
-  }
-
-  #look(): void {
-    if (!this.#stopWatch) return;
-    try {
-      const now = this.#ledger.read();
-      const before = this.#seen;
-      this.#seen = now;
-      if (before && now && before.generation !== now.generation) this.emit('change', this.#changeSince(before, now));
-      if (now) this.#reclaim(now.assignments.pods);
-    } catch (error) {
-      this.#tellError(error);
-    }
-  }
-
-  #changeSince(before: Checkpoint, now: Checkpoint): StateChange {
-    const { added, removed, changed, haveSettingsChanged } = difference(before.assignments, now.assignments);
-    return Object.freeze({
-      before: before.generation,
-      generation: now.generation,
-      added: added.map((pod) => this.#info(pod)),
-      removed: removed.map((pod) => this.#info(pod)),
-      changed: changed.map((each) => ({ before: this.#info(each.before), after: this.#info(each.after) })),
-      settings: haveSettingsChanged ? this.settings : null,
-      sharedPool: this.sharedPool,
-    });
-  }
-
-  // Every manager that watches may try: the first does it, the others then find nothing to do.
-  #reclaim(pods: readonly PodAssignment[]): void {
-    if (this.#isReclaiming || performance.now() < this.#nextReclaim) return;
-    this.#nextReclaim = performance.now() + DEATHS_MS;
-    if (this.#ledger.owners.deadPods(pods).length === 0) return;
-    this.#isReclaiming = true;
-    transact(this.#site, undefined, async (state, commit, recorded) => {
-      if (state !== recorded) await commit(state, true);
-    })
-      .catch((error) => this.#tellError(error))
-      .finally(() => {
-        this.#isReclaiming = false;
-      });
-  }
-
-  #tellError(error: unknown): void {
-    if (this.listenerCount('error') > 0) this.emit('error', error as Error);
   }
 
   #checkOpen(): void {
@@ -270,15 +157,27 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return assignmentsOf(this.#site, this.#ledger.read());
   }
 
+  #online(): CpuSet {
+    return onlineCpus(this.topology);
+  }
+
+  /**
+   * What opening has found: a state of an earlier boot, grants of which something does not hold any more, settings that the machine cannot meet at present.
+   * For how things are now, see {@link grants}.
+   */
+  get warnings(): readonly Warning[] {
+    return this.#found;
+  }
+
   /** The generation of the state that the synchronous getters answer for. */
   get generation(): number {
     this.#state();
     return this.#ledger.read()?.generation ?? 0;
   }
 
-  /** CPUs for everything without exclusive ones. Synchronous: a stat, and a read where the state has changed. */
+  /** CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed. */
   get sharedPool(): CpuSet {
-    return sharedPool(this.#state(), this.topology.cpus);
+    return sharedPool(this.#state(), this.#online());
   }
 
   /**
@@ -286,13 +185,13 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * owners count as taken until the next transaction.
    */
   get freeCpus(): CpuSet {
-    return freeCpus(this.#state(), this.topology.cpus);
+    return freeCpus(this.#state(), this.#online());
   }
 
   get settings(): Settings {
     const { settings } = this.#state();
     return {
-      managedCPUs: universe(settings, this.topology.cpus),
+      managedCPUs: universe(settings, this.#online()),
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
       reservedMemory: settings.reservedMemory,
@@ -306,11 +205,17 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /** All grants on record, those of other processes too. */
   grants(): GrantInfo[] {
-    return this.#state().pods.map((pod) => this.#info(pod));
+    const state = this.#state();
+    return this.#infos(state.pods, state);
   }
 
-  #info(pod: PodAssignment): GrantInfo {
-    return grantInfo(pod, this.topology, this.#ledger.owners.isAlive(pod.owner));
+  #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
+    const { owners } = this.#ledger;
+    const online = this.#online();
+    return pods.map((pod) => {
+      const flags = flagsOf(pod, state, this.topology, this.#resources, online);
+      return grantInfo(pod, this.topology, owners.isAlive(pod.owner), flags);
+    });
   }
 
   /**
@@ -441,11 +346,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
     const given = parseMachineOptions(options);
-    checkKnown(given, this.topology);
     await transact(site, undefined, async (state, commit) => {
+      checkKnown(given, this.topology, state.settings);
       const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, this.topology);
+      checkLeavesPool({ ...state, settings }, this.#online());
       await commit({ ...state, settings }, true);
     });
     return this.settings;
@@ -454,7 +359,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Ends the use of this object, and its events. Grants stay as they are. */
   close(): void {
     this.#closed = true;
-    this.#stopWatching();
+    this.#watch.stop();
     this.removeAllListeners('change');
     this.removeAllListeners('error');
   }
@@ -464,24 +369,31 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 }
 
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
-function prepare(site: Site, config: Config, first: Assignments): Promise<void> {
-  const { ledger, topology, lockTimeoutMs } = site;
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped. Whatever has
+// become of the machine since, it is opened; answers what the opener should know.
+function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
+  const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
-    const write = (next: Assignments) => commit(withIdentities(next, topology));
     if (!checkpoint) {
       ledger.checkUnused();
-      return write(first);
+      const first = firstState(config, topology);
+      await commit(withIdentities(first, first, topology));
+      return settingWarnings(first, topology, onlineCpus(topology));
     }
-    const state = checkpoint.assignments;
-    checkRecorded(state, config, topology, ledger.path);
-    if (!ledger.isOfThisBoot(checkpoint)) {
-      await ledger.archive(checkpoint);
-      return write(withoutPods(state));
-    }
-    const alive = withoutDead(site, state);
-    if (alive !== state) await write(alive);
+    const recorded = checkpoint.assignments;
+    checkRecorded(recorded, config, topology, ledger.path);
+    const archived = ledger.isOfThisBoot(checkpoint)
+      ? []
+      : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
+    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
+    if (state !== recorded) await commit(withIdentities(state, recorded, topology));
     ledger.owners.sweep();
+    const online = onlineCpus(topology);
+    return [
+      ...archived,
+      ...settingWarnings(state, topology, online),
+      ...grantWarnings(state, topology, resources, online),
+    ];
   });
 }
 
@@ -519,18 +431,18 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
 
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
- * process are allowed and see each other.
+ * process are allowed and see each other. That the machine has changed is no reason to refuse: see {@link Manager.warnings}.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
  *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  // Before anything is made on disk.
+  // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
   checkPlacement(config.placement, topology);
-  const first = firstState(config, topology);
+  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config, first);
-  return new Manager(config, topology, ledger, resources);
+  const warnings = await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config);
+  return new Manager(config, topology, ledger, resources, Object.freeze(warnings));
 }

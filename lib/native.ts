@@ -154,6 +154,8 @@ interface Native {
   /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
   followGrant(grant: string, cpus: Words): NativePinOutcome;
   affinity(tid: number): Words;
+  /** Read anew. */
+  onlineCpus(): Words;
   threadId(): number;
   threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
 

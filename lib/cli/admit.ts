@@ -8,7 +8,7 @@ import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { podTable, podTitle, warningLines } from './pod-text.js';
+import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { stateDirOption } from './state-dir.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
@@ -53,6 +53,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     devices: await devicesOf(flags),
     ...(stateDir !== undefined && { stateDir }),
   });
+  for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
   const admitted = await admitAll(manager, pods);
   const text =
     output === 'json'

@@ -10,7 +10,7 @@ import { type Manager, openManager } from '../manager.js';
 import { cpuCount, cpuList, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { policyOption } from './placement.js';
-import { warningLines } from './pod-text.js';
+import { openingLines, warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
@@ -120,6 +120,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
   });
+  openingLines(manager.warnings).forEach(tell);
   const grant = await manager.acquire({
     cpu: cpus,
     ...(memory !== undefined && { memory }),

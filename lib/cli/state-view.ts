@@ -2,9 +2,11 @@
 // grants of dead owners.)
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { type GrantInfo, grantInfo } from '../manager.js';
+import { type GrantInfo, grantInfo } from '../grant-info.js';
+import { flagsOf } from '../managers/flags.js';
 import { type MemoryTable, memoryTables } from '../managers/memory-manager.js';
 import { type PodContainer, podContainer } from '../managers/plan.js';
+import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../managers/warnings.js';
 import { type NativeFolder, native } from '../native.js';
 import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
 import { decodeCheckpoint } from '../state/checkpoint.js';
@@ -21,6 +23,8 @@ export interface StateView {
   readonly generation: number;
   /** Written before the machine was started: its grants are void and left out here. */
   readonly isOfEarlierBoot: boolean;
+  /** Those of them that are persistent. */
+  readonly lapsed: readonly LapsedGrant[];
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;
   readonly managed: CpuSet;
@@ -31,11 +35,14 @@ export interface StateView {
   readonly free: CpuSet;
   readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
+  /** What the settings name and the machine does not have at present. */
+  readonly warnings: readonly Warning[];
   /** What an admission would find: without the grants of dead owners. */
   readonly assignments: Assignments;
 }
 
-function openExisting(path: string): NativeFolder | undefined {
+/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export function openExisting(path: string): NativeFolder | undefined {
   try {
     return native.Folder.open(path, false, 0o700, -1);
   } catch (error) {
@@ -50,9 +57,10 @@ function openExisting(path: string): NativeFolder | undefined {
   }
 }
 
-function ownersOf(folder: NativeFolder): NativeFolder | undefined {
+/** A folder in it, undefined where there is none. */
+export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
   try {
-    return folder.child('owners', false, 0o700, -1);
+    return folder.child(name, false, 0o700, -1);
   } catch (error) {
     if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
     throw error;
@@ -75,21 +83,24 @@ export function readState(stateDir: string, topology: Topology): StateView | und
         value: stateDir,
       });
     }
-    const view = viewOf(stateDir, bytes, topology, ownersOf(folder));
+    const view = viewOf(stateDir, bytes, topology, folder);
     // A grant that is released meanwhile must not look like one whose owner died.
     if (folder.version(STATE_FILE) === version) return view;
   }
 }
 
-function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: NativeFolder | undefined): StateView {
+function viewOf(stateDir: string, bytes: Buffer, topology: Topology, folder: NativeFolder): StateView {
   const { generation, bootId, assignments } = decodeCheckpoint(bytes);
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
+  const owners = childOf(folder, 'owners');
   const grants = state.pods.map((pod) => {
     const { kind, uuid } = pod.owner;
     const alive = kind !== 'process' || (owners?.isOwnerAlive(uuid) ?? false);
-    return { ...grantInfo(pod, topology, alive), containers: pod.containers.map(podContainer) };
+    // Nobody has registered devices here.
+    const flags = flagsOf(pod, state, topology, new Map());
+    return { ...grantInfo(pod, topology, alive, flags), containers: pod.containers.map(podContainer) };
   });
   const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
   return {
@@ -97,6 +108,7 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
     scope: scopeOf(stateDir),
     generation,
     isOfEarlierBoot,
+    lapsed: isOfEarlierBoot ? lapsedGrants(assignments) : [],
     managesAll: settings.managedCPUs === null,
     managed: universe(settings, topology.cpus),
     reserved: settings.reservedSystemCPUs,
@@ -105,6 +117,7 @@ function viewOf(stateDir: string, bytes: Buffer, topology: Topology, owners: Nat
     free: freeCpus(state, topology.cpus),
     memory: memoryTables(state, topology),
     grants,
+    warnings: settingWarnings(state, topology, topology.cpus),
     assignments: removePods(state, new Set(dead)),
   };
 }

@@ -220,8 +220,8 @@ function insufficient({ topology, placement }: Draft, count: number, from: CpuSe
 }
 
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ topology, state, taken }: Draft): void {
-  const pool = sharedPool(state, topology.cpus);
+export function checkSharedPool({ online, state, taken }: Draft): void {
+  const pool = sharedPool(state, online);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   throw new NumalignError(
     'ERR_SHARED_POOL_EMPTY',

@@ -36,6 +36,8 @@ import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
+  /** CPUs of it that are online at this moment. */
+  readonly online: CpuSet;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
   readonly resources: DeviceResources;
@@ -103,11 +105,11 @@ export function decide(question: Question): Decision | Rejection {
 }
 
 function begin(question: Question): Progress {
-  const { topology, state, request, resources, within } = question;
+  const { topology, online, state, request, resources, within } = question;
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const draft = firstDraft({ topology, state, pod, placement, allowed, resources });
+  const draft = firstDraft({ topology, online, state, pod, placement, allowed, resources });
   return { question, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
 }
 

@@ -28,6 +28,8 @@ export interface Kept {
 
 export interface Draft {
   readonly topology: Topology;
+  /** CPUs of it that are online at this moment. */
+  readonly online: CpuSet;
   /** Without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
@@ -52,12 +54,12 @@ export interface Draft {
 
 /** A draft without any container yet. */
 export function firstDraft(
-  given: Pick<Draft, 'topology' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
+  given: Pick<Draft, 'topology' | 'online' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
 ): Draft {
-  const { state, topology, allowed } = given;
+  const { state, online, allowed } = given;
   return {
     ...given,
-    free: freeCpus(state, topology.cpus).intersection(allowed),
+    free: freeCpus(state, online).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
     memory: { booked: state.memory, blocks: new Map(), reusable: [] },

@@ -51,7 +51,8 @@ export function totalOn(node: NumaNode, type: string): number {
   return totalsOf(node).get(type) ?? 0;
 }
 
-function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
+/** What grants can have of a type on a node. */
+export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
   return Math.max(0, totalOn(node, type) - bookedOn(reservedMemory, node.id, type));
 }
 
@@ -82,12 +83,12 @@ type MemoryRequests = ReadonlyMap<string, number>;
 const NO_REQUESTS: MemoryRequests = new Map();
 
 /** Whether a machine's description says anything of memory, and sets of its nodes can be told apart. */
-function isKnown({ nodes }: Topology): boolean {
+export function isMemoryKnown({ nodes }: Topology): boolean {
   return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
 
 function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
-  return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isKnown(topology);
+  return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
 }
 
 const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);

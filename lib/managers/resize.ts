@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Placement, recordedPlacement } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
+import { onlineCpus } from '../online-cpus.js';
 import { MILLI } from '../pod-request.js';
 import type { ResizeRequest } from '../request.js';
 import {
@@ -91,7 +92,7 @@ async function record(
   { pod, next }: Resized,
   commit: Commit,
 ): Promise<PodAssignment> {
-  const leaving = members.confineTo(sharedPool(next, topology.cpus));
+  const leaving = members.confineTo(sharedPool(next, onlineCpus(topology)));
   if (leaving) await leaving;
   ledger.owners.claim(pod);
   await commit(next, true);
@@ -166,6 +167,7 @@ function decided(
   const container = { name: now.name, kind: now.kind, requests };
   const decision = decide({
     topology,
+    online: onlineCpus(topology),
     state: removePods(state, new Set([pod.uid])),
     request: {
       pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },

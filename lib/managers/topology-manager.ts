@@ -6,6 +6,7 @@ import type { DeviceResources } from '../device-resources.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
+import { onlineCpus } from '../online-cpus.js';
 import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
@@ -22,9 +23,11 @@ import {
   withoutPods,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
+import { withIdentities } from '../state/cpu-identities.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { type Decision, decide, type Question, type Rejection, undo, withRollback } from './decision.js';
+import { type Flag, flagsOf } from './flags.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { inTurn } from './turns.js';
 import { type Warning, warningsOf } from './warnings.js';
@@ -70,7 +73,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
 }
 
 async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignments, commit: Commit): Promise<Admission> {
-  const { topology, ledger, members, providers } = site;
+  const { ledger, members, providers } = site;
   const placed = placedPod(state, request.pod);
   if (placed) {
     providers.keep(placed);
@@ -83,7 +86,7 @@ async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignment
   if ('error' in decision) throw decision.error;
   const { pod, next } = decision;
   try {
-    const leaving = members.confineTo(sharedPool(next, topology.cpus));
+    const leaving = members.confineTo(sharedPool(next, question.online));
     if (leaving) await leaving;
     ledger.owners.claim(pod);
     await commit(next, providers.isEmpty);
@@ -97,13 +100,14 @@ async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignment
 }
 
 function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
-  return { topology, state, request, resources: new Map(resources), providers: providers.list };
+  const online = onlineCpus(topology);
+  return { topology, online, state, request, resources: new Map(resources), providers: providers.list };
 }
 
 /** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
 function decideNamed(question: Question): Decision | Rejection {
-  const { state, request, topology } = question;
-  const free = freeCpus(state, topology.cpus).intersection(topology.allowed);
+  const { state, request, topology, online } = question;
+  const free = freeCpus(state, online).intersection(topology.allowed);
   const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
   if (request.isForCaller && last?.isSubsetOf(free)) {
     const again = decide({ ...question, within: last });
@@ -143,7 +147,8 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const question = { topology, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
+  const online = onlineCpus(topology);
+  const question = { topology, online, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
@@ -184,7 +189,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
     const pod = findPod(recorded, uid);
     if (pod) checkReleasable(site, pod);
     const next = removePods(state, new Set([uid]));
-    const left = vacate.leave(sharedPool(next, topology.cpus));
+    const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     try {
       await commit(next, providers.isEmpty);
@@ -205,7 +210,7 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     const pod = findPod(state, uid);
     if (!pod) return false;
     const isAlive = ledger.owners.handOver(uid);
-    const left = vacate.leave(sharedPool(state, topology.cpus));
+    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
     try {
@@ -270,6 +275,15 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
   });
 }
 
+/** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */
+export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { ledger, topology, resources } = site;
+  const state = assignmentsOf(site, ledger.read());
+  const pod = findPod(state, uid);
+  if (pod?.admittedAt !== admittedAt) return [];
+  return flagsOf(pod, state, topology, resources, onlineCpus(topology));
+}
+
 /** Of pods that stay until they are released. */
 export const PERSISTENT_OWNER: OwnerRecord = {
   kind: 'persistent',
@@ -292,10 +306,17 @@ export function transact<T>(
   const { ledger, topology, providers, lockTimeoutMs } = site;
   return ledger.transact({ signal, lockTimeoutMs }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
-    const write: Commit = (next, isLast) => commit(withIdentities(next, topology), isLast);
+    const write: Commit = (next, isLast) => commit(withIdentities(next, recorded, topology), isLast);
     const state = withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
+  });
+}
+
+/** Ends the grants of dead owners, on record too. */
+export function reclaim(site: Site): Promise<void> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    if (state !== recorded) await commit(state, true);
   });
 }
 
@@ -308,15 +329,10 @@ export function assignmentsOf({ ledger }: Site, checkpoint: Checkpoint | undefin
   );
 }
 
-/** The state with the machine's CPUs as they are now. */
-export function withIdentities(state: Assignments, topology: Topology): Assignments {
-  return { ...state, cpus: topology.locations.map((at) => [at.cpu, at.core, at.package, at.node]) };
-}
-
 /** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners } = ledger;
-  const pool = sharedPool(state, topology.cpus);
+  const pool = sharedPool(state, onlineCpus(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, pool.words);
     native.closeOrphanedOwner(owner.uuid);

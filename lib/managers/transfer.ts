@@ -1,6 +1,7 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for nobody until whoever hands it over has left the CPUs.
 import { randomUUID } from 'node:crypto';
 import { NumalignError } from '../errors.js';
+import { onlineCpus } from '../online-cpus.js';
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../state/assignments.js';
 import { until } from '../state/until.js';
 import { assignmentsOf, checkReleasable, type Site, transact, unknownGrant, type Vacate } from './topology-manager.js';
@@ -60,7 +61,7 @@ export function handedOver<T>(
     if (pod?.formerOwner !== owner.uuid) return pod?.owner.uuid === owner.uuid && !leaving.isWithdrawn();
     if (!leaving.canLeave()) return undefined;
     const handing = transact(site, undefined, async (state, commit) => {
-      const moved = leaving.leave(sharedPool(state, topology.cpus));
+      const moved = leaving.leave(sharedPool(state, onlineCpus(topology)));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));

@@ -13,6 +13,7 @@ import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
 export const STATE_FILE = 'state.json';
 export const PREVIOUS_FILE = 'state.prev.json';
+export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
 const GROUP = 'numalign';
 // The machine's folder belongs to its group, new files in it too; a private one to its user alone.
@@ -80,6 +81,11 @@ function canonical(path: string): string {
 function identityOf(path: string): string | undefined {
   const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev}:${found.ino}`;
+}
+
+/** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
+export function hasState(stateDir: string): boolean {
+  return [STATE_FILE, PREVIOUS_FILE].some((name) => existsSync(join(stateDir, name)));
 }
 
 /** `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind mount. Opens and makes nothing. */
@@ -230,12 +236,13 @@ export class Ledger implements Store {
     );
   }
 
-  /** Keeps a copy of a checkpoint of an earlier boot in archive/. REQUIRES: the lock. */
-  async archive(checkpoint: Checkpoint): Promise<void> {
+  /** Keeps a copy of a checkpoint of an earlier boot in archive/; answers its name below the folder. REQUIRES: the lock. */
+  async archive(checkpoint: Checkpoint): Promise<string> {
     const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
     await this.#folder
-      .child('archive', true, this.#folder.owner().mode, -1)
+      .child(ARCHIVE_FOLDER, true, this.#folder.owner().mode, -1)
       .replaceDurably(name, '', encodeCheckpoint(checkpoint), 0);
+    return `${ARCHIVE_FOLDER}/${name}`;
   }
 
   async #commit(generation: number, assignments: Assignments, lock: NativeLock | undefined): Promise<void> {

@@ -71,5 +71,7 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async archive(): Promise<void> {}
+  async archive(): Promise<string> {
+    return '';
+  }
 }

@@ -54,6 +54,6 @@ export interface Store {
   /** Refuses to begin a new state where an earlier one has left traces. */
   checkUnused(): void;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
-  /** Keeps a copy of a checkpoint of an earlier boot. */
-  archive(checkpoint: Checkpoint): Promise<void>;
+  /** Keeps a copy of a checkpoint of an earlier boot; answers where. */
+  archive(checkpoint: Checkpoint): Promise<string>;
 }

@@ -81,6 +81,10 @@ Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
 }
 
+Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
+  return from_id_set(info.Env(), unwrap(info.Env(), online_cpus()));
+}
+
 Napi::Value thread_id(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), Environment::of(info.Env()).tid);
 }
@@ -108,6 +112,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
   exports["followGrant"] = Napi::Function::New(env, follow_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
+  exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
   exports["threadId"] = Napi::Function::New(env, thread_id);
   exports["threads"] = Napi::Function::New(env, threads);
 }

@@ -14,6 +14,8 @@ function view(fields: Partial<StateView>): StateView {
     scope: 'machine',
     generation: 7,
     isOfEarlierBoot: false,
+    lapsed: [],
+    warnings: [],
     managesAll: true,
     managed: cpus('0-7'),
     reserved: CpuSet.EMPTY,
@@ -46,6 +48,7 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
     upcoming: null,
+    flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',
     containers: [],
   };

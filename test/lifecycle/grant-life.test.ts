@@ -1,5 +1,5 @@
 // A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one process and across several.
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -105,7 +105,10 @@ describe('acquire({ wait: true })', () => {
     if (most === 0) return;
     const [holder, killed, second, third] = agents as [Agent, Agent, Agent, Agent];
     const grant = await holder.tell('acquire', { cpu: most });
-    for (const agent of [killed, second, third]) await agent.tell('begin', { key: 'a', cpu: most });
+    for (const [i, agent] of [killed, second, third].entries()) {
+      await agent.tell('begin', { key: 'a', cpu: most });
+      while (readdirSync(join(stateDir, 'waiting')).length <= i) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
     await killed.kill();
     await holder.tell('release', { id: grant.id });
     const served = await second.tell('settled', { key: 'a' });
