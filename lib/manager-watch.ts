@@ -16,7 +16,7 @@ export interface StateChange {
   readonly removed: readonly GrantInfo[];
   /** A resize is told twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
-  /** Grants of which something else, or nothing more, has ceased to hold than at the last look; not those that are added. */
+  /** Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also without a commit: `before` is `generation` then. */
   readonly flagged: readonly GrantInfo[];
   /** The machine's settings, where they have changed; else null. */
   readonly settings: Settings | null;

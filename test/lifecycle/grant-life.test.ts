@@ -475,6 +475,26 @@ describe("manager.on('change')", () => {
     expect(String(told.at(-1)!.sharedPool)).toBe(String(ALL));
   });
 
+  it('tells which grants do not hold any more as they were, and which do again', async () => {
+    const manager = await simulated(makeStateDir());
+    const grant = await manager.acquire({ cpu: 2 });
+    const told: StateChange[] = [];
+    manager.on('change', (change) => told.push(change));
+    const until = async (condition: () => boolean) => {
+      while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await manager.configure({ reservedSystemCPUs: String(grant.cpus.first) });
+    await until(() => told.length === 1);
+    expect(told[0]).toMatchObject({
+      changed: [],
+      flagged: [{ id: grant.id, flags: [{ code: 'CPU_RESERVED' }] }],
+      settings: { reservedSystemCPUs: CpuSet.of(grant.cpus.first!) },
+    });
+    await manager.configure({ reservedSystemCPUs: '' });
+    await until(() => told.length === 2);
+    expect(told[1]!.flagged).toMatchObject([{ id: grant.id, flags: [] }]);
+  });
+
   it('tells of several commits at once, and of a grant that came and went not at all', async () => {
     const manager = await simulated(makeStateDir());
     const told: StateChange[] = [];
