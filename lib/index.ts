@@ -67,6 +67,19 @@ export type { AcquireOptions, AdmitOptions, RequestOptions } from './request.js'
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
 export {
+  type CpuManagerFormatOptions,
+  type CpuManagerState,
+  formatCpuManagerState,
+  formatMemoryManagerState,
+  type KubeletFormatOptions,
+  type KubeletMemoryBlock,
+  type KubeletMemoryTable,
+  type KubeletNumaNode,
+  type MemoryManagerState,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from './state/kubelet-format.js';
+export {
   type BestFitOptions,
   type CpuGroup,
   type CpuHintsOptions,
