@@ -38,7 +38,14 @@ export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions, type GrantPinResult } from './grant.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
-export { type DeviceOptions, type GrantInfo, Manager, openManager, type Settings } from './manager.js';
+export {
+  type DeviceOptions,
+  type GrantInfo,
+  type KubeletImport,
+  Manager,
+  openManager,
+  type Settings,
+} from './manager.js';
 export type { Offer } from './managers/decision.js';
 export type {
   AdmissionReason,
@@ -46,6 +53,7 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
+export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-import.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
 export type { HugepagesTaken, ResourceUnknown, Warning } from './managers/warnings.js';

@@ -27,6 +27,14 @@ import {
   chosenSettings,
   firstState,
 } from './machine-settings.js';
+import { toKubelet } from './managers/kubelet-exchange.js';
+import {
+  formatKubeletFiles,
+  importPods,
+  type KubeletFiles,
+  type KubeletImportOptions,
+  parseKubeletFiles,
+} from './managers/kubelet-import.js';
 import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
@@ -53,6 +61,7 @@ import {
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
+  removePods,
   sharedPool,
   universe,
   withoutPods,
@@ -115,6 +124,13 @@ export interface Settings {
 /** What {@link Manager.registerDevices} takes beside the devices. */
 export interface DeviceOptions {
   preferredAllocation?: PreferredAllocation;
+}
+
+/** What {@link Manager.importKubelet} has taken over. */
+export interface KubeletImport {
+  readonly pods: readonly Pod[];
+  /** False: the CPU file has no checksum, and nothing tells whether it is damaged. */
+  readonly verified: boolean;
 }
 
 /** Made by {@link openManager}. */
@@ -317,6 +333,31 @@ export class Manager {
       await commit({ ...state, settings }, true);
     });
     return this.settings;
+  }
+
+  /**
+   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and memory_manager_state. A container's CPUs are all that
+   * it keeps from others. Grants of dead owners are left out, devices have no place there. Synchronous.
+   */
+  exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
+    const state = this.#state();
+    const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
+    const { cpuPolicy, memoryPolicy } = this.#config.placement;
+    const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
+    return formatKubeletFiles(toKubelet(removePods(state, new Set(dead)), this.topology, policies));
+  }
+
+  /**
+   * Takes over what the kubelet has given out, as its state files say: all pods, which are then persistent, or none. What the files do not know is filled in: the
+   * pod's name is its uid, its containers are running app containers that asked for what they have; hints and devices are not known.
+   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or
+   *   what others hold; ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's reason
+   */
+  async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
+    const site = this.#site;
+    const { verified, ...states } = parseKubeletFiles(files, options);
+    const pods = await importPods(site, states, options.signal);
+    return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
   }
 
   /** Ends the use of this object. Grants stay as they are. */

@@ -48,7 +48,9 @@ function told(recorded: object, state: State): string {
 /** D10: a CPU file with checksum 0 or none. */
 function lacksChecksum({ kind, text }: CheckpointCase): boolean {
   if (kind !== 'cpu' || text === null) return false;
-  const members = Object.entries((JSON.parse(text) ?? {}) as object);
+  const file = attempt(() => JSON.parse(text) as unknown);
+  if ('error' in file) return false;
+  const members = Object.entries(file.value ?? {});
   const checksum = members.findLast(([key]) => key.toLowerCase() === 'checksum')?.[1] as unknown;
   return checksum === undefined || checksum === 0;
 }
