@@ -19,6 +19,8 @@ import { Grant, releaseGrant } from './grant.js';
 import type { HintProvider } from './hint-provider.js';
 import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
+import { checkBesideKubelet } from './kubelet-conflict.js';
+import { readKubeletFacts } from './kubelet-facts.js';
 import {
   applySettings,
   checkKnown,
@@ -320,7 +322,7 @@ export class Manager {
 
   /**
    * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
@@ -330,6 +332,7 @@ export class Manager {
       const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
       const settings = applySettings(state.settings, required);
       checkLeavesPool({ ...state, settings }, this.topology);
+      refuseBesideKubelet(site, this.#config, { settings });
       await commit({ ...state, settings }, true);
     });
     return this.settings;
@@ -376,11 +379,13 @@ function prepare(site: Site, config: Config, first: Assignments): Promise<void> 
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
     const write = (next: Assignments) => commit(withIdentities(next, topology));
     if (!checkpoint) {
+      refuseBesideKubelet(site, config, first);
       ledger.checkUnused();
       return write(first);
     }
     const state = checkpoint.assignments;
     checkRecorded(state, config, topology, ledger.path);
+    refuseBesideKubelet(site, config, state);
     if (!ledger.isOfThisBoot(checkpoint)) {
       await ledger.archive(checkpoint);
       return write(withoutPods(state));
@@ -389,6 +394,16 @@ function prepare(site: Site, config: Config, first: Assignments): Promise<void> 
     if (alive !== state) await write(alive);
     ledger.owners.sweep();
   });
+}
+
+// Who speaks for the whole machine must not meet somebody else who does. @throws ERR_KUBELET_CONFLICT
+function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings }: Pick<Assignments, 'settings'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  checkBesideKubelet(readKubeletFacts(), universe(settings, topology.cpus), topology.cpus);
 }
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
@@ -427,7 +442,8 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
  * process are allowed and see each other.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
- *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
+ *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give the same
+ *   CPUs to others.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);

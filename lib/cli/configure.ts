@@ -63,7 +63,8 @@ Examples:
 async function configure(flags: ConfigureFlags): Promise<void> {
   const { managed, reserved, strict, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
-  const manager = await openManager({ stateDir, topology });
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true });
   const before = readState(stateDir, topology)!;
   const options: MachineOptions = {
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),

@@ -14,7 +14,7 @@ import { warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
-import { stateDirOption } from './state-dir.js';
+import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
 
 const NOT_EXECUTABLE = 126;
@@ -32,6 +32,7 @@ interface RunFlags extends DeviceFlags {
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
   stateDir?: string;
+  besideKubelet?: boolean;
   quiet?: boolean;
 }
 
@@ -77,6 +78,7 @@ export function addRun(program: Command): void {
   for (const option of deviceOptions()) command.addOption(option);
   command
     .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
@@ -104,12 +106,13 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, quiet = false } = flags;
+  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, besideKubelet, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
   const manager = await openManager({
     ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
