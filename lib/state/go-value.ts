@@ -8,12 +8,15 @@ export interface GoType<T> {
   readonly name: string;
   /** What a variable holds before anything is read into it. */
   readonly zero: T;
-  /** Reads into a variable that holds `before`. @throws TypeError, whose message names `where` */
+  /** Reads into a variable that holds `before`. @throws GoTypeError, whose message names `where` */
   read(json: GoJson, before: T, where: string): T;
   write(value: T): string;
   /** Without the type's name. */
   render(value: T): string;
 }
+
+/** A JSON value that a Go variable cannot take. */
+export class GoTypeError extends TypeError {}
 
 function mismatch(json: GoJson, { name }: { readonly name: string }, where: string): never {
   const kind = (() => {
@@ -21,7 +24,7 @@ function mismatch(json: GoJson, { name }: { readonly name: string }, where: stri
     if (json instanceof GoObject) return 'an object';
     return Array.isArray(json) ? 'a list' : typeof json === 'string' ? 'a text' : String(json);
   })();
-  throw new TypeError(`${where} is ${kind}, which is no ${name}`);
+  throw new GoTypeError(`${where} is ${kind}, which is no ${name}`);
 }
 
 const ESCAPES = /[<>&\u2028\u2029]/g;
@@ -94,7 +97,7 @@ export const intKey: GoKey<number> = {
   name: 'int',
   parse: (key, where) => {
     if (/^[+-]?\d+$/.test(key) && Number.isSafeInteger(Number(key))) return Number(key) + 0;
-    throw new TypeError(`${where} has the key ${JSON.stringify(key)}, which is no int`);
+    throw new GoTypeError(`${where} has the key ${JSON.stringify(key)}, which is no int`);
   },
   compare: (a, b) => a - b,
 };

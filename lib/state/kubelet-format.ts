@@ -3,7 +3,19 @@
 import { CpuSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
 import { type GoJson, parseGoJson } from './go-json.js';
-import { type GoType, int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';
+import {
+  type GoType,
+  GoTypeError,
+  int,
+  intKey,
+  list,
+  map,
+  pointer,
+  struct,
+  text,
+  textKey,
+  uint64,
+} from './go-value.js';
 
 /** The names of the files in the kubelet's folder. */
 export const CPU_MANAGER_STATE = 'cpu_manager_state';
@@ -214,7 +226,8 @@ function readInto<T extends Header>(type: GoType<T>, name: string, json: GoJson,
   try {
     return type.read(json, empty, name);
   } catch (cause) {
-    return unusable(name, (cause as Error).message, { valid: "the kubelet's fields", cause });
+    if (!(cause instanceof GoTypeError)) throw cause;
+    return unusable(name, cause.message, { valid: "the kubelet's fields", cause });
   }
 }
 
@@ -284,7 +297,8 @@ function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<C
   try {
     const file = readInto<CpuFile<string>>(CPU_FILE_V1, CPU_MANAGER_STATE, json, empty);
     old = { ...file, verified: checkCpuFile(CPU_FILE_V1, file, allowUnverified) };
-  } catch {
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
     const file = readInto<CpuFile<ByContainer<string>>>(CPU_FILE, CPU_MANAGER_STATE, json, empty);
     return { ...file, verified: checkCpuFile(CPU_FILE, file, allowUnverified) };
   }

@@ -253,16 +253,15 @@ function mutate(text: string, change: Edit): string {
 const edits = fc.array(edit, { minLength: 1, maxLength: 3 });
 
 /** What a text is read as; undefined where it is refused as it should be. */
-function read({ parse }: Format, text: string): { state: unknown } | undefined {
+function read({ parse }: Format, text: string, isMended = false): { state: unknown } | undefined {
   try {
     return { state: parse(text) };
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_KUBELET_STATE') throw error;
     // One that is refused for its checksum alone is read with the right one.
     const { value, valid } = error.details;
-    if (typeof valid !== 'bigint') return undefined;
-    const mended = text.replace(String(value), String(valid));
-    return mended === text ? undefined : read({ parse } as Format, mended);
+    if (typeof valid !== 'bigint' || isMended) return undefined;
+    return read({ parse } as Format, text.replace(String(value), String(valid)), true);
   }
 }
 
