@@ -229,7 +229,7 @@ describe('a kubelet is found', () => {
   });
 });
 
-describe('openManager', () => {
+describe('openManager', { timeout: 30_000 }, () => {
   it('takes besideKubelet as true or false, and asks for no kubelet in a folder of its own', async () => {
     const stateDir = makeStateDir();
     expect(await errorOf(() => openManager({ stateDir, besideKubelet: 'yes' as never }))).toMatchObject({
@@ -290,4 +290,33 @@ describe('openManager', () => {
       ],
     });
   });
+
+  it.skipIf(!isRoot)(
+    'is what commands that hand out CPUs are refused by, unless they insist, and others are not',
+    () => {
+      const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+      const commands = [
+        'run --cpus 1 --quiet -- true',
+        'run --cpus 1 --quiet --beside-kubelet -- true',
+        'admit -f /var/lib/pod.yaml',
+        'admit -f /var/lib/pod.yaml --beside-kubelet',
+        'release web',
+        'configure --reserved 0',
+        'state export --kubelet /var/lib/exported',
+        'status',
+      ];
+      const limits = { cpu: 1, memory: '1Mi' };
+      const spec = { containers: [{ name: 'a', limits }] };
+      const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec });
+      const inside = [
+        'mount -t tmpfs none /var/lib && mount -t tmpfs none /run && mkdir /var/lib/kubelet',
+        'touch /var/lib/kubelet/cpu_manager_state',
+        `echo '${pod}' > /var/lib/pod.yaml`,
+        ...commands.map((command) => `"$0" "$1" ${command} 2>&1 >/dev/null | grep -o 'ERR_[A-Z_]*' || echo done`),
+      ].join('\n');
+      const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, main], { encoding: 'utf8' });
+      const refused = 'ERR_KUBELET_CONFLICT';
+      expect(stdout.trim().split('\n')).toEqual([refused, 'done', refused, 'done', 'done', 'done', 'done', 'done']);
+    },
+  );
 });
