@@ -40,7 +40,7 @@ export type { GrantInfo } from './grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
 export type { Settings } from './machine-settings.js';
-export { type DeviceOptions, Manager, type ManagerEvents, openManager } from './manager.js';
+export { type DeviceOptions, type KubeletImport, Manager, type ManagerEvents, openManager } from './manager.js';
 export type { StateChange } from './manager-watch.js';
 export type { Offer } from './managers/decision.js';
 export type {
@@ -50,6 +50,7 @@ export type {
   ResourceExplanation,
 } from './managers/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
+export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-import.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
 export type {
@@ -79,6 +80,19 @@ export type { AcquireOptions, AdmitOptions, RequestOptions, ResizeOptions } from
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
 export type { CpuMove } from './state/cpu-identities.js';
+export {
+  type CpuManagerFormatOptions,
+  type CpuManagerState,
+  formatCpuManagerState,
+  formatMemoryManagerState,
+  type KubeletFormatOptions,
+  type KubeletMemoryBlock,
+  type KubeletMemoryTable,
+  type KubeletNumaNode,
+  type MemoryManagerState,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from './state/kubelet-format.js';
 export {
   type BestFitOptions,
   type CpuGroup,

@@ -20,6 +20,8 @@ import { type GrantInfo, grantInfo } from './grant-info.js';
 import type { HintProvider } from './hint-provider.js';
 import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
+import { checkBesideKubelet } from './kubelet-conflict.js';
+import { readKubeletFacts } from './kubelet-facts.js';
 import {
   applySettings,
   checkKnown,
@@ -31,6 +33,14 @@ import {
 } from './machine-settings.js';
 import { ManagerWatch, type StateChange } from './manager-watch.js';
 import { flagsOf } from './managers/flags.js';
+import { toKubelet } from './managers/kubelet-exchange.js';
+import {
+  formatKubeletFiles,
+  importPods,
+  type KubeletFiles,
+  type KubeletImportOptions,
+  parseKubeletFiles,
+} from './managers/kubelet-import.js';
 import { type MemoryTable, memoryTables } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
@@ -61,6 +71,7 @@ import {
   findPod,
   freeCpus,
   type PodAssignment,
+  removePods,
   sharedPool,
   universe,
   withoutPods,
@@ -81,6 +92,13 @@ export interface ManagerEvents {
 /** What {@link Manager.registerDevices} takes beside the devices. */
 export interface DeviceOptions {
   preferredAllocation?: PreferredAllocation;
+}
+
+/** What {@link Manager.importKubelet} has taken over. */
+export interface KubeletImport {
+  readonly pods: readonly Pod[];
+  /** False: the CPU file has no checksum, and nothing tells whether it is damaged. */
+  readonly verified: boolean;
 }
 
 // Of every emitter.
@@ -341,7 +359,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
@@ -351,9 +369,35 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
       const settings = applySettings(state.settings, required);
       checkLeavesPool({ ...state, settings }, this.#online());
+      refuseBesideKubelet(site, this.#config, { settings });
       await commit({ ...state, settings }, true);
     });
     return this.settings;
+  }
+
+  /**
+   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and memory_manager_state. A container's CPUs are all that
+   * it keeps from others. Grants of dead owners are left out, devices have no place there. Synchronous.
+   */
+  exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
+    const state = this.#state();
+    const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
+    const { cpuPolicy, memoryPolicy } = this.#config.placement;
+    const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
+    return formatKubeletFiles(toKubelet(removePods(state, new Set(dead)), this.topology, policies));
+  }
+
+  /**
+   * Takes over what the kubelet has given out, as its state files say: all pods, which are then persistent, or none. What the files do not know is filled in: the
+   * pod's name is its uid, its containers are running app containers that asked for what they have; hints and devices are not known.
+   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or
+   *   what others hold; ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's reason
+   */
+  async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
+    const site = this.#site;
+    const { verified, ...states } = parseKubeletFiles(files, options);
+    const pods = await importPods(site, states, options.signal);
+    return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
   }
 
   /** Ends the use of this object, and its events. Grants stay as they are. */
@@ -375,13 +419,15 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs }, async (checkpoint, commit) => {
     if (!checkpoint) {
-      ledger.checkUnused();
       const first = firstState(config, topology);
+      refuseBesideKubelet(site, config, first);
+      ledger.checkUnused();
       await commit(withIdentities(first, first, topology));
       return settingWarnings(first, topology, onlineCpus(topology));
     }
     const recorded = checkpoint.assignments;
     checkRecorded(recorded, config, topology, ledger.path);
+    refuseBesideKubelet(site, config, recorded);
     const archived = ledger.isOfThisBoot(checkpoint)
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
@@ -395,6 +441,16 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       ...grantWarnings(state, topology, resources, online),
     ];
   });
+}
+
+// Who speaks for the whole machine must not meet somebody else who does. @throws ERR_KUBELET_CONFLICT
+function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings }: Pick<Assignments, 'settings'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  checkBesideKubelet(readKubeletFacts(), universe(settings, topology.cpus), topology.cpus);
 }
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
@@ -433,7 +489,8 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
  * process are allowed and see each other. That the machine has changed is no reason to refuse: see {@link Manager.warnings}.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
- *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
+ *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give the same
+ *   CPUs to others.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);

@@ -21,6 +21,7 @@ const blocks = [
   'docs/changes.md',
   'docs/devices.md',
   'docs/grants.md',
+  'docs/kubelet.md',
   'docs/memory.md',
 ].flatMap(blocksOf);
 

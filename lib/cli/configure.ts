@@ -64,7 +64,8 @@ Examples:
 async function configure(flags: ConfigureFlags): Promise<void> {
   const { managed, reserved, strict, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
-  const manager = await openManager({ stateDir, topology });
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true });
   for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
   const before = readState(stateDir, topology)!;
   const options: MachineOptions = {

@@ -14,7 +14,7 @@ import { openingLines, warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
-import { stateDirOption } from './state-dir.js';
+import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
 
 const NOT_EXECUTABLE = 126;
@@ -33,6 +33,7 @@ interface RunFlags extends DeviceFlags {
   smt?: 'hold-sibling';
   stateDir?: string;
   wait?: boolean;
+  besideKubelet?: boolean;
   quiet?: boolean;
 }
 
@@ -82,6 +83,7 @@ export function addRun(program: Command): void {
   for (const option of deviceOptions()) command.addOption(option);
   command
     .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
@@ -110,12 +112,14 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, wait = false, quiet = false } = flags;
+  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, besideKubelet } = flags;
+  const { wait = false, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
   const manager = await openManager({
     ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
