@@ -6,15 +6,17 @@ import { MACHINE_STATE_DIR, NumalignError, openManager } from 'numalign';
 
 const privateParent = () => (existsSync(process.env.XDG_RUNTIME_DIR ?? '') ? process.env.XDG_RUNTIME_DIR : tmpdir());
 
-// /run/numalign belongs to root and the group numalign; anybody else gets a folder that speaks only for him.
+// /run/numalign belongs to root and the group numalign, and is not for machines that a kubelet manages: else a folder that speaks only for its user.
 async function open() {
   try {
     return await openManager();
   } catch (error) {
-    if (!(error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER')) throw error;
+    const isOthers =
+      error instanceof NumalignError && ['ERR_STATE_FOLDER', 'ERR_KUBELET_CONFLICT'].includes(error.code);
+    if (!isOthers) throw error;
     const stateDir = join(privateParent(), `numalign-${process.getuid()}`);
     console.log(
-      `No access to ${MACHINE_STATE_DIR}: using the private folder ${stateDir}. Other users' grants are not seen.\n`,
+      `${MACHINE_STATE_DIR} is not for us [${error.code}]: using the private folder ${stateDir}. Other users' grants are not seen.\n`,
     );
     return await openManager({ stateDir });
   }

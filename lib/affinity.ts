@@ -20,7 +20,7 @@ export interface MovedThread {
 
 /** One thread that is not where it was asked to be. */
 export interface UnmovableThread extends MovedThread {
-  /** The kernel's refusal, such as `EPERM`; `clipped` where it silently left CPUs out because a cpuset forbids them. */
+  /** The kernel's refusal, such as `EPERM`; `clipped` where it silently left CPUs out because a cpuset forbids them or they are offline. */
   readonly reason: string;
 }
 

@@ -121,6 +121,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   devices?: Readonly<Record<string, DeviceSelection>>;
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
+  /** Speak for the machine though a kubelet manages it too, and may give the same CPUs to others. Default: false. */
+  besideKubelet?: boolean;
 }
 
 /** How one request is placed: {@link PlacementOptions} and what a request adds, checked. */
@@ -161,6 +163,7 @@ export interface Config {
   readonly placement: Placement;
   readonly devices: Readonly<Record<string, DeviceSelection>>;
   readonly lockTimeoutMs: number;
+  readonly besideKubelet: boolean;
 }
 
 const CPU_OPTIONS = {
@@ -221,6 +224,7 @@ const MANAGER_OPTIONS = [
   'topology',
   'devices',
   'lockTimeoutMs',
+  'besideKubelet',
 ] as const;
 
 function oneOf<T extends string>(name: string, value: unknown, valid: readonly T[]): T {
@@ -333,6 +337,27 @@ export function placementOptions(placement: Placement): Record<string, boolean> 
   const { preferClosest, holdSiblings } = placement;
   const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [name, placement[field]]);
   return { ...Object.fromEntries(cpu), 'prefer-closest-numa-nodes': preferClosest, 'hold-sibling': holdSiblings };
+}
+
+/** What a grant was placed under, as far as it is on record; the rest from `defaults`. */
+export function recordedPlacement(
+  {
+    policy,
+    scope,
+    options,
+  }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
+  defaults: Placement,
+): Placement {
+  const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  return Object.freeze({
+    ...defaults,
+    ...Object.fromEntries(cpu),
+    cpuPolicy: 'static',
+    topologyPolicy: parseTopologyPolicy(policy),
+    scope: oneOf('scope', scope, ['container', 'pod']),
+    preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
+    holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+  });
 }
 
 /** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
@@ -466,6 +491,7 @@ export function parseConfig(options: ManagerOptions): Config {
     settings: parseSettings(given),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
+    besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
   });
 }
 

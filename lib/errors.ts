@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'ERR_ALREADY_PINNED'
   | 'ERR_CHILD_ALIVE'
   | 'ERR_CONFIG_CONFLICT'
+  | 'ERR_GRANT_BUSY'
   | 'ERR_GRANT_RELEASED'
   | 'ERR_HINT_PROVIDER'
   | 'ERR_INSUFFICIENT_CPUS'
@@ -18,6 +19,9 @@ export type ErrorCode =
   | 'ERR_INVALID_POD'
   | 'ERR_INVALID_QUANTITY'
   | 'ERR_INVALID_TOPOLOGY'
+  | 'ERR_KUBELET_CONFLICT'
+  | 'ERR_KUBELET_IMPORT'
+  | 'ERR_KUBELET_STATE'
   | 'ERR_LOCK_TIMEOUT'
   | 'ERR_MANAGER_CLOSED'
   | 'ERR_MEMORY_SHORTAGE'
@@ -34,7 +38,8 @@ export type ErrorCode =
   | 'ERR_SYSCALL'
   | 'ERR_TOPOLOGY_AFFINITY'
   | 'ERR_UNKNOWN_CONTAINER'
-  | 'ERR_UNKNOWN_GRANT';
+  | 'ERR_UNKNOWN_GRANT'
+  | 'ERR_UNKNOWN_TRANSFER';
 
 /** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
 export type ErrorDetails = Record<string, unknown> & { cause?: unknown };

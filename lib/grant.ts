@@ -2,11 +2,14 @@
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
 import { checkOptions, invalidOption } from './check-options.js';
-
+import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
+import type { Flag } from './managers/flags.js';
+import { type Followers, resize } from './managers/resize.js';
 import {
   assignmentsOf,
+  flagsNow,
   handOver,
   ownerAlive,
   release,
@@ -14,10 +17,12 @@ import {
   transact,
   type Vacate,
 } from './managers/topology-manager.js';
+import { handedOver, offer, withdraw } from './managers/transfer.js';
 import type { Warning } from './managers/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
+  followMemory,
   type MemoryMode,
   type MemoryPinResult,
   type MemoryPlacement,
@@ -31,7 +36,9 @@ import {
 } from './memory.js';
 import { pageBytes } from './memory-types.js';
 import { native } from './native.js';
+import { onlineCpus } from './online-cpus.js';
 import type { Quantity } from './quantity.js';
+import { parseResize, type ResizeOptions } from './request.js';
 import {
   cpusOf,
   type DeviceAssignment,
@@ -64,51 +71,108 @@ export interface GrantPinResult extends PinResult {
   readonly memory: MemoryPinResult | null;
 }
 
+/** A grant on its way to another process, as {@link Grant.transfer} gives it. */
+export interface Transfer {
+  /** For {@link Manager.takeOver}. Whoever has it can take the grant. */
+  readonly token: string;
+  /** True once the successor has the grant and the threads of this process have left; false where that cannot happen any more. */
+  readonly accepted: Promise<boolean>;
+  /** Takes the token back; false where it is too late. */
+  cancel(): Promise<boolean>;
+}
+
 /** Exclusive CPUs, as {@link Manager.acquire} gives them. */
 export class Grant {
   /** Its pod's uid, by which it is released. */
   readonly id: string;
   readonly name: string;
-  /** The CPUs to run on. */
-  readonly cpus: CpuSet;
-  /** CPUs that are kept from others though nothing runs on them. */
-  readonly held: CpuSet;
-  /** The NUMA nodes of `cpus`. */
-  readonly numaNodes: NodeSet;
-  /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
-  readonly memory: readonly MemoryBlock[];
-  /** Its devices by resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
-  /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
-  readonly memoryNodes: NodeSet;
-  /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
-  readonly enforcement: EnforcementLevel;
   /** What its holder should know; seen when it was acquired. */
   readonly warnings: readonly Warning[];
   readonly #site: Site;
-  readonly #pod: PodAssignment;
+  readonly #placement: Placement;
+  // As it was last seen on record.
+  #pod: PodAssignment;
   #released: Promise<PinResult> | undefined;
 
   /** Use {@link Manager.acquire}. */
-  constructor(site: Site, pod: PodAssignment, warnings: readonly Warning[] = []) {
+  constructor(site: Site, placement: Placement, pod: PodAssignment, warnings: readonly Warning[] = []) {
     this.#site = site;
+    this.#placement = placement;
     this.#pod = pod;
     this.id = pod.uid;
     this.name = pod.name;
-    this.cpus = runningCpus(pod);
-    this.held = cpusOf(pod).difference(this.cpus);
-    this.numaNodes = site.topology.nodesOf(this.cpus);
-    this.memory = Object.freeze(memoryOf(pod));
-    this.devices = devicesOf(pod);
     this.warnings = warnings;
+  }
+
+  /** The CPUs to run on, as they are now: {@link resize} changes them, wherever it is called. */
+  get cpus(): CpuSet {
+    return runningCpus(this.#look());
+  }
+
+  /** CPUs that are kept from others though nothing runs on them. */
+  get held(): CpuSet {
+    return cpusOf({ ...this.#look(), upcoming: null }).difference(this.cpus);
+  }
+
+  /** The CPUs that it is about to have instead, while a resize is announced; else null. */
+  get upcoming(): CpuSet | null {
+    return this.#look().upcoming?.cpus ?? null;
+  }
+
+  /** The NUMA nodes of `cpus`. */
+  get numaNodes(): NodeSet {
+    return this.#site.topology.nodesOf(this.cpus);
+  }
+
+  /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
+  get memory(): readonly MemoryBlock[] {
+    return memoryOf(this.#look());
+  }
+
+  /** Its devices by resource. */
+  get devices(): Readonly<Record<string, readonly DeviceAssignment[]>> {
+    return devicesOf(this.#look());
+  }
+
+  /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
+  get memoryNodes(): NodeSet {
     const booked = nodesOf(this.memory);
-    this.memoryNodes = booked.isEmpty ? this.numaNodes : booked;
-    this.enforcement = pod.enforcement.level;
+    return booked.isEmpty ? this.numaNodes : booked;
+  }
+
+  /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
+  get enforcement(): EnforcementLevel {
+    return this.#look().enforcement.level;
+  }
+
+  // One stat, and a read where the state has changed. Once it is off the record, or the record cannot be read, as it was.
+  #look(): PodAssignment {
+    try {
+      this.#pod = this.#onRecord() ?? this.#pod;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
+    return this.#pod;
+  }
+
+  #onRecord(): PodAssignment | undefined {
+    const { ledger } = this.#site;
+    const pod = findPod(assignmentsOf(this.#site, ledger.read()), this.id);
+    // Another may have come under its uid.
+    return pod?.admittedAt === this.#pod.admittedAt ? pod : undefined;
   }
 
   /** Whether it was released through this object. */
   get isReleased(): boolean {
     return this.#released !== undefined;
+  }
+
+  /**
+   * What of it does not hold any more, since the machine or its settings have changed. It stays as it is all the same, until released. Read anew each
+   * time; nothing once it was released.
+   */
+  get flags(): readonly Flag[] {
+    return flagsNow(this.#site, this.#pod);
   }
 
   /**
@@ -149,10 +213,61 @@ export class Grant {
     this.#checkUsable();
     const { topology } = this.#site;
     return transact(this.#site, undefined, async (state) => {
-      const result = toPinResult(native.undoPin(this.id, sharedPool(state, topology.cpus).words), true);
+      const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
       unpinMemory(this.id);
       return result;
     });
+  }
+
+  /**
+   * More CPUs and memory, or fewer: growth keeps what it has, and of what it loses the threads that are pinned for it leave first. What it will have is announced on
+   * record before (see {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow, and so does the calling thread's memory policy, if it was
+   * set for it; the result tells of the threads. Other processes that run on it hear of it (`change`) and must move themselves. A refused resize changes nothing.
+   * Where it grows, the policy that it was placed under has its say again.
+   * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_ARGUMENT for a pod of several containers; a rejection as {@link Manager.admit}'s; ERR_GRANT_BUSY while another resize is
+   *   announced; ERR_CHILD_ALIVE where it shrinks while a child started by {@link spawn} runs; ERR_SYSCALL where a thread cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async resize(options: ResizeOptions): Promise<PinResult> {
+    const request = parseResize(options);
+    if (request.memory !== undefined && this.#placement.memoryPolicy === 'None') {
+      invalidOption('memory', options.memory, 'left out with the memory policy None, which books it for nobody');
+    }
+    this.#checkHeld();
+    const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
+    this.#pod = pod;
+    followMemory(this.id, this.memoryNodes);
+    return followed ?? NOTHING_MOVED;
+  }
+
+  /**
+   * Hands the grant to a successor process without a gap: it calls {@link Manager.takeOver} with the token. The grant stays on record all the time; once the successor
+   * has it, the threads of this process leave, and only then does the successor's call return.
+   * @throws ERR_INVALID_ARGUMENT where no process is the owner, ERR_CHILD_ALIVE, ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async transfer(): Promise<Transfer> {
+    this.#checkHeld();
+    checkNoChild(this.#pod, 'handed over');
+    const site = this.#site;
+    const pod = this.#pod;
+    const token = await offer(site, pod);
+    let isWithdrawn = false;
+    const accepted = handedOver(site, pod, token, {
+      ...vacateOf(pod),
+      canLeave: () => !children.has(pod.uid),
+      isWithdrawn: () => isWithdrawn,
+    }).then((isGone) => {
+      if (isGone) this.#released = Promise.resolve(NOTHING_MOVED);
+      return isGone;
+    });
+    // Nobody may be listening yet.
+    accepted.catch(() => {});
+    const cancel = async () => {
+      // Before anybody can see that the token is gone.
+      isWithdrawn = true;
+      isWithdrawn = await withdraw(site, pod, token);
+      return isWithdrawn;
+    };
+    return Object.freeze({ token, accepted, cancel });
   }
 
   /** Where memory is: see {@link memoryPlacement}. */
@@ -238,7 +353,7 @@ export class Grant {
 
   async #release(): Promise<PinResult> {
     try {
-      return await releaseGrant(this.#site, this.#pod);
+      return await releaseGrant(this.#site, this.#look());
     } catch (error) {
       // Somebody has released it by its id; our threads have left all the same.
       if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
@@ -256,15 +371,19 @@ export class Grant {
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
-  #checkUsable(): void {
-    const { ledger, topology } = this.#site;
-    const { owner } = this.#pod;
-    const onRecord = findPod(assignmentsOf(this.#site, ledger.read()), this.id);
-    if (this.#released || !onRecord || !cpusOf(onRecord).equals(cpusOf(this.#pod))) {
+  #checkHeld(): void {
+    const { owners } = this.#site.ledger;
+    const pod = this.#onRecord();
+    if (this.#released || !pod) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
     }
-    if (owner.kind === 'process' && !ledger.owners.isOwn(owner)) throw ownerAlive(this.id, owner);
-    if (topology.isSimulated) {
+    this.#pod = pod;
+    if (pod.owner.kind === 'process' && !owners.isOwn(pod.owner)) throw ownerAlive(this.id, pod.owner);
+  }
+
+  #checkUsable(): void {
+    this.#checkHeld();
+    if (this.#site.topology.isSimulated) {
       throw new NumalignError(
         'ERR_SIMULATED_MACHINE',
         'a decision about a simulated machine cannot be applied to this one',
@@ -296,15 +415,37 @@ function watchChild(uid: string, child: ChildProcess): void {
 
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
-  const [child] = children.get(pod.uid) ?? [];
-  if (child) {
-    throw new NumalignError(
-      'ERR_CHILD_ALIVE',
-      `process ${child.pid}, started for grant ${pod.uid}, still runs on its CPUs: end it first, or hand the grant over`,
-      { value: pod.uid, pid: child.pid },
-    );
-  }
+  checkNoChild(pod, 'released');
   return release(site, pod.uid, vacateOf(pod));
+}
+
+function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
+  const [child] = children.get(uid) ?? [];
+  if (!child) return;
+  throw new NumalignError(
+    'ERR_CHILD_ALIVE',
+    `process ${child.pid}, started for grant ${uid}, still runs on its CPUs, which cannot be ${what}: end it first, or hand the grant over to it`,
+    { value: uid, pid: child.pid },
+  );
+}
+
+// The threads that are pinned for a grant.
+function followersOf(uid: string): Followers<PinResult> {
+  const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
+  return {
+    narrow: (cpus) => {
+      checkNoChild({ uid }, 'taken from it');
+      const result = follow(cpus);
+      const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
+      if (!stuck) return result;
+      throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`, {
+        syscall: 'sched_setaffinity',
+        value: stuck.tid,
+        valid: cpus.toString(),
+      });
+    },
+    widen: follow,
+  };
 }
 
 const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });

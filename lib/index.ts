@@ -35,10 +35,13 @@ export {
   selectDevices,
 } from './devices.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
-export { Grant, type GrantPinOptions, type GrantPinResult } from './grant.js';
+export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
+export type { GrantInfo } from './grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
-export { type DeviceOptions, type GrantInfo, Manager, openManager, type Settings } from './manager.js';
+export type { Settings } from './machine-settings.js';
+export { type DeviceOptions, type KubeletImport, Manager, type ManagerEvents, openManager } from './manager.js';
+export type { StateChange } from './manager-watch.js';
 export type { Offer } from './managers/decision.js';
 export type {
   AdmissionReason,
@@ -46,9 +49,19 @@ export type {
   Holder,
   ResourceExplanation,
 } from './managers/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
+export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-import.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
-export type { HugepagesTaken, ResourceUnknown, Warning } from './managers/warnings.js';
+export type {
+  GrantFlagged,
+  HugepagesTaken,
+  LapsedGrant,
+  ResourceUnknown,
+  SettingUnmet,
+  StateArchived,
+  Warning,
+} from './managers/warnings.js';
 export {
   type BufferOptions,
   type MemoryMigration,
@@ -63,9 +76,23 @@ export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
 export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
 export type { Quantity } from './quantity.js';
-export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions } from './request.js';
+export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';
+export type { CpuMove } from './state/cpu-identities.js';
+export {
+  type CpuManagerFormatOptions,
+  type CpuManagerState,
+  formatCpuManagerState,
+  formatMemoryManagerState,
+  type KubeletFormatOptions,
+  type KubeletMemoryBlock,
+  type KubeletMemoryTable,
+  type KubeletNumaNode,
+  type MemoryManagerState,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from './state/kubelet-format.js';
 export type { StateRecovered } from './state/store.js';
 export {
   type BestFitOptions,

@@ -6,7 +6,7 @@ import { NumalignError } from './errors.js';
 import { takeCpus } from './managers/cpu-manager.js';
 import { totalOn } from './managers/memory-manager.js';
 import { type Assignments, emptyAssignments, type MachineSettings, sharedPool } from './state/assignments.js';
-import { type BookedMemory, NOTHING_BOOKED } from './state/booked-memory.js';
+import { type BookedMemory, bookedOn, NOTHING_BOOKED } from './state/booked-memory.js';
 import type { Topology } from './topology.js';
 
 const DEFAULT_SETTINGS: MachineSettings = {
@@ -17,6 +17,15 @@ const DEFAULT_SETTINGS: MachineSettings = {
   simulated: false,
   unknown: {},
 };
+
+/** The machine's agreed settings in force. */
+export interface Settings {
+  readonly managedCPUs: CpuSet;
+  readonly reservedSystemCPUs: CpuSet;
+  readonly strictCPUReservation: boolean;
+  /** Bytes by NUMA node and memory type. */
+  readonly reservedMemory: BookedMemory;
+}
 
 /** Settings with those that are required instead. */
 export function applySettings(settings: MachineSettings, required: RequiredSettings): MachineSettings {
@@ -48,11 +57,14 @@ export function chosenSettings(
   return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
 }
 
-/** Settings must name CPUs and memory that the machine has. @throws ERR_INVALID_OPTION */
-export function checkKnown(required: RequiredSettings, topology: Topology): void {
+/**
+ * Settings must name CPUs and memory that the machine has, or that are on record: what it has lost since may stay in the settings.
+ * @throws ERR_INVALID_OPTION
+ */
+export function checkKnown(required: RequiredSettings, topology: Topology, recorded = DEFAULT_SETTINGS): void {
   const known = topology.cpus.union(topology.possible);
   for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
-    const beyond = required[name]?.difference(known);
+    const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
       option: name,
@@ -62,8 +74,9 @@ export function checkKnown(required: RequiredSettings, topology: Topology): void
   }
   for (const [id, types] of Object.entries(required.reservedMemory ?? {})) {
     const node = topology.nodes.find((each) => each.id === Number(id));
-    if (!node) invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
     for (const [type, bytes] of Object.entries(types)) {
+      if (bytes <= bookedOn(recorded.reservedMemory, Number(id), type)) continue;
+      if (!node) invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
       const total = totalOn(node, type);
       if (bytes > total) invalidOption(`reservedMemory of ${type} on NUMA node ${id}`, bytes, `at most ${total} bytes`);
     }
@@ -71,8 +84,8 @@ export function checkKnown(required: RequiredSettings, topology: Topology): void
 }
 
 /** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
-export function checkLeavesPool(state: Assignments, topology: Topology): void {
-  if (!sharedPool(state, topology.cpus).isEmpty) return;
+export function checkLeavesPool(state: Assignments, online: CpuSet): void {
+  if (!sharedPool(state, online).isEmpty) return;
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
     'these settings leave no CPU for the shared pool, where everything else runs',
@@ -140,7 +153,7 @@ export function firstState({ settings, placement }: Given, topology: Topology): 
   checkKnown(required, topology);
   const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
   const state = emptyAssignments(applySettings(defaults, required));
-  checkLeavesPool(state, topology);
+  checkLeavesPool(state, topology.cpus);
   return state;
 }
 

@@ -1,5 +1,5 @@
 // Manager: the machine, the state that its users share, and the grants.
-
+import { EventEmitter } from 'node:events';
 import { NO_MEMBERS } from './cgroups/shared-members.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
@@ -11,14 +11,17 @@ import {
   parseConfig,
   parseMachineOptions,
 } from './config.js';
-import type { CpuSet, NodeSet } from './cpu-set.js';
+import type { CpuSet } from './cpu-set.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
+import { type GrantInfo, grantInfo } from './grant-info.js';
 import type { HintProvider } from './hint-provider.js';
 import { HintProviders } from './hint-providers.js';
 import type { TopologyHint } from './hints.js';
+import { checkBesideKubelet } from './kubelet-conflict.js';
+import { readKubeletFacts } from './kubelet-facts.js';
 import {
   applySettings,
   checkKnown,
@@ -26,90 +29,64 @@ import {
   checkRecorded,
   chosenSettings,
   firstState,
+  type Settings,
 } from './machine-settings.js';
+import { ManagerWatch, type StateChange } from './manager-watch.js';
+import { flagsOf } from './managers/flags.js';
+import { toKubelet } from './managers/kubelet-exchange.js';
+import {
+  formatKubeletFiles,
+  importPods,
+  type KubeletFiles,
+  type KubeletImportOptions,
+  parseKubeletFiles,
+} from './managers/kubelet-import.js';
 import { type MemoryTable, memoryTables, totalsOf } from './managers/memory-manager.js';
 import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
   planFor,
+  reclaim,
   type Site,
   transact,
   unknownGrant,
-  withIdentities,
   withoutDead,
 } from './managers/topology-manager.js';
+import { takeOver } from './managers/transfer.js';
+import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
+import { onlineCpus } from './online-cpus.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
-import { type AcquireOptions, type AdmitOptions, checkAcquirable, parseAcquire, parseAdmit } from './request.js';
+import {
+  type AcquireOptions,
+  type AdmitOptions,
+  checkAcquirable,
+  checkSignal,
+  parseAcquire,
+  parseAdmit,
+} from './request.js';
 import {
   type Assignments,
-  cpusOf,
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
   findPod,
   freeCpus,
-  type MemoryBlock,
-  memoryOf,
   type PodAssignment,
+  removePods,
   sharedPool,
   universe,
   withoutPods,
 } from './state/assignments.js';
-import type { BookedMemory } from './state/booked-memory.js';
-import { Ledger, scopeOf } from './state/ledger.js';
+import { withIdentities } from './state/cpu-identities.js';
+import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
 
-/** What the state says of one grant. */
-export interface GrantInfo {
-  readonly id: string;
-  readonly name: string;
-  readonly cpus: CpuSet;
-  /** Of the CPUs. */
-  readonly numaNodes: NodeSet;
-  readonly memory: readonly MemoryBlock[];
-  /** By resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
-  readonly enforcement: EnforcementLevel;
-  readonly owner: {
-    readonly kind: 'process' | 'cgroup' | 'persistent';
-    readonly pid: number | null;
-    readonly command: string | null;
-  };
-  /** False: the owner is dead, and the next transaction takes the CPUs back. */
-  readonly alive: boolean;
-  /** Wall-clock time in ISO 8601. */
-  readonly admittedAt: string;
-}
-
-/** What is told of a grant on record. */
-export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean): GrantInfo {
-  const cpus = cpusOf(pod);
-  const { kind, pid, command } = pod.owner;
-  return {
-    id: pod.uid,
-    name: pod.name,
-    cpus,
-    numaNodes: topology.nodesOf(cpus),
-    memory: memoryOf(pod),
-    devices: devicesOf(pod),
-    enforcement: pod.enforcement.level,
-    owner: { kind, pid, command },
-    alive,
-    admittedAt: pod.admittedAt,
-  };
-}
-
-/** The machine's agreed settings in force. */
-export interface Settings {
-  readonly managedCPUs: CpuSet;
-  readonly reservedSystemCPUs: CpuSet;
-  readonly strictCPUReservation: boolean;
-  /** Bytes by NUMA node and memory type. */
-  readonly reservedMemory: BookedMemory;
+/** Events of a {@link Manager}, by name. */
+export interface ManagerEvents {
+  change: [change: StateChange];
+  /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
+  error: [error: Error];
 }
 
 /** What {@link Manager.registerDevices} takes beside the devices. */
@@ -117,8 +94,24 @@ export interface DeviceOptions {
   preferredAllocation?: PreferredAllocation;
 }
 
-/** Made by {@link openManager}. */
-export class Manager {
+/** What {@link Manager.importKubelet} has taken over. */
+export interface KubeletImport {
+  readonly pods: readonly Pod[];
+  /** False: the CPU file has no checksum, and nothing tells whether it is damaged. */
+  readonly verified: boolean;
+}
+
+// Of every emitter.
+interface ListenerEvents {
+  newListener: [event: string | symbol];
+  removeListener: [event: string | symbol];
+}
+
+/**
+ * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
+ * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
+ */
+export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
@@ -128,16 +121,45 @@ export class Manager {
   readonly #ledger: Store;
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers = new HintProviders();
+  readonly #found: readonly Warning[];
   #closed = false;
+  readonly #watch = new ManagerWatch({
+    store: () => this.#ledger,
+    infos: (pods, state) => this.#infos(pods, state),
+    settings: () => this.settings,
+    sharedPool: () => this.sharedPool,
+    reclaim: () => reclaim(this.#site),
+    tell: (change) => this.emit('change', change),
+    fail: (error) => {
+      if (this.listenerCount('error') > 0) this.emit('error', error);
+    },
+  });
 
   /** Use {@link openManager}. */
-  constructor(config: Config, topology: Topology, ledger: Store, resources: Map<string, DeviceResource>) {
+  constructor(
+    config: Config,
+    topology: Topology,
+    ledger: Store,
+    resources: Map<string, DeviceResource>,
+    found: readonly Warning[],
+  ) {
+    super();
     this.#config = config;
     this.#resources = resources;
+    this.#found = found;
     this.#ledger = ledger;
     this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
+    // Told before the listener is added.
+    this.on('newListener', (event) => {
+      if (event !== 'change') return;
+      this.#checkOpen();
+      this.#watch.start();
+    });
+    this.on('removeListener', (event) => {
+      if (event === 'change' && this.listenerCount('change') === 0) this.#watch.stop();
+    });
   }
 
   #checkOpen(): void {
@@ -153,15 +175,27 @@ export class Manager {
     return assignmentsOf(this.#site, this.#ledger.read());
   }
 
+  #online(): CpuSet {
+    return onlineCpus(this.topology);
+  }
+
+  /**
+   * What opening has found: a state of an earlier boot, grants of which something does not hold any more, settings that the machine cannot meet at present.
+   * For how things are now, see {@link grants}.
+   */
+  get warnings(): readonly Warning[] {
+    return this.#found;
+  }
+
   /** The generation of the state that the synchronous getters answer for. */
   get generation(): number {
     this.#state();
     return this.#ledger.read()?.generation ?? 0;
   }
 
-  /** CPUs for everything without exclusive ones. Synchronous: a stat, and a read where the state has changed. */
+  /** CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed. */
   get sharedPool(): CpuSet {
-    return sharedPool(this.#state(), this.topology.cpus);
+    return sharedPool(this.#state(), this.#online());
   }
 
   /**
@@ -169,13 +203,13 @@ export class Manager {
    * owners count as taken until the next transaction.
    */
   get freeCpus(): CpuSet {
-    return freeCpus(this.#state(), this.topology.cpus);
+    return freeCpus(this.#state(), this.#online());
   }
 
   get settings(): Settings {
     const { settings } = this.#state();
     return {
-      managedCPUs: universe(settings, this.topology.cpus),
+      managedCPUs: universe(settings, this.#online()),
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
       reservedMemory: settings.reservedMemory,
@@ -189,8 +223,17 @@ export class Manager {
 
   /** All grants on record, those of other processes too. */
   grants(): GrantInfo[] {
+    const state = this.#state();
+    return this.#infos(state.pods, state);
+  }
+
+  #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
     const { owners } = this.#ledger;
-    return this.#state().pods.map((pod) => grantInfo(pod, this.topology, owners.isAlive(pod.owner)));
+    const online = this.#online();
+    return pods.map((pod) => {
+      const flags = flagsOf(pod, state, this.topology, this.#resources, online);
+      return grantInfo(pod, this.topology, owners.isAlive(pod.owner), flags);
+    });
   }
 
   /**
@@ -203,7 +246,7 @@ export class Manager {
     checkPlacement(request.placement, this.topology);
     checkAcquirable(request, this.#resources.keys(), !this.#providers.isEmpty);
     const { pod, warnings } = await admit(site, request, options.signal);
-    return new Grant(site, pod, warnings);
+    return new Grant(site, this.#config.placement, pod, warnings);
   }
 
   /**
@@ -287,7 +330,19 @@ export class Manager {
 
   /** The grant with this id, whoever made it. @throws ERR_UNKNOWN_GRANT */
   grant(id: string): Grant {
-    return new Grant(this.#site, this.#find(id));
+    return new Grant(this.#site, this.#config.placement, this.#find(id));
+  }
+
+  /**
+   * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and returns once its threads have left the CPUs.
+   * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended; ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the
+   *   grant is the other's
+   */
+  async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
+    if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
+    const { signal } = checkOptions(options, ['signal'], 'takeOver');
+    const site = this.#site;
+    return new Grant(site, this.#config.placement, await takeOver(site, token, checkSignal(signal)));
   }
 
   #find(id: string): PodAssignment {
@@ -304,24 +359,53 @@ export class Manager {
 
   /**
    * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
     const given = parseMachineOptions(options);
-    checkKnown(given, this.topology);
     await transact(site, undefined, async (state, commit) => {
+      checkKnown(given, this.topology, state.settings);
       const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, this.topology);
+      checkLeavesPool({ ...state, settings }, this.#online());
+      refuseBesideKubelet(site, this.#config, { settings });
       await commit({ ...state, settings }, true);
     });
     return this.settings;
   }
 
-  /** Ends the use of this object. Grants stay as they are. */
+  /**
+   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and memory_manager_state. A container's CPUs are all that
+   * it keeps from others. Grants of dead owners are left out, devices have no place there. Synchronous.
+   */
+  exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
+    const state = this.#state();
+    const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
+    const { cpuPolicy, memoryPolicy } = this.#config.placement;
+    const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
+    return formatKubeletFiles(toKubelet(removePods(state, new Set(dead)), this.topology, policies));
+  }
+
+  /**
+   * Takes over what the kubelet has given out, as its state files say: all pods, which are then persistent, or none. What the files do not know is filled in: the
+   * pod's name is its uid, its containers are running app containers that asked for what they have; hints and devices are not known.
+   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or
+   *   what others hold; ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's reason
+   */
+  async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
+    const site = this.#site;
+    const { verified, ...states } = parseKubeletFiles(files, options);
+    const pods = await importPods(site, states, options.signal);
+    return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
+  }
+
+  /** Ends the use of this object, and its events. Grants stay as they are. */
   close(): void {
     this.#closed = true;
+    this.#watch.stop();
+    this.removeAllListeners('change');
+    this.removeAllListeners('error');
   }
 
   [Symbol.dispose](): void {
@@ -329,23 +413,45 @@ export class Manager {
   }
 }
 
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped.
-function prepare(site: Site, config: Config, first: Assignments): Promise<void> {
-  const { ledger, topology, lockTimeoutMs } = site;
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped. Whatever has
+// become of the machine since, it is opened; answers what the opener should know.
+function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
+  const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
-    const write = (next: Assignments) => commit(withIdentities(next, topology));
-    if (!checkpoint) return write(first);
-    const state = checkpoint.assignments;
-    checkRecorded(state, config, topology, ledger.path);
-    // Only to be looked at.
-    if (checkpoint.refusal) return;
-    if (!ledger.isOfThisBoot(checkpoint)) {
-      await ledger.archive(checkpoint);
-      return write(withoutPods(state));
+    if (!checkpoint) {
+      const first = firstState(config, topology);
+      refuseBesideKubelet(site, config, first);
+      await commit(withIdentities(first, first, topology));
+      return settingWarnings(first, topology, onlineCpus(topology));
     }
-    const alive = withoutDead(site, state);
-    if (alive !== state) await write(alive);
+    const recorded = checkpoint.assignments;
+    checkRecorded(recorded, config, topology, ledger.path);
+    refuseBesideKubelet(site, config, recorded);
+    // Only to be looked at.
+    if (checkpoint.refusal) return [];
+    const archived = ledger.isOfThisBoot(checkpoint)
+      ? []
+      : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
+    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
+    if (state !== recorded) await commit(withIdentities(state, recorded, topology));
+    const online = onlineCpus(topology);
+    return [
+      ...ledger.recoveries,
+      ...archived,
+      ...settingWarnings(state, topology, online),
+      ...grantWarnings(state, topology, resources, online),
+    ];
   });
+}
+
+// Who speaks for the whole machine must not meet somebody else who does. @throws ERR_KUBELET_CONFLICT
+function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings }: Pick<Assignments, 'settings'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  checkBesideKubelet(readKubeletFacts(), universe(settings, topology.cpus), topology.cpus);
 }
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
@@ -382,18 +488,19 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
 
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
- * process are allowed and see each other.
+ * process are allowed and see each other. That the machine has changed is no reason to refuse: see {@link Manager.warnings}.
  * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
- *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE.
+ *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give the same
+ *   CPUs to others.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  // Before anything is made on disk.
+  // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
   checkPlacement(config.placement, topology);
-  const first = firstState(config, topology);
+  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config, first);
-  return new Manager(config, topology, ledger, resources);
+  const warnings = await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config);
+  return new Manager(config, topology, ledger, resources, Object.freeze(warnings));
 }

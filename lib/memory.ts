@@ -163,6 +163,17 @@ export function unpinMemory(grant: string): () => void {
   };
 }
 
+/** The calling thread's memory comes from other nodes from now on, if its policy is that of this grant: the grant's own have changed. */
+export function followMemory(grant: string, nodes: NodeSet): void {
+  if (pinned?.grant !== grant) return;
+  try {
+    const { mode, flags } = native.memoryPolicy();
+    trySetPolicy({ mode, flags, nodes: nodes.words });
+  } catch (error) {
+    refusalOf(error); // denied since: the policy stays
+  }
+}
+
 // Whether it was not refused: by a seccomp filter, or since a cpuset has changed.
 function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
   try {

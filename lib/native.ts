@@ -156,7 +156,11 @@ interface Native {
   /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
   pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
+  followGrant(grant: string, cpus: Words): NativePinOutcome;
   affinity(tid: number): Words;
+  /** Read anew. */
+  onlineCpus(): Words;
   threadId(): number;
   threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
 

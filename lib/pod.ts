@@ -1,8 +1,9 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
+import type { Flag } from './managers/flags.js';
 import { type PodContainer, podContainer } from './managers/plan.js';
-import { type Admission, markStarted, type Site } from './managers/topology-manager.js';
+import { type Admission, flagsNow, markStarted, type Site } from './managers/topology-manager.js';
 import type { Warning } from './managers/warnings.js';
 import type { PodAssignment } from './state/assignments.js';
 
@@ -35,6 +36,11 @@ export class Pod {
   /** Init containers and sidecars first, each in the order of the request. */
   get containers(): readonly PodContainer[] {
     return Object.freeze(this.#pod.containers.map(podContainer));
+  }
+
+  /** What of it does not hold any more, as {@link Grant.flags}. */
+  get flags(): readonly Flag[] {
+    return flagsNow(this.#site, this.#pod);
   }
 
   /** @throws ERR_UNKNOWN_CONTAINER */

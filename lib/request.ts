@@ -25,8 +25,13 @@ export interface RequestOptions extends RequestPlacementOptions {
    * cgroup's folder: it ends when no process is in the cgroup or below it any more; one must be when it is made.
    */
   owner?: OwnerChoice;
-  /** Gives up waiting for the state's lock. */
+  /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
+  /**
+   * Where there is no room now, wait until there is: first come first served among all who wait, in whatever process. Whoever does not wait does not queue either.
+   * What could not be had on the empty machine is rejected at once. Default: false.
+   */
+  wait?: boolean;
 }
 
 /** What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out are the manager's. */
@@ -37,7 +42,7 @@ export interface AcquireOptions extends RequestOptions {
   memory?: Quantity;
   /** Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. */
   resources?: ResourceAmounts;
-  /** For people; default: the grant's id. */
+  /** For people, and for the next one: where the CPUs that the last grant of this name had are free, they are given again. Default: the grant's id. */
   name?: string;
 }
 
@@ -51,6 +56,28 @@ export interface AdmissionRequest {
   readonly placement: Placement;
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
+  readonly wait: boolean;
+}
+
+/** What {@link Grant.resize} takes: what is left out stays as it is. */
+export interface ResizeOptions {
+  /** How many exclusive CPUs in all: a whole number of at least 1. */
+  cpu?: number;
+  /** How much memory in all. */
+  memory?: Quantity;
+  /** How long what is announced stands on record before it is carried out, for others who run on the grant. Default: 20. */
+  noticeMs?: number;
+  /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
+  signal?: AbortSignal;
+}
+
+/** A grant that is to become larger or smaller. */
+export interface ResizeRequest {
+  readonly cpu: number | undefined;
+  /** Bytes. */
+  readonly memory: number | undefined;
+  readonly noticeMs: number;
+  readonly signal: AbortSignal | undefined;
 }
 
 const REQUEST_OPTIONS = [
@@ -61,12 +88,14 @@ const REQUEST_OPTIONS = [
   'topologyManagerPolicyOptions',
   'smt',
   'signal',
+  'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
-  const { signal, cpuManagerPolicyOptions } = options;
+  const { signal, wait = false, cpuManagerPolicyOptions } = options;
   const owner = parseOwner(options.owner);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) invalidOption('signal', signal, 'an AbortSignal');
+  checkSignal(signal);
+  if (typeof wait !== 'boolean') invalidOption('wait', wait, 'true or false');
   const strict = 'strict-cpu-reservation';
   if (
     typeof cpuManagerPolicyOptions === 'object' &&
@@ -79,7 +108,7 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  return { owner, placement: parsePlacement(options, placement) } as const;
+  return { owner, wait, placement: parsePlacement(options, placement) } as const;
 }
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
@@ -107,13 +136,45 @@ function parseResources({ memory, resources = {} }: Record<string, unknown>): Co
   };
 }
 
+function parseCount(cpu: unknown): number {
+  if (typeof cpu === 'number' && Number.isInteger(cpu) && cpu >= 1 && cpu <= CpuSet.MAX_ID) return cpu;
+  return invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal;
+  return invalidOption('signal', signal, 'an AbortSignal');
+}
+
+const NOTICE_MS = 20;
+const MOST_NOTICE_MS = 60_000;
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+export function parseResize(options: ResizeOptions): ResizeRequest {
+  const {
+    cpu,
+    memory,
+    noticeMs = NOTICE_MS,
+    signal,
+  } = checkOptions(options, ['cpu', 'memory', 'noticeMs', 'signal'], 'resize');
+  if (cpu === undefined && memory === undefined) invalidOption('cpu', cpu, 'given, or memory, or both');
+  if (typeof noticeMs !== 'number' || !(noticeMs >= 0 && noticeMs <= MOST_NOTICE_MS)) {
+    invalidOption('noticeMs', noticeMs, `a number of milliseconds from 0 to ${MOST_NOTICE_MS}`);
+  }
+  return Object.freeze({
+    cpu: cpu === undefined ? undefined : parseCount(cpu),
+    memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
+    noticeMs,
+    signal: checkSignal(signal),
+  });
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, ['cpu', 'memory', 'resources', 'name', ...REQUEST_OPTIONS], 'acquire');
-  const { cpu, name } = given;
-  if (typeof cpu !== 'number' || !Number.isInteger(cpu) || cpu < 1 || cpu > CpuSet.MAX_ID) {
-    invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
-  }
+  const { name } = given;
+  const cpu = parseCount(given.cpu);
   if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });

@@ -8,15 +8,16 @@ import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { podTable, podTitle, warningLines } from './pod-text.js';
+import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
-import { stateDirOption } from './state-dir.js';
+import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
 interface AdmitFlags extends PlacementFlags, DeviceFlags {
   file?: string;
   stateDir?: string;
+  besideKubelet?: boolean;
   output: 'text' | 'json';
 }
 
@@ -29,6 +30,7 @@ export function addAdmit(program: Command): void {
   for (const option of [...placementOptions(), ...deviceOptions()]) command.addOption(option);
   command
     .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -47,12 +49,14 @@ Examples:
 
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
-  const { stateDir, output } = flags;
+  const { stateDir, besideKubelet, output } = flags;
   const manager = await openManager({
     ...(await managerOptions(flags)),
     devices: await devicesOf(flags),
     ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
   });
+  for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
   const admitted = await admitAll(manager, pods);
   const text =
     output === 'json'

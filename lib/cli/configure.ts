@@ -5,9 +5,10 @@ import type { CpuSet } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { cpuList, cpuListOrAll, reservedMemory } from './arguments.js';
+import { openingLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { settingsRows } from './status-text.js';
+import { flagLines, settingsRows } from './status-text.js';
 import { table } from './table.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 
@@ -63,7 +64,9 @@ Examples:
 async function configure(flags: ConfigureFlags): Promise<void> {
   const { managed, reserved, strict, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
-  const manager = await openManager({ stateDir, topology });
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true });
+  for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
   const before = readState(stateDir, topology)!;
   const options: MachineOptions = {
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
@@ -73,8 +76,14 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   };
   await manager.configure(options);
   manager.close();
-  const after = settingsRows(readState(stateDir, topology)!);
-  const rows = settingsRows(before).map(([label, was], i) => [label, was, after[i]![1]]);
+  const after = readState(stateDir, topology)!;
+  const now = settingsRows(after);
+  const rows = settingsRows(before).map(([label, was], i) => [label, was, now[i]![1]]);
   const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];
-  process.stdout.write(`${table(columns, rows, { width: stdoutWidth(), colors: stdoutColors() }).join('\n')}\n`);
+  const flagged = flagLines(after.grants);
+  const lines = [
+    ...table(columns, rows, { width: stdoutWidth(), colors: stdoutColors() }),
+    ...(flagged.length > 0 ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)] : []),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
 }

@@ -6,6 +6,7 @@ import { checkRecorded, firstState } from '../machine-settings.js';
 import { deviceResources } from '../manager.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
+import { onlineCpus } from '../online-cpus.js';
 import { parseAdmit } from '../request.js';
 import type { Assignments } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
@@ -91,6 +92,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
 function planAll(pods: readonly FilePod[], config: Config, topology: Topology): PodPlan[] {
   let state = stateOf(config, topology);
   const resources = deviceResources(config, topology);
+  const online = onlineCpus(topology);
   return pods.map((pod) => {
     const request = parseAdmit(pod.spec, { owner: 'persistent' }, config.placement);
     const { topologyPolicy, scope, cpuPolicy } = request.placement;
@@ -100,7 +102,7 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
       return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
     }
     const uid = pod.uid ?? randomUUID();
-    const question = { topology, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
+    const question = { topology, online, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
     const planned = plan({ ...question, now: new Date(0), dryRun: true });
     state = planned.next ?? state;
     return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
@@ -110,9 +112,8 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
 /** What the pods are planned on, checked as openManager checks it. */
 function stateOf(config: Config, topology: Topology): Assignments {
   const { stateDir = MACHINE_STATE_DIR } = config;
-  const empty = firstState(config, topology);
   const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
-  if (!recorded) return empty;
+  if (!recorded) return firstState(config, topology);
   checkRecorded(recorded, config, topology, stateDir);
   return recorded;
 }

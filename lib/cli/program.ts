@@ -6,6 +6,7 @@ import { addConfigure } from './configure.js';
 import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
 import { addRun } from './run.js';
+import { addState } from './state.js';
 import { addStatus } from './status.js';
 import { addTopology } from './topology.js';
 
@@ -30,6 +31,7 @@ export function createProgram(): Command {
   addStatus(program);
   addRelease(program);
   addConfigure(program);
+  addState(program);
   return program.addHelpText(
     'after',
     `

@@ -29,7 +29,8 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { st
   // Looked up before the state is opened: opening it takes the grants of dead owners back, and the folder is not made for this.
   const topology = await discover();
   const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
-  const manager = await openManager({ stateDir, topology });
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true });
   try {
     await manager.release(grant.id);
   } catch (error) {

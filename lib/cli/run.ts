@@ -10,11 +10,11 @@ import { type Manager, openManager } from '../manager.js';
 import { cpuCount, cpuList, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { policyOption } from './placement.js';
-import { warningLines } from './pod-text.js';
+import { openingLines, warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
-import { stateDirOption } from './state-dir.js';
+import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
 
 const NOT_EXECUTABLE = 126;
@@ -32,6 +32,8 @@ interface RunFlags extends DeviceFlags {
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
   stateDir?: string;
+  wait?: boolean;
+  besideKubelet?: boolean;
   quiet?: boolean;
 }
 
@@ -47,7 +49,11 @@ export function addRun(program: Command): void {
     .addOption(
       new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(resource),
     )
-    .option('--name <name>', 'what to call the grant (default: its id)')
+    .option(
+      '--name <name>',
+      'what to call the grant (default: its id); the same CPUs again as the last of that name, where they are free',
+    )
+    .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(
       new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
         cpuList,
@@ -77,6 +83,7 @@ export function addRun(program: Command): void {
   for (const option of deviceOptions()) command.addOption(option);
   command
     .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
@@ -92,6 +99,7 @@ for it; 2 for a wrong command line.
 Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
+  $ numalign run --cpus 4 --wait -- make -j4
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
@@ -104,16 +112,19 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, quiet = false } = flags;
+  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, besideKubelet } = flags;
+  const { wait = false, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
   const manager = await openManager({
     ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
   });
+  openingLines(manager.warnings).forEach(tell);
   const grant = await manager.acquire({
     cpu: cpus,
     ...(memory !== undefined && { memory }),
@@ -121,6 +132,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     ...(name !== undefined && { name }),
     ...(policy && { policy }),
     ...(smt && { smt }),
+    wait,
   });
   let ended: Ending;
   try {

@@ -14,3 +14,7 @@ export function stateDirOption(): Option {
     return resolve(value);
   });
 }
+
+export function besideKubeletOption(): Option {
+  return new Option('--beside-kubelet', 'also where a kubelet may give the same CPUs to others');
+}

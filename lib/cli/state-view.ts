@@ -2,9 +2,11 @@
 // grants of dead owners.)
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { type GrantInfo, grantInfo } from '../manager.js';
+import { type GrantInfo, grantInfo } from '../grant-info.js';
+import { flagsOf } from '../managers/flags.js';
 import { type MemoryTable, memoryTables, totalsOf } from '../managers/memory-manager.js';
 import { type PodContainer, podContainer } from '../managers/plan.js';
+import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../managers/warnings.js';
 import { type NativeFolder, native } from '../native.js';
 import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
@@ -35,6 +37,8 @@ export interface StateView {
   readonly refusal: string | null;
   /** Written before the machine was started: its grants are void and left out here. */
   readonly isOfEarlierBoot: boolean;
+  /** Those of them that are persistent. */
+  readonly lapsed: readonly LapsedGrant[];
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;
   readonly managed: CpuSet;
@@ -45,11 +49,14 @@ export interface StateView {
   readonly free: CpuSet;
   readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
+  /** What the settings name and the machine does not have at present. */
+  readonly warnings: readonly Warning[];
   /** What an admission would find: without the grants of dead owners. */
   readonly assignments: Assignments;
 }
 
-function openExisting(path: string): NativeFolder | undefined {
+/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export function openExisting(path: string): NativeFolder | undefined {
   try {
     return native.Folder.open(path, false, 0o700, -1);
   } catch (error) {
@@ -64,9 +71,10 @@ function openExisting(path: string): NativeFolder | undefined {
   }
 }
 
-function ownersOf(folder: NativeFolder): NativeFolder | undefined {
+/** A folder in it, undefined where there is none. */
+export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
   try {
-    return folder.child('owners', false, 0o700, -1);
+    return folder.child(name, false, 0o700, -1);
   } catch (error) {
     if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
     throw error;
@@ -83,9 +91,9 @@ export function readState(stateDir: string, topology: Topology): StateView | und
   for (;;) {
     const version = folder.version(STATE_FILE);
     const found = findState(folder, STATE_FILE);
-    const owners = ownersOf(folder);
+    const owners = childOf(folder, 'owners');
     const checkpoint = found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, topology);
-    const view = checkpoint && viewOf(stateDir, checkpoint, topology, owners, damageOf(found));
+    const view = checkpoint && viewOf(stateDir, checkpoint, topology, folder, damageOf(found));
     // A grant that is released meanwhile must not look like one whose owner died.
     if (folder.version(STATE_FILE) === version) return view;
   }
@@ -113,15 +121,18 @@ function viewOf(
   stateDir: string,
   { generation, bootId, assignments, refusal }: Checkpoint,
   topology: Topology,
-  owners: NativeFolder | undefined,
+  folder: NativeFolder,
   damage: string | null,
 ): StateView {
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
+  const owners = childOf(folder, 'owners');
   const grants = state.pods.map((pod) => {
     const alive = isOwnerAlive(owners, pod.owner);
-    return { ...grantInfo(pod, topology, alive), containers: pod.containers.map(podContainer) };
+    // Nobody has registered devices here.
+    const flags = flagsOf(pod, state, topology, new Map());
+    return { ...grantInfo(pod, topology, alive, flags), containers: pod.containers.map(podContainer) };
   });
   const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
   return {
@@ -131,6 +142,7 @@ function viewOf(
     damage,
     refusal: refusal?.message ?? null,
     isOfEarlierBoot,
+    lapsed: isOfEarlierBoot ? lapsedGrants(assignments) : [],
     managesAll: settings.managedCPUs === null,
     managed: universe(settings, topology.cpus),
     reserved: settings.reservedSystemCPUs,
@@ -139,6 +151,7 @@ function viewOf(
     free: freeCpus(state, topology.cpus),
     memory: memoryTables(state, topology),
     grants,
+    warnings: settingWarnings(state, topology, topology.cpus),
     assignments: removePods(state, new Set(dead)),
   };
 }

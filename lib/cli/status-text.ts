@@ -1,8 +1,11 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
-import type { GrantInfo } from '../manager.js';
+import type { GrantInfo } from '../grant-info.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
+import type { LapsedGrant } from '../managers/warnings.js';
 import type { BookedMemory } from '../state/booked-memory.js';
+import type { ArchiveView, KeptFiles } from './kept-files.js';
+import { warningLines } from './pod-text.js';
 import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
@@ -119,7 +122,7 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
-      grant.alive ? 'alive' : 'dead',
+      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}`,
       grant.enforcement,
       since(grant.admittedAt),
     ],
@@ -128,9 +131,45 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
   return table(columns, rows, { width, colors });
 }
 
+/** A line for each grant of which something does not hold any more. */
+export function flagLines(grants: readonly GrantView[]): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.id));
+  return grants
+    .filter(({ flags }) => flags.length > 0)
+    .map(({ id, name, flags }) => {
+      const title = [id.slice(0, length), ...(name === id ? [] : [name])].join(' ');
+      return printable(`${title}: ${flags.map(({ message }) => message).join('; ')}`);
+    });
+}
+
+function lapsedText(lapsed: readonly LapsedGrant[]): string {
+  const texts = lapsed.map(({ id, name, cpus, memory, devices }) => {
+    const beside = besideText(memory, devices);
+    return `${name === id ? id : `${name} (${id})`}: ${cpusText(cpus)}${beside === '' ? '' : `, ${beside}`}`;
+  });
+  return printable(texts.join('; '));
+}
+
+// Of long ago, a number is enough.
+const SHOWN_FILES = 3;
+
+function fileLines(title: string, files: readonly string[]): string[] {
+  if (files.length === 0) return [];
+  const more = files.length - SHOWN_FILES;
+  const shown = files.slice(0, SHOWN_FILES).map((file) => `  ${printable(file)}`);
+  return ['', title, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
+}
+
+function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
+  const time = writtenAt === null ? 'not readable' : since(writtenAt);
+  return `${file}, ${time}${lapsed.length === 0 ? '' : `: ${lapsedText(lapsed)}`}`;
+}
+
 /** The whole page, ending with a line feed. */
-export function statusText(view: StateView, options: StatusOptions): string {
-  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants } = view;
+export function statusText(view: StateView, { archives, quarantine }: KeptFiles, options: StatusOptions): string {
+  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants, lapsed } =
+    view;
+  const { warnings } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
@@ -141,15 +180,26 @@ export function statusText(view: StateView, options: StatusOptions): string {
     ],
     options.width,
   );
-  const lines = [...head, ''];
+  const lines = [...head, ...warningLines(warnings), ''];
   if (damage !== null) {
     const repair = 'This is what can be told of it, and what the next transaction makes of it.';
     lines.push(`The state file is damaged: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
   }
   if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal)}.`);
-  if (isOfEarlierBoot) lines.push('The state is of an earlier boot: its grants are void.');
-  else if (grants.length === 0) lines.push('No grants.');
+  if (isOfEarlierBoot) {
+    lines.push('The state is of an earlier boot: its grants are void.');
+    if (lapsed.length > 0) lines.push(`Persistent ones among them, not granted again: ${lapsedText(lapsed)}`);
+  } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, options));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
+  const flagged = flagLines(grants);
+  if (flagged.length > 0) lines.push('', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`));
+  lines.push(
+    ...fileLines(
+      'states of earlier boots, with the persistent grants that ended with them:',
+      archives.map(archiveText),
+    ),
+    ...fileLines('put aside as damaged:', [...quarantine].reverse()),
+  );
   return `${lines.join('\n')}\n`;
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { scopeOf } from '../state/ledger.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
+import { type KeptFiles, keptFiles } from './kept-files.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { statusText } from './status-text.js';
@@ -23,7 +24,8 @@ Only looks: no state folder is made or changed.
 Examples:
   $ numalign status
   $ numalign status --state-dir ~/numalign
-  $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'`,
+  $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'
+  $ numalign status --output json | jq '.grants[] | select(.flags != []) | {id, name, flags}'`,
     )
     .action(showStatus);
 }
@@ -36,32 +38,22 @@ async function showStatus({
   output: 'text' | 'json';
 }): Promise<void> {
   const view = readState(stateDir, await discover());
-  if (output === 'json') process.stdout.write(formatJson(statusJson(stateDir, view)));
-  else if (view) process.stdout.write(statusText(view, { width: stdoutWidth(), colors: stdoutColors() }));
+  const kept = keptFiles(stateDir);
+  if (output === 'json') process.stdout.write(formatJson(statusJson(stateDir, view, kept)));
+  else if (view) process.stdout.write(statusText(view, kept, { width: stdoutWidth(), colors: stdoutColors() }));
   else process.stdout.write(`no state in ${stateDir}: nothing is granted\n`);
 }
 
-function statusJson(stateDir: string, view: StateView | undefined) {
-  if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [] };
-  const { scope, generation, damage, refusal, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } =
-    view;
-  const { sharedPool, free, memory, grants } = view;
+function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
+  if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
+  const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
+  const { damage, refusal, sharedPool, free, memory, grants, lapsed, warnings } = view;
   const settings = {
     ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
     reservedMemory: assignments.settings.reservedMemory,
   };
   return {
-    stateDir,
-    scope,
-    exists: true,
-    generation,
-    damage,
-    refusal,
-    isOfEarlierBoot,
-    settings,
-    sharedPool,
-    free,
-    memory,
-    grants,
+    ...{ stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, memory, grants },
+    ...{ damage, refusal, lapsed, warnings, ...kept },
   };
 }

@@ -95,14 +95,43 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   const { topology, pod, placement } = draft;
   const count = exclusiveCount(pod, container, placement);
   if (count === 0) return NOTHING;
+  if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
   const { machine, from } = choices(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
-
-  const near =
-    hint.nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, hint.nodes, placement.alignBySocket));
-  const cpus = takeNearFirst(machine, placement, from, near, count);
+  const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, hint), count);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
+}
+
+function nearCpus(machine: Topology, { alignBySocket }: Placement, from: CpuSet, { nodes }: TopologyHint): CpuSet {
+  return nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, nodes, alignBySocket));
+}
+
+/** What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it shall have. */
+export function keptCpus(
+  { topology, placement }: Pick<Draft, 'topology' | 'placement'>,
+  { cpus, held }: CpuAllocation,
+  count: number,
+): CpuAllocation {
+  if (count >= cpus.size) return { cpus, held };
+  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  const left = takeCpus(machine, placement, cpus, count);
+  return { cpus: left, held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY };
+}
+
+// What is kept, and as many free CPUs as are missing.
+function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count: number): CpuAllocation {
+  const { topology, placement } = draft;
+  const missing = count - kept.cpus.size;
+  if (missing <= 0) return kept;
+  checkSmtAlignment(draft, missing);
+  const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
+  if (from.size < missing) throw insufficient(draft, missing, from);
+  // Without a hint near what it has.
+  const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
+  const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, { ...hint, nodes }), missing);
+  const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
+  return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
 }
 
 function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, near: CpuSet, count: number): CpuSet {
@@ -191,8 +220,8 @@ function insufficient({ topology, placement }: Draft, count: number, from: CpuSe
 }
 
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ topology, state, taken }: Draft): void {
-  const pool = sharedPool(state, topology.cpus);
+export function checkSharedPool({ online, state, taken }: Draft): void {
+  const pool = sharedPool(state, online);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   throw new NumalignError(
     'ERR_SHARED_POOL_EMPTY',

@@ -22,19 +22,22 @@ import {
   type Assignments,
   addPod,
   type ContainerAssignment,
+  cpusOf,
   type OwnerRecord,
   type PodAssignment,
 } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
-import { allocateCpus, checkSharedPool, cpuHints, withCpus } from './cpu-manager.js';
+import { allocateCpus, checkSharedPool, cpuHints, exclusiveCount, keptCpus, withCpus } from './cpu-manager.js';
 import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
-import { type Draft, firstDraft } from './draft.js';
+import { type Draft, firstDraft, withKept } from './draft.js';
 import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
 import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
+  /** CPUs of it that are online at this moment. */
+  readonly online: CpuSet;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
   readonly resources: DeviceResources;
@@ -43,6 +46,10 @@ export interface Question {
   readonly uid: string;
   readonly now: Date;
   readonly dryRun: boolean;
+  /** The only CPUs to choose from; undefined: all that are free. */
+  readonly within?: CpuSet;
+  /** The pod whose only container is resized to what is asked for; it is not in `state`. */
+  readonly resized?: PodAssignment;
 }
 
 /** What was merged to one hint: for a container, or (null) for the whole pod. */
@@ -98,16 +105,30 @@ export function decide(question: Question): Decision | Rejection {
 }
 
 function begin(question: Question): Progress {
-  const { topology, state, request, resources } = question;
+  const { topology, online, state, request, resources, within } = question;
   const { pod, placement, isForCaller } = request;
-  const allowed = isForCaller ? topology.allowed : topology.cpus;
-  const draft = firstDraft({ topology, state, pod, placement, allowed, resources });
-  return { question, draft, containers: [], offers: [], container: undefined };
+  const usable = isForCaller ? topology.allowed : topology.cpus;
+  const allowed = within?.intersection(usable) ?? usable;
+  const draft = firstDraft({ topology, online, state, pod, placement, allowed, resources });
+  return { question, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
+}
+
+// CPUs that are announced are settled; else what is given up is chosen before anything is taken.
+function resizing(draft: Draft, { resized, request }: Question): Draft {
+  if (!resized) return draft;
+  const [now] = resized.containers as [ContainerAssignment];
+  const count = exclusiveCount(request.pod, request.pod.containers[0]!, request.placement);
+  const { cpus, held } = resized.upcoming ?? keptCpus(draft, now, count);
+  return withKept(draft, { cpus, held, memory: now.memory, devices: now.devices }, cpusOf(resized));
 }
 
 function place(progress: Progress): void {
   const { pod, placement } = progress.question.request;
-  const forPod = placement.scope === 'pod' ? admittedHint(progress) : undefined;
+  const forPod = progress.question.resized
+    ? resizedHint(progress, progress.question.resized)
+    : placement.scope === 'pod'
+      ? admittedHint(progress)
+      : undefined;
   for (const container of pod.containers) {
     progress.container = container;
     const hint = forPod ?? admittedHint(progress);
@@ -115,6 +136,14 @@ function place(progress: Progress): void {
   }
   progress.container = undefined;
   checkSharedPool(progress.draft);
+}
+
+// Only growth can be where it should not.
+function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): TopologyHint {
+  [progress.container] = progress.question.request.pod.containers;
+  const { requests } = progress.container!;
+  const isGrowing = Object.entries(requests).some(([resource, amount]) => amount > (now!.request[resource] ?? 0));
+  return isGrowing ? admittedHint(progress) : now!.hint;
 }
 
 /** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
@@ -161,7 +190,7 @@ function offeredBy(provider: string | null, given: Readonly<Record<string, HintF
 function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): Progress['containers'][number] {
   const { request, providers } = progress.question;
   const { draft } = progress;
-  const devices = allocateDevices(draft, container, hint);
+  const devices = draft.kept?.devices ?? allocateDevices(draft, container, hint);
   const allocation = allocateCpus(draft, container, hint);
   const memory = allocateMemory(draft, container, hint);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
@@ -211,6 +240,7 @@ function podAssignment({ question, draft, containers }: Progress): PodAssignment
     enforcement: { level: 'recorded', target: null },
     upcoming: null,
     transfer: null,
+    formerOwner: null,
     admittedAt: now.toISOString(),
     unknown: {},
   };

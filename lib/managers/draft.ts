@@ -3,7 +3,7 @@ import type { Placement } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import type { PodRequest } from '../pod-request.js';
-import type { Assignments, MemoryBlock } from '../state/assignments.js';
+import type { Assignments, ContainerAssignment, MemoryBlock } from '../state/assignments.js';
 import { freeCpus } from '../state/assignments.js';
 import type { BookedMemory } from '../state/booked-memory.js';
 import type { Topology } from '../topology.js';
@@ -18,8 +18,18 @@ export interface MemoryDraft {
   readonly reusable: readonly MemoryBlock[];
 }
 
+/** What a container that is resized keeps whatever else it gets. */
+export interface Kept {
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: ContainerAssignment['devices'];
+}
+
 export interface Draft {
   readonly topology: Topology;
+  /** CPUs of it that are online at this moment. */
+  readonly online: CpuSet;
   /** Without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
@@ -38,20 +48,36 @@ export interface Draft {
   /** The same of devices: by their keys, and their ids by resource. */
   readonly takenDevices: ReadonlySet<string>;
   readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Of the only container, where it is resized. */
+  readonly kept?: Kept;
 }
 
 /** A draft without any container yet. */
 export function firstDraft(
-  given: Pick<Draft, 'topology' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
+  given: Pick<Draft, 'topology' | 'online' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
 ): Draft {
-  const { state, topology, allowed } = given;
+  const { state, online, allowed } = given;
   return {
     ...given,
-    free: freeCpus(state, topology.cpus).intersection(allowed),
+    free: freeCpus(state, online).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
     memory: { booked: state.memory, blocks: new Map(), reusable: [] },
     takenDevices: new Set(),
     reusableDevices: new Map(),
+  };
+}
+
+/** The draft of a container that is resized. `own`: all CPUs that it has now; of these it can have no others than those it keeps. */
+export function withKept(draft: Draft, kept: Kept, own: CpuSet): Draft {
+  const ids = Object.entries(kept.devices).map(
+    ([resource, list]) => [resource, new Set(list.map(({ id }) => id))] as const,
+  );
+  return {
+    ...draft,
+    kept,
+    free: draft.free.difference(own),
+    reusable: kept.cpus.union(kept.held),
+    reusableDevices: new Map(ids),
   };
 }

@@ -107,12 +107,12 @@ function ownHints(offered: readonly OfferedHints[], name: string): HintFamily | 
 }
 
 function cpuExplanation({ draft, container, offered }: RejectionFacts): ResourceExplanation {
-  const { topology, state, pod, placement, allowed, taken } = draft;
+  const { topology, online, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
   // Where siblings are held, the machine has one CPU a core.
   const { machine, from } = choices(draft, asked);
-  const managed = universe(state.settings, topology.cpus);
+  const managed = universe(state.settings, online);
   const reserved = managed.intersection(state.settings.reservedSystemCPUs);
   const possible = managed.difference(reserved).intersection(allowed).intersection(machine.cpus);
   return {
@@ -127,7 +127,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
         possible: cpus.intersection(possible).size,
       })),
     reserved: listOrNull(reserved),
-    unusable: listOrNull(freeCpus(state, topology.cpus).difference(taken).difference(allowed)),
+    unusable: listOrNull(freeCpus(state, online).difference(taken).difference(allowed)),
     hints: ownHints(offered, 'cpu'),
     holders: holdersOf(draft),
   };

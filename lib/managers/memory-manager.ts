@@ -60,7 +60,8 @@ export function totalsOf({ nodes }: Topology): TotalOn {
   };
 }
 
-function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
+/** What grants can have of a type on a node. */
+export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
   return Math.max(0, totalOn(node, type) - bookedOn(reservedMemory, node.id, type));
 }
 
@@ -91,12 +92,12 @@ type MemoryRequests = ReadonlyMap<string, number>;
 const NO_REQUESTS: MemoryRequests = new Map();
 
 /** Whether a machine's description says anything of memory, and sets of its nodes can be told apart. */
-function isKnown({ nodes }: Topology): boolean {
+export function isMemoryKnown({ nodes }: Topology): boolean {
   return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
 
 function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topology: Topology): boolean {
-  return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isKnown(topology);
+  return memoryPolicy !== 'None' && qosClass === 'Guaranteed' && isMemoryKnown(topology);
 }
 
 const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
@@ -164,8 +165,24 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
 export function memoryHints(draft: Draft, container: ContainerRequest | undefined): Record<string, HintFamily> {
   const requests = memoryRequests(draft, container);
   if (requests.size === 0) return {};
-  const family = candidates(draft, requests);
+  const family = candidates(draft, requests, keptNodes(draft));
   return Object.fromEntries([...requests.keys()].map((type) => [type, family]));
+}
+
+// Where a container that is resized has memory: it keeps that.
+function keptNodes({ kept }: Draft): readonly number[] {
+  return [...new Set(kept?.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b);
+}
+
+const keptBytes = ({ kept }: Draft, type: string) => kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
+
+function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
+  return [...requests].some(([type, bytes]) => bytes > keptBytes(draft, type));
+}
+
+// A container that is resized in something else: its memory stays as it is, whatever has become of the nodes.
+function isKept(draft: Draft, requests: MemoryRequests): boolean {
+  return draft.kept !== undefined && [...requests].every(([type, bytes]) => bytes === keptBytes(draft, type));
 }
 
 /** The best of the candidates: preferred ones first, then the fewest nodes, then the lowest. */
@@ -185,14 +202,22 @@ function bestOf(family: HintFamily): { nodes: number[]; preferred: boolean } | u
  */
 export function allocateMemory(draft: Draft, container: ContainerRequest, hint: TopologyHint): readonly MemoryBlock[] {
   const requests = memoryRequests(draft, container);
-  if (requests.size === 0) return [];
+  if (requests.size === 0 || isKept(draft, requests)) return [];
   const nodes = chooseNodes(draft, requests, hint);
   return [...requests].map(([type, bytes]) => ({ nodes, type, bytes }));
 }
 
 function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
   const groups = groupsOf(draft);
-  let chosen = { nodes: hint.nodes?.toArray() ?? [], preferred: hint.preferred };
+  const kept = keptNodes(draft);
+  if (kept.length > 0 && !isGrowing(draft, requests)) {
+    if (haveEnough(draft, requests, kept)) return kept;
+    throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, where it is, have lost some`);
+  }
+  let chosen: { readonly nodes: readonly number[]; readonly preferred: boolean } = {
+    nodes: hint.nodes?.toArray() ?? kept,
+    preferred: hint.preferred,
+  };
   // The policy has its word through `preferred`: what it took for preferred must stay so.
   const replace = (message: string) => {
     const best = bestOf(candidates(draft, requests, chosen.nodes));

@@ -3,27 +3,34 @@ import { randomUUID } from 'node:crypto';
 import type { SharedMembers } from '../cgroups/shared-members.js';
 import type { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
-import { NumalignError } from '../errors.js';
+import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
+import { onlineCpus } from '../online-cpus.js';
 import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
   type Assignments,
   type ContainerAssignment,
   findPod,
+  freeCpus,
   type OwnerRecord,
   type PodAssignment,
   removePods,
+  replacePod,
   sharedPool,
   startContainer,
+  withoutPods,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
+import { withIdentities } from '../state/cpu-identities.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
-import { decide, undo, withRollback } from './decision.js';
+import { type Decision, decide, type Question, type Rejection, undo, withRollback } from './decision.js';
+import { type Flag, flagsOf } from './flags.js';
 import { totalsOf } from './memory-manager.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
+import { inTurn } from './turns.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
@@ -44,45 +51,91 @@ export interface Admission {
 }
 
 /**
- * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is.
+ * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A request that waits is tried again in its turn.
  * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  const { topology, ledger, members, resources, providers } = site;
-  return transact(site, signal, async (state, commit) => {
-    const placed = placedPod(state, request.pod);
-    if (placed) {
-      providers.keep(placed);
-      return { pod: placed, warnings: [], alreadyAdmitted: true };
-    }
-    if (commit.refusal) throw commit.refusal;
-    const owner = ledger.owners.recordFor(request.owner);
-    const uid = request.pod.uid ?? randomUUID();
-    const question = {
-      topology,
-      state,
-      request,
-      resources: new Map(resources),
-      providers: providers.list,
-      owner,
-      uid,
-      now: new Date(),
-      dryRun: false,
-    };
-    const decision = decide(question);
-    if ('error' in decision) throw decision.error;
-    const { pod, next } = decision;
-    try {
-      const leaving = members.confineTo(sharedPool(next, topology.cpus));
-      if (leaving) await leaving;
-      await commit(next, providers.isEmpty);
-    } catch (error) {
-      const failure = undo(question);
-      throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
-    }
-    providers.keep(pod);
-    return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
-  });
+  if (!request.wait) return transact(site, signal, (state, commit) => tryAdmit(site, request, state, commit));
+  return inTurn(site.ledger, signal, (turn) =>
+    transact(site, signal, async (state, commit) => {
+      if (turn.isOurs() || placedPod(state, request.pod)) {
+        try {
+          return await tryAdmit(site, request, state, commit);
+        } catch (error) {
+          if (!isShortage(error)) throw error;
+        }
+      }
+      const hopeless = rejectionWhenEmpty(site, request, state);
+      if (hopeless) throw hopeless;
+      turn.wait();
+      return undefined;
+    }),
+  );
+}
+
+async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignments, commit: Commit): Promise<Admission> {
+  const { ledger, members, providers } = site;
+  const placed = placedPod(state, request.pod);
+  if (placed) {
+    providers.keep(placed);
+    return { pod: placed, warnings: [], alreadyAdmitted: true };
+  }
+  if (commit.refusal) throw commit.refusal;
+  const owner = ledger.owners.recordFor(request.owner);
+  const uid = request.pod.uid ?? randomUUID();
+  const question = { ...questionOf(site, request, state), owner, uid, now: new Date(), dryRun: false };
+  const decision = decideNamed(question);
+  if ('error' in decision) throw decision.error;
+  const { pod, next } = decision;
+  try {
+    const leaving = members.confineTo(sharedPool(next, question.online));
+    if (leaving) await leaving;
+    await commit(next, providers.isEmpty);
+  } catch (error) {
+    const failure = undo(question);
+    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+  }
+  providers.keep(pod);
+  return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
+}
+
+function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
+  const online = onlineCpus(topology);
+  return { topology, online, state, request, resources: new Map(resources), providers: providers.list };
+}
+
+/** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
+function decideNamed(question: Question): Decision | Rejection {
+  const { state, request, topology, online } = question;
+  const free = freeCpus(state, online).intersection(topology.allowed);
+  const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
+  if (request.isForCaller && last?.isSubsetOf(free)) {
+    const again = decide({ ...question, within: last });
+    if ('pod' in again) return again;
+  }
+  return decide(question);
+}
+
+// Rejections that somebody's release can change.
+const SHORTAGES: readonly unknown[] = [
+  'ERR_INSUFFICIENT_CPUS',
+  'ERR_INSUFFICIENT_DEVICES',
+  'ERR_INSUFFICIENT_MEMORY',
+  'ERR_SHARED_POOL_EMPTY',
+  'ERR_SMT_ALIGNMENT',
+  'ERR_TOPOLOGY_AFFINITY',
+] satisfies readonly ErrorCode[];
+
+function isShortage(error: unknown): boolean {
+  return error instanceof NumalignError && SHORTAGES.includes(error.code);
+}
+
+/** Why even the empty machine would not admit it; undefined where it would. What custom providers have by then only they know. */
+function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assignments): NumalignError | undefined {
+  if (!site.providers.isEmpty) return undefined;
+  const question = { ...questionOf(site, request, withoutPods(state)), owner: PERSISTENT_OWNER, uid: randomUUID() };
+  const decision = decide({ ...question, now: new Date(0), dryRun: true });
+  return 'error' in decision ? decision.error : undefined;
 }
 
 /** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
@@ -94,7 +147,8 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const question = { topology, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
+  const online = onlineCpus(topology);
+  const question = { topology, online, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
@@ -135,7 +189,7 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
     const pod = findPod(recorded, uid);
     if (pod) checkReleasable(site, pod);
     const next = removePods(state, new Set([uid]));
-    const left = vacate.leave(sharedPool(next, topology.cpus));
+    const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     try {
       await commit(next, providers.isEmpty);
@@ -155,7 +209,7 @@ export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise
     const pod = findPod(state, uid);
     if (!pod) return false;
     const isAlive = ledger.owners.handOver(uid);
-    const left = vacate.leave(sharedPool(state, topology.cpus));
+    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
     try {
@@ -191,7 +245,15 @@ function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: A
   if (error !== undefined) throw error;
 }
 
-function checkReleasable({ ledger }: Site, { uid, owner }: PodAssignment): void {
+/** @throws ERR_OWNER_ALIVE where somebody else lives by the grant */
+export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: PodAssignment): void {
+  if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
+    throw new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} is being taken over, and threads of its former owner may still be on the CPUs: wait for takeOver`,
+      { value: uid, pid: owner.pid, command: owner.command },
+    );
+  }
   if (owner.kind !== 'process' || ledger.owners.isOwn(owner) || !ledger.owners.isAlive(owner)) return;
   throw ownerAlive(uid, owner);
 }
@@ -210,6 +272,15 @@ export function unknownGrant(uid: string, { pods }: Assignments, path: string): 
     value: uid,
     valid: pods.map((pod) => pod.uid),
   });
+}
+
+/** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */
+export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { ledger, topology, resources } = site;
+  const state = assignmentsOf(site, ledger.read());
+  const pod = findPod(state, uid);
+  if (pod?.admittedAt !== admittedAt) return [];
+  return flagsOf(pod, state, topology, resources, onlineCpus(topology));
 }
 
 /** Of plans: of pods that stay until they are released. */
@@ -235,12 +306,19 @@ export function transact<T>(
   return ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: Commit = Object.assign(
-      (next: Assignments, isLast?: boolean) => commit(withIdentities(next, topology), isLast),
+      (next: Assignments, isLast?: boolean) => commit(withIdentities(next, recorded, topology), isLast),
       { refusal: commit.refusal },
     );
     const state = withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
+  });
+}
+
+/** Ends the grants of dead owners, on record too. */
+export function reclaim(site: Site): Promise<void> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    if (state !== recorded) await commit(state, true);
   });
 }
 
@@ -253,18 +331,21 @@ export function assignmentsOf({ ledger }: Site, checkpoint: Checkpoint | undefin
   );
 }
 
-/** The state with the machine's CPUs as they are now. */
-export function withIdentities(state: Assignments, topology: Topology): Assignments {
-  return { ...state, cpus: topology.locations.map((at) => [at.cpu, at.core, at.package, at.node]) };
-}
-
 /** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners } = ledger;
-  const pool = sharedPool(state, topology.cpus);
+  const pool = sharedPool(state, onlineCpus(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, pool.words);
     native.closeOrphanedOwner(owner.uuid);
   }
-  return removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  return left.pods
+    .filter(({ upcoming }) => upcoming !== null && !owners.isProcessAlive(upcoming.by))
+    .reduce(callOff, left);
+}
+
+// Who was to do it is dead.
+function callOff(state: Assignments, pod: PodAssignment): Assignments {
+  return replacePod(state, { ...pod, upcoming: null });
 }

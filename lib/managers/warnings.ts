@@ -1,13 +1,25 @@
-// Warnings: what does not stand in the way of an admission, and the caller should know all the same.
+// Warnings: what stands in nobody's way, and the caller should know all the same.
+import type { CpuSet } from '../cpu-set.js';
+import type { DeviceResources } from '../device-resources.js';
 import { countHugepages } from '../hugepages.js';
 import { pageBytes } from '../memory-types.js';
 import { isExtendedResource } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
-import { type Assignments, memoryOf, type PodAssignment } from '../state/assignments.js';
+import {
+  type Assignments,
+  cpusOf,
+  type DeviceAssignment,
+  devicesOf,
+  type MemoryBlock,
+  memoryOf,
+  type PodAssignment,
+} from '../state/assignments.js';
+import type { Checkpoint } from '../state/checkpoint.js';
 import type { StateRecovered } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import type { Question } from './decision.js';
-import { memoryTables } from './memory-manager.js';
+import { type Flag, flagsOf } from './flags.js';
+import { memoryTables, totalOn } from './memory-manager.js';
 
 /** The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or the pool has become smaller. */
 export interface HugepagesTaken {
@@ -29,8 +41,107 @@ export interface ResourceUnknown {
   readonly resource: string;
 }
 
-/** Something that does not stand in the way of an admission, and that its caller should know. */
-export type Warning = HugepagesTaken | ResourceUnknown | StateRecovered;
+/** A grant that stays until somebody releases it, as it was before the machine was started anew. */
+export interface LapsedGrant {
+  readonly id: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
+/** The state was of an earlier boot. Its grants are void; nothing of it is granted again by itself. */
+export interface StateArchived {
+  readonly code: 'STATE_ARCHIVED';
+  readonly message: string;
+  /** Where the state is kept, in the state folder. */
+  readonly file: string;
+  /** Of the archived state. */
+  readonly generation: number;
+  /** The persistent grants that were in it. */
+  readonly lapsed: readonly LapsedGrant[];
+}
+
+/** What does not hold any more of a grant that is in force. */
+export interface GrantFlagged {
+  readonly code: 'GRANT_FLAGGED';
+  readonly message: string;
+  /** The grant's id. */
+  readonly uid: string;
+  readonly flags: readonly Flag[];
+}
+
+/** The machine's recorded settings name what it does not have at present. They stay as they are. */
+export interface SettingUnmet {
+  readonly code: 'SETTING_UNMET';
+  readonly message: string;
+  readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'reservedMemory';
+}
+
+/** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
+export type Warning = HugepagesTaken | ResourceUnknown | StateArchived | StateRecovered | GrantFlagged | SettingUnmet;
+
+/** The persistent grants of a state of an earlier boot. */
+export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
+  return pods
+    .filter(({ owner }) => owner.kind === 'persistent')
+    .map((pod) =>
+      Object.freeze({
+        id: pod.uid,
+        name: pod.name,
+        cpus: cpusOf(pod),
+        memory: Object.freeze(memoryOf(pod)),
+        devices: devicesOf(pod),
+      }),
+    );
+}
+
+/** What is told of a state of an earlier boot that is kept in `file`. */
+export function stateArchived({ generation, assignments }: Checkpoint, file: string): StateArchived {
+  const lapsed = Object.freeze(lapsedGrants(assignments));
+  const names = lapsed.map(({ name }) => name).join(', ');
+  const message = `the state was of an earlier boot and is kept as ${file}; persistent grants that were in it, and are granted no more: ${names || 'none'}`;
+  return Object.freeze({ code: 'STATE_ARCHIVED', message, file, generation, lapsed });
+}
+
+/** What does not hold any more of the grants on record. */
+export function grantWarnings(
+  state: Assignments,
+  topology: Topology,
+  resources: DeviceResources,
+  online: CpuSet,
+): GrantFlagged[] {
+  return state.pods.flatMap((pod): GrantFlagged[] => {
+    const flags = flagsOf(pod, state, topology, resources, online);
+    if (flags.length === 0) return [];
+    const message = `grant ${pod.name === pod.uid ? pod.uid : `${pod.uid} (${pod.name})`}: ${flags.map((flag) => flag.message).join('; ')}`;
+    return [Object.freeze({ code: 'GRANT_FLAGGED', message, uid: pod.uid, flags })];
+  });
+}
+
+/** What the machine's settings name and the machine does not have at present. */
+export function settingWarnings({ settings }: Assignments, { nodes }: Topology, online: CpuSet): SettingUnmet[] {
+  const { managedCPUs, reservedSystemCPUs, reservedMemory } = settings;
+  const unmet = (option: SettingUnmet['option'], what: string): SettingUnmet =>
+    Object.freeze({ code: 'SETTING_UNMET', message: `${option} names ${what}`, option });
+  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs } as const).flatMap(([option, named]) => {
+    const missing = named?.difference(online);
+    if (!missing || missing.isEmpty) return [];
+    const text = `CPU${missing.size === 1 ? '' : 's'} ${missing}, not online at present`;
+    return [unmet(option as SettingUnmet['option'], text)];
+  });
+  const memory = Object.entries(reservedMemory).flatMap(([id, types]) =>
+    Object.entries(types).flatMap(([type, bytes]) => {
+      const node = nodes.find((each) => each.id === Number(id));
+      const total = node ? totalOn(node, type) : 0;
+      if (bytes <= total) return [];
+      const text = `${formatBytes(bytes)} of ${type} on NUMA node ${id}, which has ${formatBytes(total)}`;
+      return [unmet('reservedMemory', text)];
+    }),
+  );
+  return [...cpus, ...memory];
+}
 
 /** What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where some are booked. */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {

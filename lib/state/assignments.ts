@@ -113,6 +113,8 @@ export interface PodAssignment {
   readonly upcoming: UpcomingCpus | null;
   /** Whoever shows this token becomes the owner. */
   readonly transfer: string | null;
+  /** The uuid of the owner before, as long as its threads may still be on the CPUs. */
+  readonly formerOwner: string | null;
   /** Wall-clock time in ISO 8601. */
   readonly admittedAt: string;
   readonly unknown: UnknownFields;
@@ -138,6 +140,11 @@ export interface Assignments {
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
   return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], unknown: {} };
+}
+
+/** Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not left them yet. */
+export function isHeldBy({ owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>, uuid: string): boolean {
+  return owner.uuid === uuid || formerOwner === uuid;
 }
 
 /** The CPUs that a pod's containers run on, exclusively. */
@@ -230,11 +237,36 @@ export function withoutPods(state: Assignments): Assignments {
   return { ...state, pods: [], memory: NOTHING_BOOKED };
 }
 
+/** The state less some pods; what they had is free, and their CPUs are remembered by their names. */
 export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
   if (uids.size === 0) return state;
   const isGone = ({ uid }: PodAssignment) => uids.has(uid);
-  const gone = state.pods.filter(isGone).flatMap(({ containers }) => containers);
-  return { ...state, pods: state.pods.filter((pod) => !isGone(pod)), memory: withoutMemory(state.memory, gone) };
+  const gone = state.pods.filter(isGone);
+  return {
+    ...state,
+    pods: state.pods.filter((pod) => !isGone(pod)),
+    memory: withoutMemory(
+      state.memory,
+      gone.flatMap(({ containers }) => containers),
+    ),
+    lastCpus: gone.reduce(rememberCpus, state.lastCpus),
+  };
+}
+
+// Names that are remembered; the oldest is forgotten first.
+const MOST_NAMES = 64;
+
+function rememberCpus(last: readonly NamedCpus[], pod: PodAssignment): readonly NamedCpus[] {
+  const { uid, name } = pod;
+  const cpus = cpusOf({ ...pod, upcoming: null });
+  // Nobody comes again under a name that was made up for one grant.
+  if (name === uid || cpus.isEmpty) return last;
+  return [...last.filter((each) => each.name !== name), { name, cpus }].slice(-MOST_NAMES);
+}
+
+/** The state with one pod as it is now; `memory`: what is booked with it. */
+export function replacePod(state: Assignments, pod: PodAssignment, memory: BookedMemory = state.memory): Assignments {
+  return { ...state, pods: state.pods.map((each) => (each.uid === pod.uid ? pod : each)), memory };
 }
 
 /**
@@ -249,11 +281,7 @@ export function startContainer(state: Assignments, pod: PodAssignment, name: str
     if (!hasEnded(container, i)) return started === container.started ? container : { ...container, started };
     return { ...container, started, memory: [], reusable: { ...container.reusable, memory: [] } };
   });
-  return {
-    ...state,
-    pods: state.pods.map((each) => (each.uid === pod.uid ? { ...pod, containers } : each)),
-    memory: withoutMemory(state.memory, pod.containers.filter(hasEnded)),
-  };
+  return replacePod(state, { ...pod, containers }, withoutMemory(state.memory, pod.containers.filter(hasEnded)));
 }
 
 export function findPod(state: Assignments, uid: string): PodAssignment | undefined {

@@ -240,6 +240,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     },
     upcoming: orNull(given.upcoming ?? null, upcomingCpus, `${where}.upcoming`),
     transfer: orNull(given.transfer ?? null, text, `${where}.transfer`),
+    formerOwner: orNull(given.formerOwner ?? null, uuid, `${where}.formerOwner`),
     admittedAt: text(given.admittedAt, `${where}.admittedAt`),
   };
   return { ...known, unknown: unknownOf(given, known) };

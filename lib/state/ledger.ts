@@ -8,12 +8,15 @@ import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
 import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
+import { FolderWatch, type Listener } from './folder-watch.js';
 import { lockHolder, lockNote } from './lock-holder.js';
 import { Owners } from './owners.js';
 import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } from './recovery.js';
 import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
 import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
+import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
+export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
 const GROUP = 'numalign';
 // The machine's folder belongs to its group, new files in it too; a private one to its user alone.
@@ -97,6 +100,11 @@ function identityOf(path: string): string | undefined {
   return found && `${found.dev}:${found.ino}`;
 }
 
+/** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
+export function hasState(stateDir: string): boolean {
+  return [STATE_FILE, PREVIOUS_FILE].some((name) => existsSync(join(stateDir, name)));
+}
+
 /** `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind mount. Opens and makes nothing. */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
   if (!existsSync(dirname(stateDir))) return 'private';
@@ -136,6 +144,8 @@ export class Ledger implements Store {
   readonly scope: 'machine' | 'private';
   readonly path: string;
   readonly owners: Owners;
+  readonly waiters: WaitQueue;
+  readonly #watch: FolderWatch;
   readonly #folder: NativeFolder;
   readonly #bootId = readBootId();
   readonly #recoveries: StateRecovered[] = [];
@@ -152,6 +162,8 @@ export class Ledger implements Store {
     this.scope = scope;
     this.#folder = folder;
     this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1), this.#bootId);
+    this.waiters = new FolderQueue(folder.child('waiting', true, folder.owner().mode, -1));
+    this.#watch = new FolderWatch(path, STATE_FILE);
   }
 
   get recoveries(): readonly StateRecovered[] {
@@ -192,6 +204,10 @@ export class Ledger implements Store {
       this.#checkCurrent();
       return this.#view(this.#gather(found));
     });
+  }
+
+  watch(listener: Listener): () => void {
+    return this.#watch.add(listener);
   }
 
   // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.
@@ -324,12 +340,13 @@ export class Ledger implements Store {
     return [aside];
   }
 
-  /** Keeps a copy of a checkpoint of an earlier boot in archive/. REQUIRES: the lock. */
-  async archive(checkpoint: Checkpoint): Promise<void> {
+  /** Keeps a copy of a checkpoint of an earlier boot in archive/; answers its name below the folder. REQUIRES: the lock. */
+  async archive(checkpoint: Checkpoint): Promise<string> {
     const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
     await this.#folder
-      .child('archive', true, this.#folder.owner().mode, -1)
+      .child(ARCHIVE_FOLDER, true, this.#folder.owner().mode, -1)
       .replaceDurably(name, '', encodeCheckpoint(checkpoint), 0);
+    return `${ARCHIVE_FOLDER}/${name}`;
   }
 
   async #commit(

@@ -2,8 +2,10 @@
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import { isCgroupAlive } from './cgroup-owner.js';
 import type { Checkpoint } from './checkpoint.js';
+import type { Listener } from './folder-watch.js';
 import { newOwner } from './owners.js';
 import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
+import { MemoryQueue } from './wait-queue.js';
 
 // There is only this process, and it lives.
 const isAlive = ({ cgroup }: OwnerRecord) => cgroup === null || isCgroupAlive(cgroup);
@@ -15,6 +17,7 @@ const OWNERS: OwnerRegistry = {
   handOver: () => false,
   orphans: (): PodAssignment[] => [],
   isAlive,
+  isProcessAlive: () => true,
   deadPods: (pods) => pods.filter(({ owner }) => !isAlive(owner)),
 };
 
@@ -23,6 +26,8 @@ export class MemoryStore implements Store {
   readonly path = 'memory';
   readonly owners = OWNERS;
   readonly recoveries = [];
+  readonly waiters = new MemoryQueue(() => this.#tell());
+  readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
   // The transactions that have begun or wait, one after the other.
   #last: Promise<unknown> = Promise.resolve();
@@ -47,11 +52,24 @@ export class MemoryStore implements Store {
   #commit(assignments: Assignments): void {
     const generation = (this.#checkpoint?.generation ?? 0) + 1;
     this.#checkpoint = { generation, bootId: '', writtenAt: new Date().toISOString(), assignments };
+    this.#tell();
+  }
+
+  watch(listener: Listener): () => void {
+    const own = () => listener();
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) setImmediate(listener);
   }
 
   isOfThisBoot(): boolean {
     return true;
   }
 
-  async archive(): Promise<void> {}
+  async archive(): Promise<string> {
+    return '';
+  }
 }

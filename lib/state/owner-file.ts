@@ -1,5 +1,11 @@
 // The format of owners/<uuid>: who the owner is, and a copy of its grants, by which the state is put together again where its own file is lost. Pure.
-import type { CgroupIdentity, MachineSettings, OwnerRecord, PodAssignment } from './assignments.js';
+import {
+  type CgroupIdentity,
+  isHeldBy,
+  type MachineSettings,
+  type OwnerRecord,
+  type PodAssignment,
+} from './assignments.js';
 import {
   cgroupIdentity,
   decodePod,
@@ -54,7 +60,7 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
       settings: decodeSettings(given.settings),
       pods: list(given.pods, 'pods').map((pod, i) => decodePod(members(pod, `pods[${i}]`), `pods[${i}]`)),
     };
-    const stranger = file.pods.find(({ owner }) => owner.uuid !== file.uuid);
+    const stranger = file.pods.find((pod) => !isHeldBy(pod, file.uuid));
     if (stranger) corrupt(`grant ${stranger.uid} in it is of another owner`, stranger.owner.uuid);
     if (file.kind === 'cgroup' && file.cgroup === null) corrupt('it names no cgroup');
     return file;

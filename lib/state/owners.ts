@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import type { OwnerChoice } from '../request.js';
-import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
+import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from './assignments.js';
 import { identifyCgroup } from './cgroup-owner.js';
 import { type Checkpoint, encodePod } from './checkpoint.js';
 import { encodeOwnerFile, type OwnerFile } from './owner-file.js';
@@ -173,7 +173,8 @@ export class Owners implements OwnerRegistry {
   }
 
   #ownOf(pods: readonly PodAssignment[]): PodAssignment[] {
-    return pods.filter(({ owner }) => this.isOwn(owner));
+    const uuid = this.#own?.record.uuid;
+    return uuid === undefined ? [] : pods.filter((pod) => isHeldBy(pod, uuid));
   }
 
   #writeOwn(pods: readonly PodAssignment[], anew = false): void {
@@ -241,12 +242,17 @@ export class Owners implements OwnerRegistry {
     return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);
   }
 
+  /** Whether the process (or Worker) with this file lives. */
+  isProcessAlive(uuid: string): boolean {
+    return this.#own?.record.uuid === uuid || isLocked(this.#folder, uuid);
+  }
+
   /** The grants whose owners are dead. Looks at each owner once. */
   deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
     const alive = new Map<string, boolean>();
-    return pods.filter(({ owner }) => {
+    return pods.filter(({ owner, formerOwner }) => {
       if (!alive.has(owner.uuid)) alive.set(owner.uuid, this.isAlive(owner));
-      return !alive.get(owner.uuid);
+      return !alive.get(owner.uuid) && !(formerOwner !== null && this.isProcessAlive(formerOwner));
     });
   }
 

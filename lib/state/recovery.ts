@@ -1,6 +1,13 @@
 // Recovery: the state put together again from the last good generation and what living owners' files claim. Pure.
 import { NumalignError } from '../errors.js';
-import { type Assignments, emptyAssignments, type PodAssignment, withoutPods } from './assignments.js';
+import {
+  type Assignments,
+  emptyAssignments,
+  isHeldBy,
+  type PodAssignment,
+  removePods,
+  withoutPods,
+} from './assignments.js';
 import { type BookedMemory, bookedOn, bookingFlaw, bookMemory, memoryBlocks, releaseMemory } from './booked-memory.js';
 import { type Checkpoint, clashOf } from './checkpoint.js';
 import type { OwnerFile } from './owner-file.js';
@@ -76,7 +83,10 @@ export function rebuild(
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
-  return { bootId, assignments: { ...before, pods, memory }, ...(refusal && { refusal }) };
+  // What is remembered by name when a grant ends.
+  const gone = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
+  const { lastCpus } = removePods(before, new Set(gone));
+  return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
 /**
@@ -90,7 +100,7 @@ function choosePods(recorded: readonly PodAssignment[], generation: number, { li
   for (const file of living) {
     for (const pod of file.pods) {
       const before = recorded.find(({ uid }) => uid === pod.uid);
-      const isOnRecord = before?.owner.uuid === file.uuid;
+      const isOnRecord = before !== undefined && isHeldBy(before, file.uuid);
       if (file.generation < generation && !isOnRecord) continue;
       const claim: Claim = { pod: file.generation < generation ? before! : pod, file, isOnRecord };
       const other = claims.get(pod.uid);
@@ -99,7 +109,9 @@ function choosePods(recorded: readonly PodAssignment[], generation: number, { li
     }
   }
   const isUnknown = (uuid: string) => uuid === '' || unknown.some((owner) => owner.uuid === uuid);
-  const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (isUnknown(pod.owner.uuid) ? pod : []));
+  const mayStay = ({ owner, formerOwner }: PodAssignment) =>
+    isUnknown(owner.uuid) || isUnknown(formerOwner ?? owner.uuid);
+  const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (mayStay(pod) ? pod : []));
   const added = [...claims.values()]
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));

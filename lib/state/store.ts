@@ -3,7 +3,9 @@ import type { NumalignError } from '../errors.js';
 import type { OwnerChoice } from '../request.js';
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
 import type { Checkpoint } from './checkpoint.js';
+import type { Listener } from './folder-watch.js';
 import type { TotalOn } from './recovery.js';
+import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
   readonly lockTimeoutMs: number;
@@ -33,6 +35,7 @@ export interface OwnerRegistry {
   handOver(uid: string): boolean;
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
+  isProcessAlive(uuid: string): boolean;
   deadPods(pods: readonly PodAssignment[]): PodAssignment[];
 }
 
@@ -54,6 +57,11 @@ export interface Store {
   /** For messages. */
   readonly path: string;
   readonly owners: OwnerRegistry;
+  readonly waiters: WaitQueue;
+  /**
+   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
+   */
+  watch(listener: Listener): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
   /** What was damaged and put together again by this store, the latest last. */
@@ -67,6 +75,6 @@ export interface Store {
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T>;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
-  /** Keeps a copy of a checkpoint of an earlier boot. */
-  archive(checkpoint: Checkpoint): Promise<void>;
+  /** Keeps a copy of a checkpoint of an earlier boot; answers where. */
+  archive(checkpoint: Checkpoint): Promise<string>;
 }

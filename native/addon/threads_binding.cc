@@ -70,8 +70,19 @@ Napi::Value undo_pin(const Napi::CallbackInfo& info) {
                                                                             to_id_set<CpuTag>(info[1]))));
 }
 
+// (grant, words of its CPUs as they are from now on)
+Napi::Value follow_grant(const Napi::CallbackInfo& info) {
+  return from_outcome(info.Env(),
+                      unwrap(info.Env(), ThreadPins::of_this_process().follow(to_string(info[0], "the grant"),
+                                                                              to_id_set<CpuTag>(info[1]))));
+}
+
 Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
+}
+
+Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
+  return from_id_set(info.Env(), unwrap(info.Env(), online_cpus()));
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {
@@ -99,7 +110,9 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 void export_threads(Napi::Env env, Napi::Object exports) {
   exports["pin"] = Napi::Function::New(env, pin);
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
+  exports["followGrant"] = Napi::Function::New(env, follow_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
+  exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
   exports["threadId"] = Napi::Function::New(env, thread_id);
   exports["threads"] = Napi::Function::New(env, threads);
 }

@@ -1,6 +1,7 @@
 #include "platform/affinity.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +9,11 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+
+#include "core/id_list.h"
+#include "platform/unique_fd.h"
 
 namespace numalign {
 namespace {
@@ -51,6 +56,19 @@ Result<std::vector<pid_t>> process_threads() {
     if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
   }
   return threads;
+}
+
+Result<CpuSet> online_cpus() {
+  constexpr const char* kPath = "/sys/devices/system/cpu/online";
+  UniqueFd fd(open(kPath, O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return syscall_error("open", std::string("cannot open ") + kPath);
+  // A page at most, as every file of sysfs.
+  char text[4096];
+  ssize_t size = read(fd.get(), text, sizeof text);
+  if (size < 0) return syscall_error("read", std::string("cannot read ") + kPath);
+  std::string_view list(text, static_cast<size_t>(size));
+  if (list.ends_with('\n')) list.remove_suffix(1);
+  return parse_id_list<CpuTag>(list);
 }
 
 Result<CpuSet> cpuset_limit(const CpuSet& possible) {

@@ -29,6 +29,10 @@ bool is_own_thread(pid_t tid);
 // The threads of this process, as /proc/self/task lists them at this moment.
 Result<std::vector<pid_t>> process_threads();
 
+// The machine's CPUs that are online at this moment: /sys/devices/system/cpu/online. ENOENT, EACCES: hidden
+// from a container.
+Result<CpuSet> online_cpus();
+
 // The CPUs that the kernel would let this process use: its cpuset, whatever its present masks are. Found by a
 // thread of its own that asks for all of `possible` and reads back.
 Result<CpuSet> cpuset_limit(const CpuSet& possible);

@@ -148,6 +148,42 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   return outcome;
 }
 
+Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cpus) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  CpuSet granted;
+  for (const auto& [tid, pin] : pins_) {
+    if (pin.grant == grant) granted |= pin.cpus;
+  }
+  if (granted.empty()) return outcome;
+  std::set<pid_t> seen;
+  for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
+    Result<std::vector<pid_t>> list = process_threads();
+    if (!list.ok()) return list.error();
+    bool found_new = false;
+    for (pid_t tid : list.value()) {
+      auto pin = pins_.find(tid);
+      if (pin != pins_.end() && pin->second.grant != grant) continue;
+      Result<CpuSet> now = get_affinity(tid);
+      // Elsewhere by its own choice, or by nobody's.
+      if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
+      if (!seen.insert(tid).second) continue;
+      CpuSet wanted = now.value() == granted ? cpus : now.value() & cpus;
+      if (wanted.empty()) wanted = cpus;
+      Result<ThreadMove> move = move_thread(tid, wanted);
+      if (!move.ok()) {
+        if (is_gone(move.error())) continue;
+        return move.error();
+      }
+      found_new = true;
+      if (pin != pins_.end() && move.value().errno_value == 0) pin->second.cpus = cpus;
+      add(outcome, std::move(move).value(), wanted);
+    }
+    clean = found_new ? 0 : clean + 1;
+  }
+  return outcome;
+}
+
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(pins_, [&](const auto& entry) {

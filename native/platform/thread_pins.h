@@ -48,6 +48,11 @@ class ThreadPins {
   // lies in `pool`, else the whole pool. `pool` must be free of exclusive CPUs.
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
+  // Moves the threads pinned for `grant`, and those born since with its mask, to `cpus`: the grant's own have
+  // changed. A thread that has chosen some of them for itself keeps those of its choice that are left.
+  // Passes over the threads until two in a row find nothing to do.
+  Result<PinOutcome> follow(const std::string& grant, const CpuSet& cpus);
+
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
 

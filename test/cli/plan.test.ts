@@ -245,7 +245,10 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     await holder.ended;
     process.kill(pid, 'SIGKILL');
     const files = () =>
-      readdirSync(folder).map((name) => [name, name === 'owners' || readFileSync(join(folder, name), 'utf8')]);
+      readdirSync(folder).map((name) => [
+        name,
+        ['owners', 'waiting'].includes(name) || readFileSync(join(folder, name), 'utf8'),
+      ]);
     const before = files();
     await until(
       async () => (await planJson(pod('one', 1), '--state-dir', folder)).code === 0,

@@ -8,14 +8,23 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
 
 describe('the command line', { timeout: 30_000 }, () => {
-  it.each([[], ['topology'], ['plan'], ['run'], ['admit'], ['status'], ['release'], ['configure']])(
-    '%s --help has examples',
-    async (...command) => {
-      const { code, stdout, stderr } = await numalign([...command, '--help']);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
-    },
-  );
+  it.each([
+    [],
+    ['topology'],
+    ['plan'],
+    ['run'],
+    ['admit'],
+    ['status'],
+    ['release'],
+    ['configure'],
+    ['state'],
+    ['state', 'export'],
+    ['state', 'import'],
+  ])('%s --help has examples', async (...command) => {
+    const { code, stdout, stderr } = await numalign([...command, '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
+  });
 
   it('prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };

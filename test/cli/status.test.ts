@@ -1,7 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CpuSet } from '../../lib/cpu-set.js';
 import { openManager } from '../../lib/manager.js';
+import { discover } from '../../lib/topology.js';
+import { rewrite } from '../conformance/state-file.js';
 import { newFolder, numalign } from './numalign.js';
 
 // A grant that outlives this test's manager, as a service manager would make one.
@@ -19,7 +22,14 @@ describe('numalign status', { timeout: 30_000 }, () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: `no state in ${folder}: nothing is granted\n` });
     expect(existsSync(folder)).toBe(false);
     const json = JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout);
-    expect(json).toEqual({ stateDir: folder, scope: 'private', exists: false, grants: [] });
+    expect(json).toEqual({
+      stateDir: folder,
+      scope: 'private',
+      exists: false,
+      grants: [],
+      archives: [],
+      quarantine: [],
+    });
   });
 
   it('shows settings, shared pool, free CPUs and a table of grants, and changes nothing', async () => {
@@ -89,6 +99,93 @@ describe('numalign status', { timeout: 30_000 }, () => {
     const none = await numalign(['status', '--state-dir', join(folder, 'state.json')]);
     expect(none.code).toBe(1);
     expect(none.stderr).toContain('[ERR_STATE_FOLDER]');
+  });
+});
+
+describe('numalign status, of a machine or settings that have changed', { timeout: 30_000 }, () => {
+  const status = async (folder: string, output: 'text' | 'json') =>
+    (await numalign(['status', '--state-dir', folder, '--output', output])).stdout;
+
+  it('shows flags of grants below them, and as JSON', async () => {
+    const folder = newFolder();
+    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const configured = await numalign(['configure', '--reserved', `${cpus}`, '--state-dir', folder]);
+    const line = `  ${id.slice(0, 8)} gateway: CPU ${cpus} is reserved for the system by now\n`;
+    expect(configured.stdout).toContain(`\nflagged: kept until released\n${line}`);
+    const text = await status(folder, 'text');
+    expect(text).toMatch(/persistent +alive, flagged +recorded/);
+    expect(text).toContain(`\nflagged: kept until released\n${line}`);
+    expect(JSON.parse(await status(folder, 'json')).grants).toMatchObject([
+      { id, flags: [{ code: 'CPU_RESERVED', cpus: `${cpus}` }] },
+    ]);
+  });
+
+  it('shows which CPUs are offline or elsewhere now, and which settings name what is not there', async () => {
+    const folder = newFolder();
+    const { id } = await persistentGrant(folder, 'gateway');
+    const online = CpuSet.from((await discover()).cpus);
+    // As the state would be of a machine with more CPUs, of which some are gone.
+    rewrite(folder, (state) => ({
+      ...state,
+      pods: state.pods.map((pod) => ({ ...pod, containers: pod.containers.map((c) => ({ ...c, cpus: '1000-1001' })) })),
+      settings: { ...(state.settings as object), reservedSystemCPUs: '0,1002' },
+      cpus: [1000, 1001].map((cpu) => [cpu, cpu, 1, 0]),
+    }));
+    const text = await status(folder, 'text');
+    expect(text).toContain('warning: reservedSystemCPUs names CPU 1002, not online at present\n');
+    expect(text).toContain(`${id.slice(0, 8)} gateway: CPUs 1000-1001 are offline\n`);
+    const json = JSON.parse(await status(folder, 'json'));
+    expect(json.warnings).toMatchObject([{ code: 'SETTING_UNMET', option: 'reservedSystemCPUs' }]);
+    expect(json.free).toBe(String(online.difference(CpuSet.of(0))));
+  });
+
+  it('says which persistent grants have ended with an earlier boot, before and after it is archived', async () => {
+    const folder = newFolder();
+    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    rewrite(folder, (state) => ({ ...state, bootId: 'another-boot' }));
+    const before = await status(folder, 'text');
+    expect(before).toContain('The state is of an earlier boot: its grants are void.\n');
+    expect(before).toContain(`Persistent ones among them, not granted again: gateway (${id}): ${cpus}\n`);
+    expect(existsSync(join(folder, 'archive'))).toBe(false);
+
+    const { stderr } = await numalign(['configure', '--no-strict', '--state-dir', folder]);
+    expect(stderr).toMatch(
+      /^numalign: warning: the state was of an earlier boot and is kept as archive\/another-boot-/,
+    );
+    const after = await status(folder, 'text');
+    expect(after).toContain('No grants.');
+    const heading = 'states of earlier boots, with the persistent grants that ended with them:';
+    expect(after).toMatch(
+      new RegExp(`^${heading}\n  archive/another-boot-3.json, .*Z: gateway \\(${id}\\): ${cpus}$`, 'm'),
+    );
+    const { archives, lapsed } = JSON.parse(await status(folder, 'json'));
+    expect(lapsed).toEqual([]);
+    expect(archives).toMatchObject([
+      { file: 'archive/another-boot-3.json', generation: 3, lapsed: [{ id, name: 'gateway', cpus: `${cpus}` }] },
+    ]);
+  });
+
+  it('lists what was put aside, and archives that cannot be read, whatever is in them', async () => {
+    const folder = newFolder();
+    await persistentGrant(folder, 'gateway');
+    for (const [sub, name] of [
+      ['quarantine', '1-state.json'],
+      ['quarantine', '2-state.json'],
+      ['quarantine', '3-state.json'],
+      ['quarantine', '4-\u001bstate.json'],
+      ['archive', 'odd.json'],
+    ] as const) {
+      mkdirSync(join(folder, sub), { recursive: true });
+      writeFileSync(join(folder, sub, name), 'nothing');
+    }
+    const text = await status(folder, 'text');
+    expect(text).toContain(
+      'put aside as damaged:\n  quarantine/4-?state.json\n  quarantine/3-state.json\n  quarantine/2-state.json\n  and 1 more\n',
+    );
+    expect(text).toContain('  archive/odd.json, not readable\n');
+    const { archives, quarantine } = JSON.parse(await status(folder, 'json'));
+    expect(archives).toEqual([{ file: 'archive/odd.json', generation: null, writtenAt: null, lapsed: [] }]);
+    expect(quarantine).toHaveLength(4);
   });
 });
 

@@ -80,6 +80,8 @@ describe('the table of grants', () => {
       enforcement: 'recorded' as const,
       owner: { kind: 'persistent' as const, pid: null, command: null },
       alive: true,
+      upcoming: null,
+      flags: [],
       admittedAt: '2026-01-02T03:04:05.678Z',
       containers: [
         {

@@ -16,6 +16,8 @@ function view(fields: Partial<StateView>): StateView {
     damage: null,
     refusal: null,
     isOfEarlierBoot: false,
+    lapsed: [],
+    warnings: [],
     managesAll: true,
     managed: cpus('0-7'),
     reserved: CpuSet.EMPTY,
@@ -47,6 +49,8 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     enforcement: 'recorded',
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
+    upcoming: null,
+    flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',
     containers: [],
   };

@@ -33,8 +33,7 @@ export interface Kind {
   readonly name: string;
   /** Whether the fields are those of this kind. No case is of two kinds. */
   matches(vector: Case): boolean;
-  /** Absent: the kind is known, but nothing replays it. */
-  run?(vector: Case, context: Context): Result | Promise<Result>;
+  run(vector: Case, context: Context): Result | Promise<Result>;
 }
 
 export const passed: Result = { outcome: 'passed' };

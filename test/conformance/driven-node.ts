@@ -118,6 +118,12 @@ export class DrivenNode {
     return { pods, sharedPool: sharedPool.toString(), memory };
   }
 
+  /** The kubelet's state files, as the package would write them. */
+  checkpoints(): { readonly cpuCheckpoint: string; readonly memoryCheckpoint: string } {
+    const { cpuManagerState, memoryManagerState } = this.#manager.exportKubelet();
+    return { cpuCheckpoint: cpuManagerState, memoryCheckpoint: memoryManagerState };
+  }
+
   close(): void {
     this.#manager.close();
   }

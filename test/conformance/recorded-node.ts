@@ -34,6 +34,9 @@ export interface RecordedResult {
   readonly containers?: RecordedHoldings;
   readonly defaultCpuSet?: string;
   readonly memoryFree?: BytesByNode;
+  /** The state files, in the last step and after restarts; null where upstream's text is random. */
+  readonly cpuCheckpoint?: string | null;
+  readonly memoryCheckpoint?: string | null;
   /** After a restart: upstream does not come back. */
   readonly error?: string;
   readonly hang?: boolean;

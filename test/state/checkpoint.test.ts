@@ -56,6 +56,7 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
     fc.record({ container: text, cpus: fc.constant(CpuSet.EMPTY), held: fc.constant(CpuSet.EMPTY), by: fc.uuid() }),
   ),
   transfer: fc.option(text),
+  formerOwner: fc.option(fc.uuid()),
   admittedAt: text,
   unknown,
 });

@@ -404,6 +404,7 @@ describe('claims', () => {
     enforcement: { level: 'recorded', target: null },
     upcoming: null,
     transfer: null,
+    formerOwner: null,
     admittedAt: '2026-01-01T00:00:00.000Z',
     unknown: {},
   });

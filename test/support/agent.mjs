@@ -7,6 +7,9 @@ import { openManager, pin, threads } from '../../dist/index.js';
 
 let manager;
 const grants = new Map();
+const transfers = new Map();
+const aborts = new Map();
+const changes = [];
 const maskOf = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 
 const verbs = {
@@ -19,6 +22,38 @@ const verbs = {
     grants.set(grant.id, grant);
     return grant;
   },
+  // Answers at once: { wait: true } requests are settled by `settled`.
+  async begin({ key, ...options }) {
+    const abort = new AbortController();
+    const pending = manager.acquire({ ...options, wait: true, signal: abort.signal });
+    aborts.set(key, { abort, pending });
+    pending.catch(() => {});
+  },
+  abort: ({ key }) => aborts.get(key).abort.abort(new Error('enough')),
+  async settled({ key }) {
+    const grant = await aborts.get(key).pending;
+    grants.set(grant.id, grant);
+    return grant;
+  },
+  async resize({ id, ...options }) {
+    await grants.get(id).resize(options);
+    return grants.get(id);
+  },
+  async transfer({ id }) {
+    const transfer = await grants.get(id).transfer();
+    transfers.set(id, transfer);
+    return transfer.token;
+  },
+  accepted: ({ id }) => transfers.get(id).accepted,
+  async takeOver({ token }) {
+    const grant = await manager.takeOver(token);
+    grants.set(grant.id, grant);
+    return grant;
+  },
+  watch() {
+    manager.on('change', (change) => changes.push({ at: Date.now(), ...change }));
+  },
+  changes: () => changes,
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
   release: ({ id }) => grants.get(id).release(),
   close: () => manager.close(),

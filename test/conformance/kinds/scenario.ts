@@ -1,5 +1,5 @@
 // scenario: a node driven through admissions, removals, starts and restarts. Replayed through openManager on a state folder of its own.
-// Not compared: messages; which of equal devices a container has; the checkpoint texts, since there is no exporter yet.
+// Not compared: messages; which of equal devices a container has.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -216,6 +216,8 @@ class Replay {
         if (isOver) return diverged(letter);
         await this.#loadRecorded();
       }
+      const written = this.#compareCheckpoints(step.result);
+      if (written.outcome === 'failed') return at(i, step, written);
     }
     if (orderDependentStep) {
       const { verdict } = await this.#judge(steps.length, orderDependentStep, orderDependentStep.outcomes);
@@ -223,6 +225,18 @@ class Replay {
       if (verdict.outcome === 'diverged') letter ??= verdict.letter;
     }
     return letter === undefined ? passed : diverged(letter);
+  }
+
+  /** The node is as recorded: its state files must be too, where they are given. */
+  #compareCheckpoints({ cpuCheckpoint, memoryCheckpoint }: RecordedResult): Result {
+    const ours = this.#node.checkpoints();
+    for (const [theirs, got] of [
+      [cpuCheckpoint, ours.cpuCheckpoint],
+      [memoryCheckpoint, ours.memoryCheckpoint],
+    ] as const) {
+      if (typeof theirs === 'string' && theirs !== got) return failed(`the state file ${theirs}`, got);
+    }
+    return passed;
   }
 
   /** Does one operation and holds our answer against what is recorded, which may be one of several. `isOver`: nothing can follow. */

@@ -1,0 +1,135 @@
+// numalign state: what numalign has given out as the kubelet's state files, and the other way.
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { NumalignError } from '../errors.js';
+import { openManager } from '../manager.js';
+import { toKubelet } from '../managers/kubelet-exchange.js';
+import { formatKubeletFiles } from '../managers/kubelet-import.js';
+import { discover } from '../topology.js';
+import { outputOption } from './arguments.js';
+import { readKubeletFolder, writeKubeletFolder } from './kubelet-folder.js';
+import { podTable } from './pod-text.js';
+import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
+import { readState } from './state-view.js';
+import { stdoutColors, stdoutWidth } from './terminal.js';
+import { counted, formatJson, printable } from './text.js';
+
+interface StateFlags {
+  kubelet: string;
+  stateDir?: string;
+  allowUnverified?: boolean;
+  output: 'text' | 'json';
+}
+
+function kubeletOption(): Option {
+  return new Option('--kubelet <dir>', 'the folder of cpu_manager_state and memory_manager_state')
+    .argParser((value) => {
+      if (value === '') throw new InvalidArgumentError('It is empty.');
+      return resolve(value);
+    })
+    .makeOptionMandatory();
+}
+
+export function addState(program: Command): void {
+  const state = program
+    .command('state')
+    .description("Write or read the kubelet's state files.")
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ numalign state export --kubelet ./kubelet-state
+  $ numalign state import --kubelet /var/lib/kubelet`,
+    );
+  addExport(state);
+  addImport(state);
+}
+
+function addExport(state: Command): void {
+  state
+    .command('export')
+    .description("Write what is granted as the kubelet's (v1.32) state files.")
+    .addOption(kubeletOption())
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Files that are there are replaced, both at once or neither. A kubelet that runs does not notice, and writes its own again: stop it first.
+Nothing in the state folder is changed. Grants of dead owners are left out.
+
+Examples:
+  $ numalign state export --kubelet ./kubelet-state
+  $ numalign state export --kubelet ./kubelet-state --state-dir ~/numalign`,
+    )
+    .action(exportState);
+}
+
+async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: StateFlags): Promise<void> {
+  const topology = await discover();
+  const view = readState(stateDir, topology);
+  if (!view) {
+    throw new NumalignError('ERR_STATE_FOLDER', `there is no state in ${stateDir}, and nothing to export`, {
+      value: stateDir,
+      valid: 'a folder that numalign has used',
+    });
+  }
+  const states = toKubelet(view.assignments, topology, { cpuPolicy: 'static', memoryPolicy: 'Static' });
+  const files = await writeKubeletFolder(kubelet, formatKubeletFiles(states));
+  const sharedPool = states.cpu.defaultCpuSet;
+  const pods = new Set([...states.cpu.entries.keys(), ...states.memory.entries.keys()]).size;
+  if (output === 'json') {
+    process.stdout.write(formatJson({ stateDir, generation: view.generation, files, pods, sharedPool }));
+    return;
+  }
+  const lines = [...files, `${counted(pods, 'pod')}, shared pool ${sharedPool}`];
+  process.stdout.write(lines.map((line) => `${printable(line)}\n`).join(''));
+}
+
+function addImport(state: Command): void {
+  state
+    .command('import')
+    .description(
+      "Take over what the kubelet's (v1.32) state files say is given out. The pods stay until they are released.",
+    )
+    .addOption(kubeletOption())
+    .option('--allow-unverified', 'read a CPU file without a checksum too: nothing tells whether it is damaged')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+All pods are taken over, or none: where their CPUs or memory are not free here, nothing is changed. One of the files may be missing. The
+kubelet should have ended: what it gives out later is not known here.
+
+Examples:
+  $ numalign state import --kubelet /var/lib/kubelet
+  $ numalign state import --kubelet ./kubelet-state --state-dir ~/numalign --output json | jq -r '.pods[].uid'`,
+    )
+    .action(importState);
+}
+
+async function importState(flags: StateFlags): Promise<void> {
+  const { kubelet, allowUnverified = false, stateDir = MACHINE_STATE_DIR, output } = flags;
+  const files = await readKubeletFolder(kubelet);
+  // The kubelet that has left them may still be found.
+  const manager = await openManager({ stateDir, besideKubelet: true });
+  try {
+    const { pods, verified } = await manager.importKubelet(files, { allowUnverified });
+    if (output === 'json') {
+      process.stdout.write(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool }));
+      return;
+    }
+    const colors = stdoutColors();
+    const tables = pods.flatMap(({ uid, containers }) => [
+      colors.bold(`pod ${printable(uid)}`),
+      ...podTable(containers, { width: stdoutWidth(), colors }),
+      '',
+    ]);
+    const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
+    const told = [`${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool}`, ...unverified];
+    process.stdout.write([...tables, ...told].map((line) => `${line}\n`).join(''));
+  } finally {
+    manager.close();
+  }
+}

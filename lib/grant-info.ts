@@ -1,0 +1,59 @@
+// GrantInfo: what is told of a grant on record.
+import type { CpuSet, NodeSet } from './cpu-set.js';
+import type { Flag } from './managers/flags.js';
+import {
+  cpusOf,
+  type DeviceAssignment,
+  devicesOf,
+  type EnforcementLevel,
+  type MemoryBlock,
+  memoryOf,
+  type PodAssignment,
+} from './state/assignments.js';
+import type { Topology } from './topology.js';
+
+/** What the state says of one grant. */
+export interface GrantInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  /** Of the CPUs. */
+  readonly numaNodes: NodeSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  readonly enforcement: EnforcementLevel;
+  readonly owner: {
+    readonly kind: 'process' | 'cgroup' | 'persistent';
+    readonly pid: number | null;
+    readonly command: string | null;
+  };
+  /** False: the owner is dead, and the next transaction takes the CPUs back. */
+  readonly alive: boolean;
+  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  readonly upcoming: CpuSet | null;
+  /** What of it does not hold any more, since the machine or its settings have changed. It stays as it is. */
+  readonly flags: readonly Flag[];
+  /** Wall-clock time in ISO 8601. */
+  readonly admittedAt: string;
+}
+
+/** What is told of a grant on record. */
+export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean, flags: readonly Flag[]): GrantInfo {
+  const cpus = cpusOf({ ...pod, upcoming: null });
+  const { kind, pid, command } = pod.owner;
+  return {
+    id: pod.uid,
+    name: pod.name,
+    cpus,
+    numaNodes: topology.nodesOf(cpus),
+    memory: memoryOf(pod),
+    devices: devicesOf(pod),
+    enforcement: pod.enforcement.level,
+    owner: { kind, pid, command },
+    alive,
+    upcoming: pod.upcoming?.cpus ?? null,
+    flags,
+    admittedAt: pod.admittedAt,
+  };
+}

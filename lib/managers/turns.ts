@@ -1,0 +1,38 @@
+// Turns: a request that waits is tried again and again, first come first served across processes, until there is room or the caller has had enough.
+import type { Store } from '../state/store.js';
+import { until } from '../state/until.js';
+import type { Ticket } from '../state/wait-queue.js';
+
+/** The caller's place, for an attempt under the lock. */
+export interface Turn {
+  /** Whether nobody has waited longer. */
+  isOurs(): boolean;
+  /** Takes the last place, where there is none yet. */
+  wait(): void;
+}
+
+/**
+ * Calls `attempt` until it answers something: at first, and whenever it is our turn and something has changed. Whoever answers undefined must have called
+ * {@link Turn.wait}.
+ * @throws what `attempt` throws, and the signal's reason
+ */
+export async function inTurn<T>(
+  store: Pick<Store, 'waiters' | 'watch'>,
+  signal: AbortSignal | undefined,
+  attempt: (turn: Turn) => Promise<T | undefined>,
+): Promise<T> {
+  const { waiters } = store;
+  let ticket: Ticket | undefined;
+  const turn: Turn = {
+    isOurs: () => waiters.isFirst(ticket),
+    wait: () => {
+      ticket ??= waiters.join();
+    },
+  };
+  try {
+    // Not worth the lock while others are before us.
+    return await until(store, signal, () => (ticket === undefined || turn.isOurs() ? attempt(turn) : undefined));
+  } finally {
+    if (ticket) waiters.leave(ticket);
+  }
+}

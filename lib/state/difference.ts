@@ -1,0 +1,28 @@
+// Difference: what one state has that another has not. Pure.
+import type { Assignments, PodAssignment } from './assignments.js';
+import { encodePod } from './checkpoint.js';
+
+export interface Difference {
+  readonly added: readonly PodAssignment[];
+  readonly removed: readonly PodAssignment[];
+  readonly changed: readonly { readonly before: PodAssignment; readonly after: PodAssignment }[];
+  readonly haveSettingsChanged: boolean;
+}
+
+const isSame = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+/** A pod that was released and admitted again is both removed and added. */
+export function difference(before: Assignments, after: Assignments): Difference {
+  const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
+  const old = new Map(before.pods.map((pod) => [keyOf(pod), pod]));
+  const now = new Set(after.pods.map(keyOf));
+  return {
+    added: after.pods.filter((pod) => !old.has(keyOf(pod))),
+    removed: before.pods.filter((pod) => !now.has(keyOf(pod))),
+    changed: after.pods.flatMap((pod) => {
+      const was = old.get(keyOf(pod));
+      return was && !isSame(encodePod(was), encodePod(pod)) ? [{ before: was, after: pod }] : [];
+    }),
+    haveSettingsChanged: !isSame(before.settings, after.settings),
+  };
+}

@@ -1,0 +1,203 @@
+// Values of Go types: read as encoding/json reads them into a variable, written as it writes them, and rendered as the text that Kubernetes' checksums
+// are made of. Pure.
+import { type GoJson, GoNumber, GoObject } from './go-json.js';
+
+/** What a Go type is, as far as checkpoints need it. */
+export interface GoType<T> {
+  /** As `%T` prints it. */
+  readonly name: string;
+  /** What a variable holds before anything is read into it. */
+  readonly zero: T;
+  /** Reads into a variable that holds `before`. @throws GoTypeError, whose message names `where` */
+  read(json: GoJson, before: T, where: string): T;
+  write(value: T): string;
+  /** Without the type's name. */
+  render(value: T): string;
+}
+
+/** A JSON value that a Go variable cannot take. */
+export class GoTypeError extends TypeError {}
+
+function mismatch(json: GoJson, { name }: { readonly name: string }, where: string): never {
+  const kind = (() => {
+    if (json instanceof GoNumber) return `the number ${json.text}`;
+    if (json instanceof GoObject) return 'an object';
+    return Array.isArray(json) ? 'a list' : typeof json === 'string' ? 'a text' : String(json);
+  })();
+  throw new GoTypeError(`${where} is ${kind}, which is no ${name}`);
+}
+
+const ESCAPES = /[<>&\u2028\u2029]/g;
+
+/** As Go writes a text: what could end a script in HTML is escaped too. */
+function quote(text: string): string {
+  return JSON.stringify(text).replace(ESCAPES, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+const byBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+export function text(name = 'string'): GoType<string> {
+  const type: GoType<string> = {
+    name,
+    zero: '',
+    read: (json, before, where) => {
+      if (json === null) return before;
+      return typeof json === 'string' ? json : mismatch(json, type, where);
+    },
+    write: quote,
+    render: (value) => value,
+  };
+  return type;
+}
+
+const UINT64 = 2n ** 64n;
+
+export function uint64(name = 'uint64'): GoType<bigint> {
+  const type: GoType<bigint> = {
+    name,
+    zero: 0n,
+    read: (json, before, where) => {
+      if (json === null) return before;
+      if (!(json instanceof GoNumber) || !/^\d+$/.test(json.text)) return mismatch(json, type, where);
+      const value = BigInt(json.text);
+      return value < UINT64 ? value : mismatch(json, type, where);
+    },
+    write: String,
+    render: String,
+  };
+  return type;
+}
+
+/** Go has 64 bits here; these are ids and counts, and beyond 2^53 there are none. */
+export const int: GoType<number> = {
+  name: 'int',
+  zero: 0,
+  read: (json, before, where) => {
+    if (json === null) return before;
+    const isInteger = json instanceof GoNumber && /^-?\d+$/.test(json.text);
+    if (!isInteger || !Number.isSafeInteger(Number(json.text))) return mismatch(json, int, where);
+    return Number(json.text) + 0;
+  },
+  write: String,
+  render: String,
+};
+
+/** How the keys of a map stand in JSON, and in what order they are rendered. */
+interface GoKey<K> {
+  readonly name: string;
+  parse(key: string, where: string): K;
+  compare(a: K, b: K): number;
+}
+
+export function textKey(name = 'string'): GoKey<string> {
+  return { name, parse: (key) => key, compare: byBytes };
+}
+
+export const intKey: GoKey<number> = {
+  name: 'int',
+  parse: (key, where) => {
+    if (/^[+-]?\d+$/.test(key) && Number.isSafeInteger(Number(key))) return Number(key) + 0;
+    throw new GoTypeError(`${where} has the key ${JSON.stringify(key)}, which is no int`);
+  },
+  compare: (a, b) => a - b,
+};
+
+// nil is something else than empty, in JSON and under the checksum.
+const nil = '<nil>';
+
+export function map<K, T>(
+  key: GoKey<K>,
+  element: GoType<T>,
+  name = `map[${key.name}]${element.name}`,
+): GoType<ReadonlyMap<K, T> | null> {
+  const type: GoType<ReadonlyMap<K, T> | null> = {
+    name,
+    zero: null,
+    read: (json, before, where) => {
+      if (json === null) return null;
+      if (!(json instanceof GoObject)) return mismatch(json, type, where);
+      // The map stays, with what is in it; its elements are read anew.
+      const entries = new Map(before);
+      for (const [text, value] of json.members) {
+        entries.set(key.parse(text, where), element.read(value, element.zero, `${where}.${text}`));
+      }
+      return entries;
+    },
+    write: (value) => {
+      if (value === null) return 'null';
+      const entries = Array.from(value, ([k, v]) => [String(k), v] as const).sort(([a], [b]) => byBytes(a, b));
+      return `{${entries.map(([k, v]) => `${quote(k)}:${element.write(v)}`).join(',')}}`;
+    },
+    render: (value) => {
+      if (value === null) return nil;
+      const entries = [...value].sort(([a], [b]) => key.compare(a, b));
+      return `map[${entries.map(([k, v]) => `${k}:${element.render(v)}`).join(' ')}]`;
+    },
+  };
+  return type;
+}
+
+export function list<T>(element: GoType<T>): GoType<readonly T[] | null> {
+  const type: GoType<readonly T[] | null> = {
+    name: `[]${element.name}`,
+    zero: null,
+    read: (json, before, where) => {
+      if (json === null) return null;
+      if (!Array.isArray(json)) return mismatch(json, type, where);
+      return json.map((item, i) => element.read(item, before?.[i] ?? element.zero, `${where}[${i}]`));
+    },
+    write: (value) => (value === null ? 'null' : `[${value.map((item) => element.write(item)).join(',')}]`),
+    render: (value) => (value === null ? nil : `[${value.map((item) => element.render(item)).join(' ')}]`),
+  };
+  return type;
+}
+
+export function pointer<T>(element: GoType<T>): GoType<T | null> {
+  return {
+    name: `*${element.name}`,
+    zero: null,
+    read: (json, before, where) => (json === null ? null : element.read(json, before ?? element.zero, where)),
+    write: (value) => (value === null ? 'null' : element.write(value)),
+    render: (value) => (value === null ? nil : `<*>${element.render(value)}`),
+  };
+}
+
+/** One field of a struct: its name in Go, its type, and whether an empty one is left out of JSON. */
+export interface GoField<T> {
+  readonly go: string;
+  readonly type: GoType<T>;
+  readonly omitEmpty?: boolean;
+}
+
+type Fields<T> = { readonly [Name in keyof T]: GoField<T[Name]> };
+
+/** A struct; `fields` by their names in JSON, in order. */
+export function struct<T extends object>(name: string, fields: Fields<T>): GoType<T> {
+  const entries = Object.entries(fields) as [keyof T & string, GoField<T[keyof T & string]>][];
+  const isEmpty = (value: unknown) => value === null || (value instanceof Map && value.size === 0);
+  // Letters fold as in Unicode's simple folding, in Go as here.
+  const patterns = entries.map(([key]) => new RegExp(`^${key}$`, 'iu'));
+  const type: GoType<T> = {
+    name,
+    zero: Object.fromEntries(entries.map(([key, field]) => [key, field.type.zero])) as T,
+    read: (json, before, where) => {
+      if (json === null) return before;
+      if (!(json instanceof GoObject)) return mismatch(json, type, where);
+      const value = { ...before };
+      for (const [key, member] of json.members) {
+        const [field, of] = entries[patterns.findIndex((pattern) => pattern.test(key))] ?? [];
+        if (field && of) value[field] = of.type.read(member, value[field], `${where}.${field}`);
+      }
+      return value;
+    },
+    write: (value) => {
+      const written = entries.filter(([key, { omitEmpty }]) => !(omitEmpty && isEmpty(value[key])));
+      return `{${written.map(([key, field]) => `"${key}":${field.type.write(value[key])}`).join(',')}}`;
+    },
+    render: (value) => {
+      const rendered = entries.map(([key, { go, type: of }]) => `${go}:(${of.name})${of.render(value[key])}`);
+      return `{${rendered.join(' ')}}`;
+    },
+  };
+  return type;
+}

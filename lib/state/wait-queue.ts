@@ -1,0 +1,86 @@
+// WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in waiting/, each locked for as long as its process lives.
+import type { NativeFolder, NativeOwner } from '../native.js';
+
+/** A place in the queue; lower numbers were there before. */
+export interface Ticket {
+  readonly number: number;
+}
+
+export interface WaitQueue {
+  /** The last place. REQUIRES: the state's lock. */
+  join(): Ticket;
+  /** Whether nobody who lives has waited longer; without a ticket: whether nobody waits. */
+  isFirst(ticket: Ticket | undefined): boolean;
+  leave(ticket: Ticket): void;
+}
+
+// Names sort as their numbers do.
+const DIGITS = 16;
+const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
+
+export class FolderQueue implements WaitQueue {
+  readonly #folder: NativeFolder;
+  // Kept referenced: what is collected lets its lock go.
+  readonly #own = new Map<string, NativeOwner>();
+
+  /** `folder`: waiting/ of the state folder. */
+  constructor(folder: NativeFolder) {
+    this.#folder = folder;
+  }
+
+  join(): Ticket {
+    const names = this.#folder.list().sort();
+    for (const name of names) if (!this.#isAlive(name)) this.#folder.remove(name);
+    const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
+    this.#own.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket)));
+    return ticket;
+  }
+
+  isFirst(ticket: Ticket | undefined): boolean {
+    const own = ticket && nameOf(ticket);
+    return !this.#folder.list().some((name) => (own === undefined || name < own) && this.#isAlive(name));
+  }
+
+  #isAlive(name: string): boolean {
+    return this.#own.has(name) || this.#folder.isOwnerAlive(name);
+  }
+
+  leave(ticket: Ticket): void {
+    const name = nameOf(ticket);
+    // The lock goes even where the file stays.
+    try {
+      this.#folder.remove(name);
+    } finally {
+      this.#own.get(name)?.close();
+      this.#own.delete(name);
+    }
+  }
+}
+
+/** The queue of a state that is one process's own. */
+export class MemoryQueue implements WaitQueue {
+  #last = 0;
+  readonly #waiting = new Set<number>();
+  readonly #onLeave: () => void;
+
+  /** `onLeave`: called whenever somebody leaves, so that the next can try. */
+  constructor(onLeave: () => void) {
+    this.#onLeave = onLeave;
+  }
+
+  join(): Ticket {
+    this.#last++;
+    this.#waiting.add(this.#last);
+    return { number: this.#last };
+  }
+
+  isFirst(ticket: Ticket | undefined): boolean {
+    const [first] = this.#waiting;
+    return first === undefined || first === ticket?.number;
+  }
+
+  leave({ number }: Ticket): void {
+    this.#waiting.delete(number);
+    this.#onLeave();
+  }
+}

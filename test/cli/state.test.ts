@@ -1,0 +1,175 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CpuSet, formatCpuManagerState, openManager } from '../../lib/index.js';
+import { newFolder, numalign } from './numalign.js';
+
+const NAMES = ['cpu_manager_state', 'memory_manager_state'];
+
+/** A folder whose state has one persistent pod with a CPU of its own. */
+async function stateWithPod() {
+  const stateDir = newFolder();
+  const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
+  const limits = { cpu: 1, memory: '32Mi' };
+  await manager.admit({ uid: 'pod-a', containers: [{ name: 'app', limits }] }, { owner: 'persistent' });
+  const files = manager.exportKubelet();
+  manager.close();
+  return { stateDir, files };
+}
+
+const filesIn = (folder: string) => ({
+  cpuManagerState: readFileSync(join(folder, NAMES[0]!), 'utf8'),
+  memoryManagerState: readFileSync(join(folder, NAMES[1]!), 'utf8'),
+});
+
+function cpuFile(cpus: string, uid = 'pod-a'): string {
+  const entries = new Map([[uid, new Map([['app', CpuSet.parse(cpus)]])]]);
+  return formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries });
+}
+
+describe('numalign state export', { timeout: 30_000 }, () => {
+  it('writes both files for their user alone, and changes nothing else', async () => {
+    const { stateDir, files } = await stateWithPod();
+    const folder = join(newFolder(), 'kubelet');
+    const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    const { code, stdout, stderr } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe(`${NAMES.map((name) => `${join(folder, name)}\n`).join('')}1 pod, shared pool 0\n`);
+    expect(filesIn(folder)).toEqual(files);
+    expect(readdirSync(folder).sort()).toEqual(NAMES);
+    expect(NAMES.map((name) => statSync(join(folder, name)).mode & 0o7777)).toEqual([0o600, 0o600]);
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+  });
+
+  it('replaces the files that there are, and does not write through links', async () => {
+    const { stateDir, files } = await stateWithPod();
+    const folder = newFolder();
+    const other = join(newFolder(), 'other');
+    writeFileSync(other, 'other');
+    symlinkSync(other, join(folder, NAMES[0]!));
+    writeFileSync(join(folder, NAMES[1]!), 'old');
+    chmodSync(join(folder, NAMES[1]!), 0o644);
+    const json = ['--output', 'json'];
+    const { stdout } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir, ...json]);
+    expect(JSON.parse(stdout)).toEqual({
+      stateDir,
+      generation: 2,
+      files: NAMES.map((name) => join(folder, name)),
+      pods: 1,
+      sharedPool: '0',
+    });
+    expect(filesIn(folder)).toEqual(files);
+    expect(readFileSync(other, 'utf8')).toBe('other');
+    expect(statSync(join(folder, NAMES[1]!)).mode & 0o777).toBe(0o600);
+  });
+
+  it('leaves what was there where one of the files cannot be replaced', async () => {
+    const { stateDir } = await stateWithPod();
+    const folder = newFolder();
+    writeFileSync(join(folder, NAMES[0]!), 'old');
+    mkdirSync(join(folder, NAMES[1]!));
+    const { code, stderr } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('[ERR_SYSCALL]');
+    expect(readFileSync(join(folder, NAMES[0]!), 'utf8')).toBe('old');
+    expect(readdirSync(folder).sort()).toEqual(NAMES);
+  });
+
+  it('says what is missing: the folder above, the state, the option', async () => {
+    const { stateDir } = await stateWithPod();
+    const nowhere = join(newFolder(), 'a', 'b');
+    const above = await numalign(['state', 'export', '--kubelet', nowhere, '--state-dir', stateDir]);
+    expect(above.code).toBe(1);
+    expect(above.stderr).toMatch(/ENOENT.*\[ERR_SYSCALL\]/);
+    const folder = newFolder();
+    const none = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', nowhere]);
+    expect(none.code).toBe(1);
+    expect(none.stderr).toContain('[ERR_STATE_FOLDER]');
+    expect(readdirSync(folder)).toEqual([]);
+    const option = await numalign(['state', 'export', '--state-dir', stateDir]);
+    expect(option.code).toBe(2);
+    expect(option.stderr).toContain("'--kubelet <dir>' not specified");
+    expect((await numalign(['state', 'export', '--kubelet', ''])).code).toBe(2);
+    expect((await numalign(['state'])).code).toBe(2);
+  });
+});
+
+describe('numalign state import', { timeout: 30_000 }, () => {
+  const importFrom = (folder: string, stateDir: string, ...more: string[]) =>
+    numalign(['state', 'import', '--kubelet', folder, '--state-dir', stateDir, ...more]);
+
+  it('takes over what was exported, and what is then exported is the same', async () => {
+    const { stateDir } = await stateWithPod();
+    const [folder, again] = [newFolder(), newFolder()];
+    await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
+    const other = newFolder();
+    const { code, stdout } = await importFrom(folder, other);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^pod pod-a\nCONTAINER .*\napp +app +1 +none +any +32 MiB on 0\n\n1 pod taken over, shared pool 0\n$/,
+    );
+    await numalign(['state', 'export', '--kubelet', again, '--state-dir', other]);
+    expect(filesIn(again)).toEqual(filesIn(folder));
+    const status = JSON.parse((await numalign(['status', '--state-dir', other, '--output', 'json'])).stdout);
+    expect(status.grants).toMatchObject([{ id: 'pod-a', cpus: '1', owner: { kind: 'persistent' }, alive: true }]);
+    const twice = await importFrom(folder, other);
+    expect(twice.code).toBe(1);
+    expect(twice.stderr).toContain('[ERR_POD_CONFLICT]');
+  });
+
+  it('gives the pods as JSON, from one file alone too', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, NAMES[0]!), cpuFile('1'));
+    const { stdout } = await importFrom(folder, newFolder(), '--output', 'json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      verified: true,
+      pods: [{ uid: 'pod-a', containers: [{ name: 'app', cpus: '1' }] }],
+      sharedPool: '0',
+    });
+  });
+
+  it('reads a file without a checksum only when asked to, and says so', async () => {
+    const [folder, stateDir] = [newFolder(), newFolder()];
+    writeFileSync(join(folder, NAMES[0]!), cpuFile('1').replace(/,"checksum":\d+/, ''));
+    const refused = await importFrom(folder, stateDir);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('no checksum');
+    expect(refused.stderr).toContain('[ERR_KUBELET_STATE]');
+    const read = await importFrom(folder, stateDir, '--allow-unverified');
+    expect(read.code).toBe(0);
+    expect(read.stdout).toMatch(/\nunverified: the CPU file has no checksum\n$/);
+  });
+
+  it('takes over nothing where it cannot take over all', async () => {
+    const { stateDir } = await stateWithPod();
+    const folder = newFolder();
+    const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    writeFileSync(join(folder, NAMES[0]!), cpuFile('1').replace('"1"', '"0"'));
+    expect((await importFrom(folder, stateDir)).stderr).toContain('damaged');
+    writeFileSync(join(folder, NAMES[0]!), cpuFile('1', 'pod-b'));
+    const held = await importFrom(folder, stateDir);
+    expect(held.code).toBe(1);
+    expect(held.stderr).toMatch(/pod pod-b has CPUs 1, which grant pod-a holds \[ERR_KUBELET_IMPORT\]/);
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+  });
+
+  it('refuses a folder without the files, and files that are no text, and makes no state for them', async () => {
+    const stateDir = join(newFolder(), 'state');
+    const folder = newFolder();
+    const none = await importFrom(folder, stateDir);
+    expect(none.code).toBe(1);
+    expect(none.stderr).toMatch(/has neither cpu_manager_state nor memory_manager_state \[ERR_KUBELET_STATE\]/);
+    writeFileSync(join(folder, NAMES[0]!), Buffer.from([0x7b, 0xff]));
+    expect((await importFrom(folder, stateDir)).stderr).toContain('no UTF-8 [ERR_KUBELET_STATE]');
+    expect(existsSync(stateDir)).toBe(false);
+  });
+});

@@ -1,0 +1,132 @@
+// checkpoint: the kubelet's state files, read and written. Replayed through the package's parse and format functions.
+import type { CpuManagerState, MemoryManagerState } from '../../../lib/index.js';
+import {
+  type Attempt,
+  attempt,
+  type Case,
+  type Context,
+  compareError,
+  describeError,
+  diverged,
+  failed,
+  type Kind,
+  passed,
+  type Result,
+} from '../case.js';
+
+interface CheckpointCase extends Case {
+  readonly kind: 'cpu' | 'memory';
+  readonly variant: string;
+  readonly policy: string;
+  /** null: there is no file. */
+  readonly text: string | null;
+  readonly runningContainers?: Readonly<Record<string, readonly [string, string]>>;
+  readonly error?: string;
+  /** What the kubelet has read. */
+  readonly loaded?: object;
+  /** What the kubelet has written. */
+  readonly state?: object;
+}
+
+type State = CpuManagerState & MemoryManagerState & { readonly verified?: boolean };
+
+/** As plain text, so that a recorded and a read value can be compared: maps as objects, their members in order. */
+function plain(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) => {
+    if (typeof part === 'bigint') return Number(part);
+    const entries = part instanceof Map ? [...part].map(([key, item]) => [String(key), item] as const) : undefined;
+    if (!entries && (typeof part !== 'object' || part === null || Array.isArray(part))) return part;
+    return Object.fromEntries((entries ?? Object.entries(part as object)).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+/** What the recorded value tells, of ours. */
+function told(recorded: object, state: State): string {
+  return plain(Object.fromEntries(Object.keys(recorded).map((name) => [name, state[name as keyof State]])));
+}
+
+/** D10: a CPU file with checksum 0 or none. */
+function lacksChecksum({ kind, text }: CheckpointCase): boolean {
+  if (kind !== 'cpu' || text === null) return false;
+  const file = attempt(() => JSON.parse(text) as unknown);
+  if ('error' in file) return false;
+  const members = Object.entries(file.value ?? {});
+  const checksum = members.findLast(([key]) => key.toLowerCase() === 'checksum')?.[1] as unknown;
+  return checksum === undefined || checksum === 0;
+}
+
+class Reader {
+  readonly #vector: CheckpointCase;
+  readonly #numalign: Context['numalign'];
+
+  constructor(vector: CheckpointCase, { numalign }: Context) {
+    this.#vector = vector;
+    this.#numalign = numalign;
+  }
+
+  read(text: string | null, allowUnverified = false): Attempt<State> {
+    const { kind, policy, runningContainers = {} } = this.#vector;
+    const { parseCpuManagerState, parseMemoryManagerState } = this.#numalign;
+    return attempt(() => {
+      if (kind === 'memory') return parseMemoryManagerState(text, { policy }) as State;
+      return parseCpuManagerState(text, { policy, runningContainers, allowUnverified }) as State;
+    });
+  }
+
+  write(state: State): string {
+    const { formatCpuManagerState, formatMemoryManagerState } = this.#numalign;
+    return this.#vector.kind === 'memory' ? formatMemoryManagerState(state) : formatCpuManagerState(state);
+  }
+}
+
+function compareRead(recorded: object, answer: Attempt<State>): Result {
+  if ('error' in answer) return failed(plain(recorded), describeError(answer.error));
+  const got = told(recorded, answer.value);
+  return got === plain(recorded) ? passed : failed(plain(recorded), got);
+}
+
+function compareWritten(vector: CheckpointCase, reader: Reader): Result {
+  const { text, state, variant } = vector;
+  const answers = [reader.read(text), ...(variant === 'createdWhenAbsent' ? [reader.read(null)] : [])];
+  for (const answer of answers) {
+    const read = compareRead(state!, answer);
+    if (read.outcome !== 'passed') return read;
+    const written = reader.write((answer as { value: State }).value);
+    if (written !== text) return failed(text!, written);
+  }
+  return passed;
+}
+
+/** Such a file must be refused, and read only when that is asked for, as one that nobody vouches for. */
+function compareUnverified(
+  { text, loaded }: CheckpointCase,
+  refused: Attempt<State>,
+  reader: Reader,
+  context: Context,
+) {
+  const refusal = compareError('it has no checksum', refused, context);
+  if (refusal.outcome !== 'passed') return refusal;
+  const answer = reader.read(text, true);
+  return compareRead({ ...loaded, verified: false }, answer);
+}
+
+export const checkpoint: Kind = {
+  name: 'checkpoint',
+
+  matches({ kind, variant, policy, text }) {
+    const isText = text === null || typeof text === 'string';
+    return (kind === 'cpu' || kind === 'memory') && [variant, policy].every((f) => typeof f === 'string') && isText;
+  },
+
+  run(theCase, context) {
+    const vector = theCase as CheckpointCase;
+    const reader = new Reader(vector, context);
+    if (vector.state) return compareWritten(vector, reader);
+    const answer = reader.read(vector.text);
+    if (vector.error !== undefined) return compareError(vector.error, answer, context);
+    if (!vector.loaded) return failed('a recorded answer', 'a case without one');
+    if (!lacksChecksum(vector)) return compareRead(vector.loaded, answer);
+    const result = compareUnverified(vector, answer, reader, context);
+    return result.outcome === 'passed' ? diverged('D10') : result;
+  },
+};

@@ -1,0 +1,557 @@
+// A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one process and across several.
+import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, CpuSet, discover, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const ALL = affinity();
+// Two packages of one node, each with four cores of two threads.
+const TWO_NODES = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
+
+async function simulated(stateDir?: string, machine: object = TWO_NODES): Promise<Manager> {
+  const manager = await openManager({ topology: await discover(machine as never), ...(stateDir && { stateDir }) });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+describe('acquire({ wait: true })', () => {
+  it('waits until there is room, and takes what the others release', async () => {
+    const manager = await simulated();
+    const first = await manager.acquire({ cpu: 14 });
+    const waiting = manager.acquire({ cpu: 4, wait: true });
+    let isServed = false;
+    void waiting.then(() => (isServed = true));
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(isServed).toBe(false);
+    await first.release();
+    expect((await waiting).cpus.size).toBe(4);
+  });
+
+  it('serves those who wait in the order in which they came, also where a later one would fit', async () => {
+    for (const stateDir of [undefined, makeStateDir()]) {
+      const manager = await simulated(stateDir);
+      const holder = await manager.acquire({ cpu: 14 });
+      const order: number[] = [];
+      const waiting = [8, 1, 8, 1].map(async (cpu, i) => {
+        const grant = await manager.acquire({ cpu, wait: true });
+        order.push(i);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        await grant.release();
+      });
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      expect(order).toEqual([]);
+      await holder.release();
+      await Promise.all(waiting);
+      expect(order).toEqual([0, 1, 2, 3]);
+      expect(manager.grants()).toEqual([]);
+    }
+  });
+
+  it('does not hold up those who do not wait', async () => {
+    const manager = await simulated();
+    const holder = await manager.acquire({ cpu: 12 });
+    const waiting = manager.acquire({ cpu: 8, wait: true });
+    await (await manager.acquire({ cpu: 2 })).release();
+    await holder.release();
+    expect((await waiting).cpus.size).toBe(8);
+  });
+
+  it('refuses at once what even the empty machine cannot give', async () => {
+    const manager = await simulated();
+    await manager.acquire({ cpu: 4 });
+    // Behind somebody who waits too.
+    const waiting = manager.acquire({ cpu: 13, wait: true, signal: AbortSignal.timeout(100) });
+    for (const [request, code] of [
+      [{ cpu: 17 }, 'ERR_INSUFFICIENT_CPUS'],
+      [{ cpu: 16 }, 'ERR_SHARED_POOL_EMPTY'],
+      [{ cpu: 9, policy: 'single-numa-node' }, 'ERR_TOPOLOGY_AFFINITY'],
+      [{ cpu: 1, memory: '17Gi' }, 'ERR_INSUFFICIENT_MEMORY'],
+    ] as const) {
+      expect(await errorOf(() => manager.acquire({ ...request, wait: true }))).toMatchObject({ code });
+    }
+    await expect(waiting).rejects.toThrow('timeout');
+  });
+
+  it('is given up when the signal aborts, and those behind move up', async () => {
+    const manager = await simulated(makeStateDir());
+    const holder = await manager.acquire({ cpu: 14 });
+    const abort = new AbortController();
+    const first = manager.acquire({ cpu: 15, wait: true, signal: abort.signal });
+    const second = manager.acquire({ cpu: 1, wait: true });
+    const outcome = expect(first).rejects.toThrow('enough');
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    abort.abort(new Error('enough'));
+    await outcome;
+    expect((await second).cpus.size).toBe(1);
+    await holder.release();
+  });
+
+  it('is a flag', async () => {
+    const manager = await simulated();
+    const error = await errorOf(() => manager.acquire({ cpu: 1, wait: 'yes' as never }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+  });
+
+  it('goes by one order in several processes, past those who were killed in the queue', async () => {
+    const stateDir = makeStateDir();
+    const options = { stateDir, ...(ALL.size > 1 && { reservedSystemCPUs: String(ALL.first) }) };
+    const agents = [new Agent(), new Agent(), new Agent(), new Agent()];
+    for (const agent of agents) await agent.tell('open', options);
+    const most = ALL.size > 1 ? ALL.size - 1 : 0;
+    if (most === 0) return;
+    const [holder, killed, second, third] = agents as [Agent, Agent, Agent, Agent];
+    const grant = await holder.tell('acquire', { cpu: most });
+    for (const [i, agent] of [killed, second, third].entries()) {
+      await agent.tell('begin', { key: 'a', cpu: most });
+      while (readdirSync(join(stateDir, 'waiting')).length <= i) await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await killed.kill();
+    await holder.tell('release', { id: grant.id });
+    const served = await second.tell('settled', { key: 'a' });
+    expect(await second.tell('grants')).toMatchObject([{ id: served.id }]);
+    // The third is served when the second is killed: nobody commits anything then.
+    const before = Date.now();
+    await second.kill();
+    expect((await third.tell('settled', { key: 'a' })).cpus).toBe(served.cpus);
+    expect(Date.now() - before).toBeLessThan(5_000);
+  });
+});
+
+describe('acquire({ name })', () => {
+  it('gives the CPUs again that the last grant of that name had, where they are free', async () => {
+    const manager = await simulated(makeStateDir());
+    const others = await manager.acquire({ cpu: 3 });
+    const first = await manager.acquire({ name: 'gateway', cpu: 2 });
+    const { cpus } = first;
+    await others.release();
+    await first.release();
+    const again = await manager.acquire({ name: 'gateway', cpu: 2 });
+    expect(String(again.cpus)).toBe(String(cpus));
+    expect(String((await manager.acquire({ name: 'another', cpu: 2 })).cpus)).not.toBe(String(cpus));
+    await again.release();
+    const thief = await manager.acquire({ cpu: 6 });
+    expect(thief.cpus.intersects(cpus)).toBe(true);
+    expect((await manager.acquire({ name: 'gateway', cpu: 2 })).cpus.intersects(thief.cpus)).toBe(false);
+  });
+
+  it('gives them to an agent that was killed', async () => {
+    const stateDir = makeStateDir();
+    const [first, other] = [new Agent(), new Agent()];
+    for (const agent of [first, other]) await agent.tell('open', { stateDir });
+    if (ALL.size < 2) return;
+    const { cpus } = await first.tell('acquire', { name: 'gateway', cpu: 1 });
+    await first.kill();
+    const again = await other.tell('acquire', { name: 'gateway', cpu: 1 });
+    expect(again.cpus).toBe(cpus);
+  });
+
+  it('still aligns: old CPUs that the policy does not admit are not given', async () => {
+    const manager = await simulated();
+    const [a, b] = [await manager.acquire({ cpu: 7 }), await manager.acquire({ cpu: 7 })];
+    const spread = await manager.acquire({ name: 'x', cpu: 1 });
+    await Promise.all([a, b, spread].map((grant) => grant.release()));
+    const wide = await manager.acquire({ name: 'x', cpu: 10 });
+    await wide.release();
+    const narrow = await manager.acquire({ name: 'x', cpu: 2, policy: 'single-numa-node' });
+    expect(narrow.numaNodes.size).toBe(1);
+    expect(narrow.cpus.isSubsetOf(wide.cpus)).toBe(true);
+  });
+
+  it('remembers 64 names', async () => {
+    const manager = await simulated();
+    const cpusOf = async (name: string) => {
+      const grant = await manager.acquire({ name, cpu: 1 });
+      const { cpus } = grant;
+      await grant.release();
+      return String(cpus);
+    };
+    const holder = await manager.acquire({ cpu: 2 });
+    const first = await cpusOf('first');
+    await holder.release();
+    for (let i = 0; i < 63; i++) await cpusOf(`n${i}`);
+    expect(await cpusOf('first')).toBe(first);
+    for (let i = 0; i < 64; i++) await cpusOf(`m${i}`);
+    expect(await cpusOf('first')).not.toBe(first);
+  });
+});
+
+describe('grant.resize', () => {
+  it('keeps what it has when it grows, and a part of it when it shrinks', async () => {
+    const manager = await simulated(makeStateDir());
+    const grant = await manager.acquire({ cpu: 2, memory: '1Gi' });
+    const before = grant.cpus;
+    await grant.resize({ cpu: 5, memory: '2Gi' });
+    expect(grant.cpus.size).toBe(5);
+    expect(before.isSubsetOf(grant.cpus)).toBe(true);
+    expect(grant.memory).toMatchObject([{ type: 'memory', bytes: 2 ** 31 }]);
+    const large = grant.cpus;
+    await grant.resize({ cpu: 1 });
+    expect(grant.cpus.size).toBe(1);
+    expect(grant.cpus.isSubsetOf(large)).toBe(true);
+    expect(grant.memory).toMatchObject([{ bytes: 2 ** 31 }]);
+    expect(manager.freeCpus.size).toBe(15);
+    expect(manager.grants()).toMatchObject([{ id: grant.id, upcoming: null }]);
+    await grant.release();
+    expect(manager.freeCpus.size).toBe(16);
+    expect(manager.memory.every((table) => table.reserved === 0)).toBe(true);
+  });
+
+  it('grows where the policy allows it: on its own NUMA node first, elsewhere only where that is still aligned', async () => {
+    const manager = await simulated();
+    const single = await manager.acquire({ cpu: 3, policy: 'single-numa-node' });
+    const [node] = single.numaNodes;
+    await single.resize({ cpu: 8 });
+    expect([...single.numaNodes]).toEqual([node]);
+    expect(await errorOf(() => single.resize({ cpu: 9 }))).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY' });
+    expect(single.cpus.size).toBe(8);
+    await single.release();
+    const wide = await manager.acquire({ cpu: 3, policy: 'restricted' });
+    await wide.resize({ cpu: 10 });
+    expect(wide.numaNodes.size).toBe(2);
+  });
+
+  it('is refused without any change where there is not enough, and says who has it', async () => {
+    const manager = await simulated(makeStateDir());
+    const other = await manager.acquire({ cpu: 8, memory: '4Gi', name: 'other' });
+    const grant = await manager.acquire({ cpu: 4, memory: '1Gi' });
+    const { generation } = manager;
+    const before = JSON.stringify(grant);
+    for (const options of [{ cpu: 9 }, { memory: '9Gi' }, { cpu: 5, memory: '20Gi' }]) {
+      const error = await errorOf(() => grant.resize(options));
+      expect(error.code).toMatch(/ERR_(INSUFFICIENT_(CPUS|MEMORY)|TOPOLOGY_AFFINITY)/);
+      expect(error.message).toContain('other');
+    }
+    expect(await errorOf(() => grant.resize({ cpu: 12 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
+    expect(manager.generation).toBe(generation);
+    expect(JSON.stringify(grant)).toBe(before);
+    await other.release();
+  });
+
+  it('is told before it is done, with what is announced held by nobody else', async () => {
+    const stateDir = makeStateDir();
+    const [manager, watcher] = [await simulated(stateDir), await simulated(stateDir)];
+    const grant = await manager.acquire({ cpu: 4 });
+    const told: StateChange[] = [];
+    const heldMeanwhile: number[] = [];
+    watcher.on('change', (change) => {
+      told.push(change);
+      heldMeanwhile.push(watcher.freeCpus.size);
+    });
+    await grant.resize({ cpu: 6, noticeMs: 50 });
+    await grant.resize({ cpu: 2, noticeMs: 50 });
+    while (told.length < 4) await new Promise((resolve) => setTimeout(resolve, 5));
+    const [announced, done, announced2, done2] = told.map(({ changed }) => changed[0]!.after);
+    expect([announced!.cpus.size, announced!.upcoming!.size]).toEqual([4, 6]);
+    expect([done!.cpus.size, done!.upcoming]).toEqual([6, null]);
+    expect([announced2!.cpus.size, announced2!.upcoming!.size]).toEqual([6, 2]);
+    expect([done2!.cpus.size, done2!.upcoming]).toEqual([2, null]);
+    expect(heldMeanwhile).toEqual([10, 10, 10, 14]);
+  });
+
+  it('can be called off while it is announced', async () => {
+    const manager = await simulated(makeStateDir());
+    const grant = await manager.acquire({ cpu: 4 });
+    const abort = new AbortController();
+    const resizing = grant.resize({ cpu: 2, noticeMs: 5_000, signal: abort.signal });
+    const outcome = expect(resizing).rejects.toThrow('no');
+    while (grant.upcoming === null) await new Promise((resolve) => setTimeout(resolve, 2));
+    expect(await errorOf(() => grant.resize({ cpu: 3 }))).toMatchObject({ code: 'ERR_GRANT_BUSY' });
+    abort.abort(new Error('no'));
+    await outcome;
+    expect([grant.cpus.size, grant.upcoming]).toEqual([4, null]);
+    await grant.resize({ cpu: 3 });
+    expect(grant.cpus.size).toBe(3);
+  });
+
+  it('is refused for pods of several containers and for what makes no sense', async () => {
+    const manager = await simulated();
+    const container = (name: string) => ({ name, resources: { limits: { cpu: 1, memory: '1Gi' } } });
+    const spec = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p', uid: 'u' },
+      spec: { containers: [container('a'), container('b')] },
+    };
+    await manager.admit(spec as never);
+    const pod = manager.grant('u');
+    expect(await errorOf(() => pod.resize({ cpu: 2 }))).toMatchObject({ code: 'ERR_INVALID_ARGUMENT' });
+    const grant = await manager.acquire({ cpu: 1 });
+    for (const options of [{}, { cpu: 0 }, { cpu: 1.5 }, { noticeMs: 5 }, { cpu: 1, noticeMs: -1 }, { cpus: 2 }]) {
+      expect(await errorOf(() => grant.resize(options as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    }
+    await grant.release();
+    expect(await errorOf(() => grant.resize({ cpu: 1 }))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
+  });
+
+  it('holds whole cores where siblings are held', async () => {
+    const manager = await simulated();
+    const grant = await manager.acquire({ cpu: 2, smt: 'hold-sibling' });
+    expect([grant.cpus.size, grant.held.size]).toEqual([2, 2]);
+    await grant.resize({ cpu: 3 });
+    expect([grant.cpus.size, grant.held.size]).toEqual([3, 3]);
+    await grant.resize({ cpu: 1 });
+    expect([grant.cpus.size, grant.held.size]).toEqual([1, 1]);
+    expect(manager.topology.wholeCores(grant.cpus.union(grant.held)).size).toBe(2);
+  });
+
+  it.runIf(ALL.size > 1)('has the pinned threads follow', async () => {
+    const manager = await openManager({ stateDir: makeStateDir(), reservedSystemCPUs: String(ALL.first) });
+    onTestFinished(() => {
+      manager.close();
+      pin(ALL);
+    });
+    const most = ALL.size - 1;
+    const grant = await manager.acquire({ cpu: most });
+    grant.pin();
+    if (most > 1) {
+      const { moved } = await grant.resize({ cpu: 1 });
+      expect(moved.length).toBeGreaterThan(0);
+      expect(String(affinity())).toBe(String(grant.cpus));
+      await grant.resize({ cpu: most });
+      expect(String(affinity())).toBe(String(grant.cpus));
+    }
+    await grant.release();
+    expect(affinity().equals(ALL)).toBe(true);
+  });
+
+  it('never holds what another has, whatever the order of steps', async () => {
+    const action = fc.oneof(
+      fc.record({ op: fc.constant('acquire' as const), cpu: fc.integer({ min: 1, max: 9 }), memory: fc.nat(5) }),
+      fc.record({ op: fc.constant('release' as const), which: fc.nat(9) }),
+      fc.record({
+        op: fc.constant('resize' as const),
+        which: fc.nat(9),
+        cpu: fc.integer({ min: 1, max: 12 }),
+        memory: fc.option(fc.nat(6), { nil: undefined }),
+      }),
+    );
+    const policy = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node');
+    await fc.assert(
+      fc.asyncProperty(policy, fc.array(action, { maxLength: 25 }), async (topologyManagerPolicy, actions) => {
+        const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:3 pu:2' });
+        const manager = await openManager({ topology, topologyManagerPolicy: topologyManagerPolicy as never });
+        const grants: Awaited<ReturnType<Manager['acquire']>>[] = [];
+        for (const step of actions) {
+          const grant = 'which' in step ? grants[step.which % Math.max(1, grants.length)] : undefined;
+          const before = grant && JSON.stringify(grant);
+          try {
+            if (step.op === 'acquire') {
+              const { cpu, memory } = step;
+              grants.push(await manager.acquire({ cpu, ...(memory > 0 && { memory: `${memory}Gi` }) }));
+            } else if (grant && step.op === 'release') {
+              await grant.release();
+              grants.splice(grants.indexOf(grant), 1);
+            } else if (grant && step.op === 'resize') {
+              const { cpus } = grant;
+              const { cpu, memory } = step;
+              await grant.resize({ cpu, noticeMs: 0, ...(memory !== undefined && { memory: `${memory}Gi` }) });
+              expect(grant.cpus.size).toBe(cpu);
+              expect(cpu >= cpus.size ? cpus.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(cpus)).toBe(true);
+            }
+          } catch (error) {
+            expect((error as { code: string }).code).toMatch(/ERR_(INSUFFICIENT|TOPOLOGY|SHARED_POOL)/);
+            if (grant) expect(JSON.stringify(grant)).toBe(before);
+          }
+          const infos = manager.grants();
+          const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
+          expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
+          expect(manager.sharedPool.equals(topology.cpus.difference(all))).toBe(true);
+          for (const { node, allocatable, reserved, free } of manager.memory) {
+            expect(reserved + free, `node ${node}`).toBe(allocatable);
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('grant.transfer', () => {
+  it('hands a grant to another process: on record all the time, and the old threads have left when the successor has it', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const [old, successor, witness] = [new Agent(), new Agent(), new Agent()];
+    for (const agent of [old, successor, witness]) await agent.tell('open', { stateDir });
+    const { id, cpus } = await old.tell('acquire', { cpu: 1, name: 'gateway' });
+    await old.tell('pin', { id });
+    await witness.tell('watch');
+    const token = await old.tell('transfer', { id });
+    const taken = await successor.tell('takeOver', { token });
+    expect(taken).toMatchObject({ id, cpus });
+    const oldMasks = await old.tell('threads');
+    for (const thread of oldMasks) expect(CpuSet.parse(thread.cpus).intersects(CpuSet.parse(cpus))).toBe(false);
+    expect(await old.tell('accepted', { id })).toBe(true);
+    await successor.tell('pin', { id });
+    expect(await successor.tell('mask')).toBe(cpus);
+    expect(await old.ask('pin', { id })).toMatchObject({ error: { code: 'ERR_GRANT_RELEASED' } });
+    await old.kill();
+    expect(await witness.tell('grants')).toMatchObject([{ id, alive: true, owner: { pid: successor.process.pid } }]);
+    expect((await witness.tell('changes')).every((change: { removed: [] }) => change.removed.length === 0)).toBe(true);
+    await successor.tell('release', { id });
+    expect(await witness.tell('grants')).toEqual([]);
+  });
+
+  it('can be withdrawn; a token is good for once', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    const grant = await manager.acquire({ cpu: 2 });
+    const transfer = await grant.transfer();
+    expect(await transfer.cancel()).toBe(true);
+    expect(await transfer.accepted).toBe(false);
+    expect(await errorOf(() => manager.takeOver(transfer.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    const second = await grant.transfer();
+    const taken = await (await simulated(stateDir)).takeOver(second.token);
+    expect(taken.id).toBe(grant.id);
+    expect(await second.accepted).toBe(true);
+    expect(await second.cancel()).toBe(false);
+    expect(await errorOf(() => manager.takeOver(second.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    expect(await errorOf(() => manager.takeOver(7 as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+  });
+
+  it('ends with the old process where nobody has taken over', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const [old, successor] = [new Agent(), new Agent()];
+    for (const agent of [old, successor]) await agent.tell('open', { stateDir });
+    const { id } = await old.tell('acquire', { cpu: 1 });
+    const token = await old.tell('transfer', { id });
+    await old.kill();
+    expect(await successor.ask('takeOver', { token })).toMatchObject({ error: { code: 'ERR_UNKNOWN_TRANSFER' } });
+  });
+
+  it('goes on without the old process where that dies on the way', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const [old, successor] = [new Agent(), new Agent()];
+    for (const agent of [old, successor]) await agent.tell('open', { stateDir });
+    const { id } = await old.tell('acquire', { cpu: 1 });
+    const token = await old.tell('transfer', { id });
+    old.process.kill('SIGSTOP');
+    const taking = successor.tell('takeOver', { token });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    // Stopped on the CPUs: nobody else can have them.
+    const manager = await openManager({ stateDir });
+    await expect(manager.release(id)).rejects.toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    await old.kill();
+    expect(await taking).toMatchObject({ id });
+    await successor.kill();
+    await manager.release(id);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('is for grants of processes', async () => {
+    const manager = await simulated();
+    const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
+    expect(await errorOf(() => grant.transfer())).toMatchObject({ code: 'ERR_INVALID_ARGUMENT' });
+  });
+});
+
+describe("manager.on('change')", () => {
+  it('tells every process of everybody’s commits within milliseconds, with the difference', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const agent = new Agent();
+    await agent.tell('open', { stateDir });
+    await agent.tell('watch');
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const told: StateChange[] = [];
+    manager.on('change', (change) => told.push(change));
+    const grant = await manager.acquire({ cpu: 1, name: 'x' });
+    await manager.configure({ reservedSystemCPUs: '' });
+    const { generation } = manager;
+    await grant.release();
+    let changes = await agent.tell('changes');
+    while (changes.at(-1)?.generation !== generation + 1) changes = await agent.tell('changes');
+    expect(changes.flatMap((change: any) => change.added.map(({ id }: any) => id))).toEqual([grant.id]);
+    expect(changes.flatMap((change: any) => change.removed.map(({ id }: any) => id))).toEqual([grant.id]);
+    expect(changes[0].before).toBeLessThan(changes[0].generation);
+    while (told.at(-1)?.generation !== generation + 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(told.flatMap(({ added }) => added.map(({ id }) => id))).toEqual([grant.id]);
+    expect(String(told.at(-1)!.sharedPool)).toBe(String(ALL));
+  });
+
+  it('tells which grants do not hold any more as they were, and which do again', async () => {
+    const manager = await simulated(makeStateDir());
+    const grant = await manager.acquire({ cpu: 2 });
+    const told: StateChange[] = [];
+    manager.on('change', (change) => told.push(change));
+    const until = async (condition: () => boolean) => {
+      while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await manager.configure({ reservedSystemCPUs: String(grant.cpus.first) });
+    await until(() => told.length === 1);
+    expect(told[0]).toMatchObject({
+      changed: [],
+      flagged: [{ id: grant.id, flags: [{ code: 'CPU_RESERVED' }] }],
+      settings: { reservedSystemCPUs: CpuSet.of(grant.cpus.first!) },
+    });
+    await manager.configure({ reservedSystemCPUs: '' });
+    await until(() => told.length === 2);
+    expect(told[1]!.flagged).toMatchObject([{ id: grant.id, flags: [] }]);
+  });
+
+  it('tells of several commits at once, and of a grant that came and went not at all', async () => {
+    const manager = await simulated(makeStateDir());
+    const told: StateChange[] = [];
+    manager.on('change', (change) => told.push(change));
+    const grants = await Promise.all([1, 2, 3].map((cpu) => manager.acquire({ cpu })));
+    while (told.at(-1)?.generation !== manager.generation) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(told.flatMap(({ added }) => added).map(({ id }) => id)).toEqual(grants.map(({ id }) => id));
+    expect(told.map(({ before }) => before)).toEqual([told[0]!.before, ...told.slice(0, -1).map((c) => c.generation)]);
+  });
+
+  it('takes back what a dead owner had within a second, without any other transaction', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const agent = new Agent();
+    await agent.tell('open', { stateDir });
+    const { id } = await agent.tell('acquire', { cpu: 1 });
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const gone = new Promise<number>((resolve) => {
+      manager.on('change', ({ removed }) => removed.some((grant) => grant.id === id) && resolve(Date.now()));
+    });
+    const before = Date.now();
+    await agent.kill();
+    expect((await gone) - before).toBeLessThan(5_000);
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('ends with close, and listens only while somebody does', async () => {
+    const manager = await simulated(makeStateDir());
+    const listener = () => {};
+    const handles = () =>
+      (process as any).getActiveResourcesInfo().filter((name: string) => name === 'FSEventWrap').length;
+    const before = handles();
+    manager.on('change', listener);
+    expect(handles()).toBe(before + 2);
+    manager.off('change', listener);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(handles()).toBe(before);
+    manager.once('change', listener);
+    manager.close();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(handles()).toBe(before);
+    expect(() => manager.on('change', listener)).toThrow(expect.objectContaining({ code: 'ERR_MANAGER_CLOSED' }));
+  });
+
+  it('tells of an error to those who ask for it', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    const errors: Error[] = [];
+    manager.on('change', () => {});
+    manager.on('error', (error) => errors.push(error));
+    // A newer version has taken over, of whose state nothing can be made out.
+    const state = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    const newer = state.replace('"version":1', '"version":99').replace('"pods":', '"grants":');
+    writeFileSync(join(stateDir, 'newer'), newer);
+    renameSync(join(stateDir, 'newer'), join(stateDir, 'state.json'));
+    while (errors.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(errors[0]).toMatchObject({ code: 'ERR_STATE_VERSION' });
+  });
+});

@@ -1,0 +1,312 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CpuSet, NumalignError } from '../../lib/index.js';
+import {
+  checksummed,
+  fnv1a,
+  formatCpuManagerState,
+  formatMemoryManagerState,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from '../../lib/state/kubelet-format.js';
+import { thrownBy } from '../support/error-of.js';
+import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states.js';
+
+const VECTORS = fileURLToPath(new URL('../conformance/vectors/checkpoint.jsonl.gz', import.meta.url));
+const recorded = gunzipSync(readFileSync(VECTORS))
+  .toString()
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as { kind: 'cpu' | 'memory'; text: string; state?: object; hashedText: string });
+const written = recorded.filter(({ state }) => state);
+
+/** A CPU file whose checksum is right for a text that is rendered so. */
+const signed = (body: string, rendered: string) => `${body.slice(0, -1)},"checksum":${fnv1a(Buffer.from(rendered))}}`;
+const cpuRendering = (fields: string, type = 'map[string]map[string]string') =>
+  `(*state.CPUManagerCheckpoint){PolicyName:(string)static DefaultCPUSet:(string)0 Entries:(${type})${fields} Checksum:(checksum.Checksum)0}`;
+const memoryRendering = (machine: string, entries: string) =>
+  `(*state.MemoryManagerCheckpoint){PolicyName:(string)Static MachineState:(state.NUMANodeMap)${machine} Entries:(state.ContainerMemoryAssignments)${entries} Checksum:(checksum.Checksum)0}`;
+const node = (members: string) => `{"policyName":"Static","machineState":{"0":${members}}}`;
+
+const codeOf = (action: () => unknown) => thrownBy(action)?.code;
+
+describe("the kubelet's files", () => {
+  it('have the recorded text under their checksum', () => {
+    expect(written.length).toBeGreaterThan(60);
+    for (const { kind, text, hashedText } of written) {
+      const rendered =
+        kind === 'cpu'
+          ? checksummed.cpu(parseCpuManagerState(text))
+          : checksummed.memory(parseMemoryManagerState(text));
+      expect(rendered).toBe(hashedText);
+    }
+  });
+
+  it('as quoted in public documents have these checksums', () => {
+    const none = { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
+    expect(formatCpuManagerState(none)).toBe('{"policyName":"none","defaultCpuSet":"","checksum":1353318690}');
+    const entries = new Map([['39b37746-7f5e-4064-b8e1-eebd2bfaa003', new Map([['app', CpuSet.parse('1-3')]])]]);
+    expect(formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.parse('0,4-27'), entries })).toBe(
+      '{"policyName":"static","defaultCpuSet":"0,4-27","entries":{"39b37746-7f5e-4064-b8e1-eebd2bfaa003":{"app":"1-3"}},"checksum":3300516549}',
+    );
+    const memory = { policyName: 'None', machineState: new Map(), entries: new Map() };
+    expect(formatMemoryManagerState(memory)).toBe('{"policyName":"None","machineState":{},"checksum":4236770233}');
+  });
+
+  it('sort keys by bytes when written, NUMA nodes by number under the checksum, and escape as Go does', () => {
+    const empty = { numberOfAssignments: 0, memoryMap: new Map(), cells: [] };
+    const machineState = new Map([2, 10, 1].map((id) => [id, empty]));
+    const entries = new Map(['\uffff', '\u{1f600}', '<&>\u2028\b'].map((uid) => [uid, new Map()]));
+    const memory = { policyName: 'Static', machineState, entries };
+    expect([...formatMemoryManagerState(memory).matchAll(/"(\d+)":\{"num/g)].map(([, id]) => id)).toEqual([
+      '1',
+      '10',
+      '2',
+    ]);
+    expect(checksummed.memory(memory)).toMatch(/map\[1:<\*>\{.* 2:<\*>\{.* 10:<\*>\{/);
+    expect(formatMemoryManagerState(memory)).toContain(
+      '"entries":{"\\u003c\\u0026\\u003e\\u2028\\b":{},"\uffff":{},"\u{1f600}":{}}',
+    );
+  });
+
+  it('that do not exist hold nothing', () => {
+    expect(parseCpuManagerState(null)).toMatchObject({ policyName: 'static', entries: new Map(), verified: true });
+    expect(parseMemoryManagerState(null, { policy: 'None' })).toMatchObject({ policyName: 'None' });
+  });
+
+  it('without a checksum are refused, unless asked for, and then told to be unverified', () => {
+    for (const checksum of ['', ',"checksum":0', ',"checksum":null']) {
+      const file = `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}${checksum}}`;
+      expect(codeOf(() => parseCpuManagerState(file))).toBe('ERR_KUBELET_STATE');
+      const state = parseCpuManagerState(file, { allowUnverified: true });
+      expect(state).toMatchObject({ verified: false, entries: new Map([['u', new Map([['c', CpuSet.of(1)]])]]) });
+    }
+    const { text } = written.find(({ kind }) => kind === 'memory')!;
+    expect(codeOf(() => parseMemoryManagerState(text.replace(/,"checksum":\d+/, '')))).toBe('ERR_KUBELET_STATE');
+  });
+
+  it('name what is wrong with them, and the file', () => {
+    expect(thrownBy(() => parseCpuManagerState('{'))).toMatchObject({
+      message: expect.stringMatching(/^cpu_manager_state cannot be used: it is no JSON/),
+      details: { file: 'cpu_manager_state', value: '{', valid: 'JSON' },
+    });
+    const text = '{"policyName":"none","defaultCpuSet":"","checksum":1353318691}';
+    expect(thrownBy(() => parseCpuManagerState(text))?.details).toMatchObject({
+      value: 1353318691n,
+      valid: 1353318690n,
+    });
+    const right = text.replace('691', '690');
+    expect(thrownBy(() => parseCpuManagerState(right, { policy: 'static' }))?.details).toMatchObject({
+      value: 'none',
+      valid: 'static',
+    });
+  });
+});
+
+describe("the kubelet's files are read as Go reads them:", () => {
+  it('members of a struct in any letter case, also by Unicode folding, the last one wins', () => {
+    const rendered = cpuRendering('map[u:map[c:1]]');
+    const body = '{"policyname":"x","POLICYNAME":"static","defaultCpuSet":"0","Entrie\u017f":{"u":{"c":"1"}}}';
+    expect(parseCpuManagerState(signed(body, rendered)).entries.get('u')?.get('c')).toEqual(CpuSet.of(1));
+  });
+
+  it('a map that comes twice is filled twice, its elements are read anew', () => {
+    const body =
+      '{"policyName":"static","defaultCpuSet":"0","entries":{"a":{"x":"1"},"b":{"y":"2"}},"entries":{"a":{"z":"3"}}}';
+    const { entries } = parseCpuManagerState(signed(body, cpuRendering('map[a:map[z:3] b:map[y:2]]')));
+    expect(entries.get('a')).toEqual(new Map([['z', CpuSet.of(3)]]));
+    expect(entries.get('b')).toEqual(new Map([['y', CpuSet.of(2)]]));
+  });
+
+  it('null is no map, which is something else under the checksum than an empty one', () => {
+    const body = '{"policyName":"static","defaultCpuSet":"0","entries":null}';
+    expect(parseCpuManagerState(signed(body, cpuRendering('<nil>'))).entries).toEqual(new Map());
+    expect(codeOf(() => parseCpuManagerState(signed(body, cpuRendering('map[]'))))).toBe('ERR_KUBELET_STATE');
+    const absent = '{"policyName":"static","defaultCpuSet":"0"}';
+    expect(parseCpuManagerState(signed(absent, cpuRendering('map[]'))).entries).toEqual(new Map());
+  });
+
+  it('null leaves a text or a number as it was', () => {
+    const body = '{"policyName":"static","policyName":null,"defaultCpuSet":"0","entries":{}}';
+    expect(parseCpuManagerState(signed(body, cpuRendering('map[]'))).policyName).toBe('static');
+  });
+
+  it('what is left out of a NUMA node is zero or nil, and a null in place of one is refused', () => {
+    const rendered = memoryRendering(
+      'map[0:<*>{NumberOfAssignments:(int)0 MemoryMap:(map[v1.ResourceName]*state.MemoryTable)<nil> Cells:([]int)<nil>}]',
+      'map[]',
+    );
+    const empty = { numberOfAssignments: 0, memoryMap: new Map(), cells: [] };
+    expect(parseMemoryManagerState(signed(node('{}'), rendered)).machineState.get(0)).toEqual(empty);
+    const nil = memoryRendering('map[0:<nil>]', 'map[]');
+    expect(codeOf(() => parseMemoryManagerState(signed(node('null'), nil)))).toBe('ERR_KUBELET_STATE');
+  });
+
+  it('ids of NUMA nodes as keys may have a sign and leading zeros', () => {
+    const zero =
+      'NumberOfAssignments:(int)-1 MemoryMap:(map[v1.ResourceName]*state.MemoryTable)map[] Cells:([]int)[-3]';
+    const body =
+      '{"policyName":"Static","machineState":{"0":{},"+00":{"numberOfAssignments":-1,"memoryMap":{},"cells":[-3]}}}';
+    const { machineState } = parseMemoryManagerState(signed(body, memoryRendering(`map[0:<*>{${zero}}]`, 'map[]')));
+    expect([...machineState.keys()]).toEqual([0]);
+    expect(codeOf(() => parseMemoryManagerState(body.replace('+00', ' 0')))).toBe('ERR_KUBELET_STATE');
+  });
+
+  it('sizes are unsigned and of 64 bits', () => {
+    const most = 2n ** 64n - 1n;
+    const file = (size: string) => `{"policyName":"Static","machineState":{},"entries":{"u":{"c":[{"size":${size}}]}}}`;
+    const rendered = (size: string) =>
+      memoryRendering(
+        'map[]',
+        `map[u:map[c:[{NUMAAffinity:([]int)<nil> Type:(v1.ResourceName) Size:(uint64)${size}}]]]`,
+      );
+    const read = (size: string) => parseMemoryManagerState(signed(file(size), rendered(size)));
+    expect(read(String(most)).entries.get('u')?.get('c')).toEqual([{ numaAffinity: [], type: '', size: most }]);
+    for (const size of [String(most + 1n), '-0', '-1', '1.0', '1e3', '"1"', 'true', '[]', '{}']) {
+      expect(codeOf(() => read(size))).toBe('ERR_KUBELET_STATE');
+    }
+  });
+
+  it('lone surrogates are U+FFFD, pairs are one character', () => {
+    const body = '{"policyName":"static","defaultCpuSet":"0","entries":{"\\ud83d\\ude00":{"\\ud83dA":"1"}}}';
+    const { entries } = parseCpuManagerState(signed(body, cpuRendering('map[\u{1f600}:map[\ufffdA:1]]')));
+    expect([...entries.get('\u{1f600}')!.keys()]).toEqual(['\ufffdA']);
+  });
+
+  it('nesting has a limit, below which unknown members are skipped whatever they hold', () => {
+    const deep = (levels: number) =>
+      `{"x":${'['.repeat(levels)}${']'.repeat(levels)},"policyName":"static","defaultCpuSet":"0"}`;
+    expect(parseCpuManagerState(signed(deep(9_999), cpuRendering('map[]'))).policyName).toBe('static');
+    expect(codeOf(() => parseCpuManagerState(signed(deep(10_000), cpuRendering('map[]'))))).toBe('ERR_KUBELET_STATE');
+    expect(codeOf(() => parseCpuManagerState('['.repeat(1_000_000)))).toBe('ERR_KUBELET_STATE');
+  });
+
+  it('the old format names containers by their ids, which must be known', () => {
+    const body = '{"policyName":"static","defaultCpuSet":"0","entries":{"cid1":"1","cid2":"2-3"}}';
+    const file = signed(body, cpuRendering('map[cid1:1 cid2:2-3]', 'map[string]string'));
+    const runningContainers = { cid1: ['p', 'a'], cid2: ['p', 'b'] } as const;
+    const { entries } = parseCpuManagerState(file, { runningContainers });
+    expect(formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.of(0), entries })).toContain(
+      '"entries":{"p":{"a":"1","b":"2-3"}}',
+    );
+    expect(thrownBy(() => parseCpuManagerState(file))).toMatchObject({
+      code: 'ERR_KUBELET_STATE',
+      message: expect.stringContaining('"cid1"'),
+    });
+  });
+});
+
+// ---- laws
+
+interface Format {
+  readonly states: fc.Arbitrary<unknown>;
+  format(state: unknown): string;
+  parse(text: string): unknown;
+}
+
+const runningContainers = { app: ['pod-a', 'app'], '': ['', ''] } as const;
+const cpu = {
+  states: cpuManagerStates,
+  format: formatCpuManagerState,
+  parse: (text: string) => {
+    const { verified: _, ...state } = parseCpuManagerState(text, { allowUnverified: true, runningContainers });
+    return state;
+  },
+} as Format;
+const memory = {
+  states: memoryManagerStates,
+  format: formatMemoryManagerState,
+  parse: (text: string) => parseMemoryManagerState(text),
+} as Format;
+
+const place = fc.double({ min: 0, max: 1, noNaN: true });
+const pieces = ['', 'null', '0', '-1', '1.5', '{}', '[]', '"', ',', '"0":null,', '"checksum":0,', '\\ud800', '\0'];
+/** How a text is changed: bytes of it, wherever, or one name or value in its JSON for another. */
+const edit = fc.oneof(
+  fc.record({
+    at: place,
+    removed: fc.nat(6),
+    from: place,
+    copied: fc.oneof(fc.constant(0), fc.nat(30)),
+    inserted: fc.oneof(fc.constantFrom(...pieces), fc.string({ maxLength: 3 })),
+  }),
+  fc.record({ token: place, by: fc.oneof(place, fc.constantFrom('null', '"x"', '"1"', '7', '{}', '[]')) }),
+);
+type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
+
+function mutate(text: string, change: Edit): string {
+  if ('token' in change) {
+    const parts = text.split(/("(?:[^"\\]|\\.)*"|-?\d+|null)/);
+    const tokens = Math.max(1, (parts.length - 1) / 2);
+    const at = (where: number) => 1 + 2 * Math.min(Math.floor(where * tokens), tokens - 1);
+    const by = typeof change.by === 'string' ? change.by : (parts[at(change.by)] ?? '');
+    return parts.map((part, i) => (i === at(change.token) ? by : part)).join('');
+  }
+  const { at, removed, from, copied, inserted } = change;
+  const [target, source] = [Math.floor(at * text.length), Math.floor(from * text.length)];
+  return text.slice(0, target) + inserted + text.slice(source, source + copied) + text.slice(target + removed);
+}
+
+const edits = fc.array(edit, { minLength: 1, maxLength: 3 });
+
+/** What a text is read as; undefined where it is refused as it should be. */
+function read({ parse }: Format, text: string, isMended = false): { state: unknown } | undefined {
+  try {
+    return { state: parse(text) };
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_KUBELET_STATE') throw error;
+    // One that is refused for its checksum alone is read with the right one.
+    const { value, valid } = error.details;
+    if (typeof valid !== 'bigint' || isMended) return undefined;
+    return read({ parse } as Format, text.replace(String(value), String(valid)), true);
+  }
+}
+
+describe.each([
+  ['cpu_manager_state', cpu],
+  ['memory_manager_state', memory],
+])('%s', (_, format) => {
+  it('is read as it was written, whatever is in it', () => {
+    fc.assert(
+      fc.property(format.states, (state) => {
+        const text = format.format(state);
+        expect(format.parse(text)).toEqual(state);
+        expect(format.format(format.parse(text))).toBe(text);
+      }),
+    );
+  });
+
+  it('altered in any way is refused, or means something that can be written and read again', () => {
+    let accepted = 0;
+    fc.assert(
+      fc.property(format.states, edits, (state, changes) => {
+        const found = read(format, changes.reduce(mutate, format.format(state)));
+        if (!found) return;
+        accepted += 1;
+        const again = format.format(found.state);
+        expect(format.parse(again)).toEqual(found.state);
+        expect(format.format(format.parse(again))).toBe(again);
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(accepted).toBeGreaterThan(200);
+  });
+
+  it('whose JSON is altered by one bit is never read as another state', () => {
+    fc.assert(
+      fc.property(format.states, fc.nat(), fc.nat(7), (state, at, bit) => {
+        const bytes = Buffer.from(format.format(state));
+        bytes[at % bytes.length]! ^= 1 << bit;
+        try {
+          expect(format.parse(bytes.toString())).toEqual(state);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ERR_KUBELET_STATE' });
+        }
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+});
