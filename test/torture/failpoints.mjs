@@ -28,7 +28,7 @@ export class Failpoints {
     if (rare.length === 0) return undefined;
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
     // The first is in the opening, the later ones are in what comes after.
-    return { nth: this.#random.chance(2) ? 1 : 1 + this.#random.below(8), when, kind };
+    return { nth: this.#random.chance(3) ? 1 : 1 + this.#random.below(40), when, kind };
   }
 
   get counts() {

@@ -70,7 +70,7 @@ export class Group {
       number,
       slot,
       setup,
-      fail: this.#random.chance(3) ? undefined : this.failpoints.next(),
+      fail: this.#random.chance(2) ? undefined : this.failpoints.next(),
       log: join(this.#folder, 'logs', String(number)),
       inNamespaces: canUnshare && this.#random.chance(3),
       environment: { [MARK]: run },
@@ -106,7 +106,9 @@ export class Group {
         if (event.persistent) this.#asked++;
         return;
       case 'child':
-        if (!agent.inNamespaces) this.#children.push({ pid: event.pid, agent: agent.number, until: event.until });
+        // With the first process of a pid namespace all others die.
+        if (agent.inNamespaces) return;
+        this.#children.push({ pid: event.pid, agent: agent.number, until: event.until });
     }
     this.#history.add(agent.number, event);
   }
@@ -135,11 +137,11 @@ export class Group {
 
   async #disturb(until) {
     while (now() < until) {
-      await sleep(10 + this.#random.below(60));
+      await sleep(20 + this.#random.below(160));
       const agents = [...this.#agents].filter(({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined);
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
-      const what = this.#random.weighted({ kill: 3, stop: 8, childKill: 3, snapshot: this.machine.isReal ? 6 : 0, nothing: 8 });
+      const what = this.#random.weighted({ kill: 2, stop: 8, childKill: 2, snapshot: this.machine.isReal ? 6 : 0 });
       if (what === 'kill') victim.kill();
       if (what === 'stop') this.#stopFor(victim, 20 + this.#random.below(200));
       if (what === 'childKill') this.#killChild();

@@ -1,0 +1,190 @@
+// Lost writes: what a power cut could leave of the state folder at every step of the transactions, opened again.
+//
+//   npm run torture:lost-writes -- [--package DIR]
+//
+// An image must have the generation before the running transaction or the one after it, whole; once a transaction was acknowledged, the one after it. Ends
+// with 1 where an image has another, or cannot be opened.
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Disk } from './disk.mjs';
+import { parseOptions } from './options.mjs';
+import { shimEnvironment } from './shim.mjs';
+import { decodeState, parseList } from './state-file.mjs';
+
+const PROMISING = new Set(['.', 'archive', 'quarantine']);
+const MAX_SHOWN = 10;
+const script = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+const { packages } = parseOptions('test/torture/lost-writes.mjs', {});
+const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-lost-writes-'));
+const stateDir = join(folder, 'state');
+const trace = join(folder, 'trace');
+const boots = ['first', 'after reboot'].map((part) => {
+  const file = join(folder, `boot-id of ${part}`);
+  const id = randomUUID();
+  writeFileSync(file, `${id}\n`);
+  return { part, file, id };
+});
+
+// ---- the trace
+
+for (const { part, file } of boots) {
+  const setup = JSON.stringify({ package: resolve(packages[0]), stateDir, trace, part });
+  const env = { ...process.env, ...shimEnvironment({ folder: stateDir, trace, bootId: file }) };
+  const { status, stderr } = spawnSync(process.execPath, [script('writer.mjs'), setup], { env, encoding: 'utf8' });
+  if (status !== 0) {
+    console.error(`the writer failed:\n${stderr}`);
+    process.exit(1);
+  }
+}
+const lines = readFileSync(trace, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+
+// ---- the images
+
+// The state that is acknowledged at each mark, as the document's reader reads it: where nothing is lost.
+const stateNow = (disk) => {
+  for (const { files, how } of disk.images(new Set())) {
+    const bytes = how === 'nothing lost' ? files.get('state.json') : undefined;
+    if (bytes) return describe(decodeState(bytes));
+  }
+  return undefined;
+};
+
+function describe({ generation, bootId, pods }) {
+  const list = [...pods.values()].map(({ uid, keys, owner }) => ({ uid, keys: [...keys].sort(), kind: owner.kind }));
+  return { generation, bootId, pods: list, text: JSON.stringify([generation, bootId, list]) };
+}
+
+// By its bytes: { files, where, allowed: texts of states }. An image met again under stricter rules has to obey them too.
+const images = new Map();
+const steps = new Map();
+
+// `undefined` among the allowed: no state at all.
+function collect(disk, step, at, allowed, boot) {
+  steps.set(step, (steps.get(step) ?? 0) + 1);
+  for (const { files, how } of disk.images(PROMISING)) {
+    const hash = createHash('sha256').update(boot.id);
+    for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(path).update('\0').update(bytes).update('\0');
+    const key = `${hash.digest('hex')} ${allowed.map((state) => state?.generation)}`;
+    if (!images.has(key)) images.set(key, { files, where: `${step}, ${at}: ${how}`, allowed, boot });
+  }
+}
+
+// First the states, then the images between them.
+const after = [];
+{
+  const disk = new Disk();
+  for (const line of lines) {
+    if (line.mark === 'acknowledged') after.push(stateNow(disk));
+    if (!line.mark) disk.apply(line);
+  }
+}
+{
+  const disk = new Disk();
+  let [done, isRunning, step, boot] = [0, false, '', boots[0]];
+  for (const line of lines) {
+    if (line.mark === 'begins') {
+      [isRunning, step] = [true, line.step];
+      if (step === 'archive') boot = boots[1];
+    } else if (line.mark === 'acknowledged') {
+      [isRunning, done] = [false, done + 1];
+    } else {
+      disk.apply(line);
+    }
+    const at = line.mark ?? `after ${line.op} ${line.path}`;
+    collect(disk, step, at, isRunning ? [after[done - 1], after[done]] : [after[done - 1]], boot);
+  }
+}
+
+// ---- the checks
+
+const violations = [];
+let opened = 0;
+
+function checkFile({ files, where, allowed }) {
+  const bytes = files.get('state.json');
+  if (!bytes) {
+    if (!allowed.includes(undefined)) violations.push(`${where}: there is no state`);
+    return undefined;
+  }
+  let state;
+  try {
+    state = describe(decodeState(bytes));
+  } catch (error) {
+    violations.push(`${where}: state.json does not load: ${error.message}`);
+    return undefined;
+  }
+  if (!allowed.some((each) => each?.text === state.text)) {
+    violations.push(`${where}: generation ${state.generation}, where ${allowed.map((each) => each?.generation ?? 'none')} may be`);
+  }
+  // The last state of an earlier boot is never gone.
+  const before = after.findLast((each) => each && each.bootId !== state.bootId && each.generation < state.generation);
+  if (before && state.bootId === boots[1].id) {
+    const archived = [...files].filter(([path]) => path.startsWith('archive/') && path.endsWith('.json'));
+    const isThere = archived.some(([, kept]) => {
+      try {
+        return describe(decodeState(kept)).pods.length === before.pods.length;
+      } catch {
+        return false;
+      }
+    });
+    if (!isThere) violations.push(`${where}: the archive lacks generation ${before.generation}`);
+  }
+  return state;
+}
+
+function write(files, path) {
+  for (const [name, bytes] of [...files].sort(([a], [b]) => a.length - b.length)) {
+    if (bytes === 'folder') mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
+  }
+  for (const [name, bytes] of files) if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
+}
+
+// Opens images in a process that believes to be in one boot.
+async function openAll(list, boot) {
+  const env = { ...process.env, ...shimEnvironment({ folder: '/nowhere', bootId: boot.file }) };
+  const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  const answers = createInterface({ input: opener.stdout })[Symbol.asyncIterator]();
+  for (const image of list) {
+    const path = join(folder, `image-${opened++}`);
+    write(image.files, path);
+    opener.stdin.write(`${JSON.stringify({ stateDir: path })}\n`);
+    const { grants, error } = JSON.parse((await answers.next()).value);
+    rmSync(path, { recursive: true });
+    if (error) violations.push(`${image.where}: cannot be opened: ${error}`);
+    else if (image.state) checkGrants(image, grants, boot);
+  }
+  opener.stdin.end();
+}
+
+// Owners died with the power; what is persistent stays, unless the machine was started anew.
+function checkGrants({ where, state }, grants, boot) {
+  const persistent = state.bootId === boot.id ? state.pods.filter(({ kind }) => kind === 'persistent') : [];
+  const text = (list) => JSON.stringify(list.map(({ id, cpus }) => [id, cpus.join(',')]).sort());
+  const expected = text(persistent.map(({ uid, keys }) => ({ id: uid, cpus: cpusOf(keys) })));
+  const found = text(grants.map(({ id, cpus }) => ({ id, cpus: parseList(cpus) })));
+  if (expected !== found) violations.push(`${where}: has ${found} instead of ${expected}`);
+}
+
+const cpusOf = (keys) => keys.filter((key) => key.startsWith('cpu ')).map((key) => Number(key.slice(4))).sort((a, b) => a - b);
+
+const list = [...images.values()];
+for (const image of list) image.state = checkFile(image);
+// Both as if the machine were the same, and as if it had been started anew.
+for (const boot of boots) {
+  await openAll(list.filter((image) => image.boot === boot), boot);
+}
+const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
+writeFileSync(rebooted.file, `${rebooted.id}\n`);
+await openAll(list, rebooted);
+rmSync(folder, { recursive: true });
+
+console.log(`lost writes: ${lines.filter(({ mark }) => !mark).length} steps of ${steps.size - (steps.has('') ? 1 : 0)} transactions, ${list.length} images, opened ${opened} times`);
+console.log(`${violations.length} violations`);
+for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
+process.exit(violations.length > 0 ? 1 : 0);
