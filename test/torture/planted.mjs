@@ -3,7 +3,7 @@
 //
 //   npm run torture:planted -- --seconds N --seed S
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,38 +12,42 @@ import { freshSeed, parseOptions } from './options.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = ['lib', 'native', 'dist', 'package.json', 'binding.gyp', 'tsconfig.json', 'tsconfig.build.json', 'scripts'];
 
-// `replace`: a text that is there once, and what stands there instead. `find`: the script that must fail.
+// `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`: the script that must fail.
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',
     file: 'native/platform/folder.cc',
-    replace: ['if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);', ''],
+    before: ['if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);'],
+    after: '',
     find: 'lost-writes.mjs',
   },
   {
     name: 'the folder is not synced after the rename',
     file: 'native/platform/folder.cc',
-    replace: ['if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");', ''],
+    before: ['if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");'],
+    after: '',
     find: 'lost-writes.mjs',
   },
   {
     name: 'the lock file is removed after use',
     file: 'lib/state/ledger.ts',
-    replace: ['    } finally {\n      lock.release();', '    } finally {\n      this.#folder.remove(LOCK);\n      lock.release();'],
+    before: ['    } finally {\n      lock.release();'],
+    after: '    } finally {\n      this.#folder.remove(LOCK);\n      lock.release();',
     find: 'torture.mjs',
   },
   {
     name: 'a pid is trusted instead of the lock',
     file: 'lib/state/owners.ts',
-    replace: [
+    before: [
       'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
-      `try {
+      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);',
+    ],
+    after: `try {
       process.kill(owner.pid!, 0);
       return true;
     } catch {
       return this.isOwn(owner);
     }`,
-    ],
     find: 'torture.mjs',
   },
 ];
@@ -61,24 +65,23 @@ function must({ status, stdout, stderr }, what) {
 }
 
 function copyPackage(folder) {
-  for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true, preserveTimestamps: true });
-  // Objects that need not be made again.
-  cpSync(join(ROOT, 'build'), join(folder, 'build'), {
-    recursive: true,
-    preserveTimestamps: true,
-    filter: (path) => !/\/build\/(core-|fuzz|torture)/.test(path),
-  });
+  // With their exact times, by which make knows the objects that need not be made again.
+  const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
+  mkdirSync(join(folder, 'build'));
+  must(run('cp', ['-a', ...COPIED.map((name) => join(ROOT, name)), folder]), 'cp');
+  must(run('cp', ['-a', ...build.map((name) => join(ROOT, 'build', name)), join(folder, 'build')]), 'cp');
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 }
 
-function plant(folder, { file, replace: [before, after] }) {
+function plant(folder, { file, before, after }) {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
-  if (text.split(before).length !== 2) {
-    console.error(`${file} has not exactly one\n${before}\nThe source has changed: say anew how the bug is planted.`);
+  const found = before.filter((each) => text.includes(each));
+  if (found.length !== 1 || text.split(found[0]).length !== 2) {
+    console.error(`${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`);
     process.exit(2);
   }
-  writeFileSync(path, text.replace(before, () => after));
+  writeFileSync(path, text.replace(found[0], () => after));
   if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
   else must(run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: folder }), 'tsc');
 }
