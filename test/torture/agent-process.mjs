@@ -90,7 +90,10 @@ export class AgentProcess {
   steps() {
     let lines;
     try {
-      lines = readFileSync(this.#log, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
+      lines = readFileSync(this.#log, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
     } catch (error) {
       if (error.code === 'ENOENT') return { met: [], death: undefined };
       throw error;

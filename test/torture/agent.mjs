@@ -127,7 +127,12 @@ const operations = {
     const begun = now();
     const child = entry.grant.spawn('sleep', [String(CHILD_SECONDS)], { stdio: 'ignore' });
     entry.child = child;
-    report('child', { uid: entry.grant.id, pid: child.pid, until: begun + CHILD_SECONDS * 1e9, cpus: parseList(String(entry.grant.cpus)) });
+    report('child', {
+      uid: entry.grant.id,
+      pid: child.pid,
+      until: begun + CHILD_SECONDS * 1e9,
+      cpus: parseList(String(entry.grant.cpus)),
+    });
     child.once('exit', () => {
       entry.child = undefined;
     });
@@ -208,7 +213,10 @@ function isExpected(operation, error) {
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.
   if (GONE.has(error.code)) return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
   // Whoever waits in vain for a successor, or comes too late, is told.
-  return ['takeOver', 'transfer'].includes(operation) && /^ERR_(TRANSFER|UNKNOWN_TRANSFER|INVALID_TOKEN)/.test(error.code ?? '');
+  return (
+    ['takeOver', 'transfer'].includes(operation) &&
+    /^ERR_(TRANSFER|UNKNOWN_TRANSFER|INVALID_TOKEN)/.test(error.code ?? '')
+  );
 }
 
 // ---- which operations there are
@@ -265,7 +273,13 @@ for (;;) {
     manager = await open();
     break;
   } catch (error) {
-    report('did', { operation: 'open', code: error.code ?? error.name, took: 0, expected: isExpected('open', error), message: error.message });
+    report('did', {
+      operation: 'open',
+      code: error.code ?? error.name,
+      took: 0,
+      expected: isExpected('open', error),
+      message: error.message,
+    });
     if (!isExpected('open', error)) process.exit(1);
   }
 }

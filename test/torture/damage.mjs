@@ -50,7 +50,9 @@ const owner = start('sample-state.mjs', packageFolder, stateDir);
 const { grants } = await owner.next();
 const owned = new Set(Object.values(grants).flatMap(parseList));
 const pristine = new Map(['state.json', 'state.prev.json'].map((name) => [name, readFileSync(join(stateDir, name))]));
-const ownerFiles = new Map(readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]));
+const ownerFiles = new Map(
+  readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
+);
 const ownerName = [...ownerFiles].sort(([, a], [, b]) => b.length - a.length)[0][0];
 
 // ---- damage
@@ -96,13 +98,21 @@ const inOwners = (bytes) => writeFileSync(join(stateDir, 'owners', ownerName), b
 const some = given.sample > 0 ? given.sample : 400;
 
 function* damages() {
-  for (const bit of bitsOf(state)) yield { what: `bit ${bit} of state.json flipped`, apply: () => writeBeside('state.json', flipped(state, bit)) };
+  for (const bit of bitsOf(state))
+    yield { what: `bit ${bit} of state.json flipped`, apply: () => writeBeside('state.json', flipped(state, bit)) };
   for (const length of chosen(state.length, given.sample)) {
-    yield { what: `state.json cut to ${length} bytes`, apply: () => writeBeside('state.json', state.subarray(0, length)) };
+    yield {
+      what: `state.json cut to ${length} bytes`,
+      apply: () => writeBeside('state.json', state.subarray(0, length)),
+    };
   }
   // What is not needed may be damaged, and everything works.
   for (const bit of chosen(8 * previous.length, some)) {
-    yield { what: `bit ${bit} of state.prev.json flipped`, mustOpen: true, apply: () => writeBeside('state.prev.json', flipped(previous, bit)) };
+    yield {
+      what: `bit ${bit} of state.prev.json flipped`,
+      mustOpen: true,
+      apply: () => writeBeside('state.prev.json', flipped(previous, bit)),
+    };
   }
   for (const bit of chosen(8 * previous.length, some)) {
     yield {
@@ -175,7 +185,8 @@ async function probe({ what, mustOpen = false, apply }, isFresh) {
   const overlap = (list) => parseList(list).filter((cpu) => owned.has(cpu));
   const double = answer.given.flatMap(overlap);
   if (double.length > 0) violations.push(`${what}: CPUs ${double} were granted, which a living owner has`);
-  if (overlap(answer.pool).length > 0) violations.push(`${what}: CPUs ${overlap(answer.pool)} of a living owner are in the shared pool`);
+  if (overlap(answer.pool).length > 0)
+    violations.push(`${what}: CPUs ${overlap(answer.pool)} of a living owner are in the shared pool`);
   if (mustOpen && (answer.error || answer.refused)) violations.push(`${what}: ${answer.error ?? answer.refused}`);
   if (!answer.error) counts.opened++;
   if (answer.given.length > 0) {
@@ -207,7 +218,9 @@ await owner.end();
 rmSync(folder, { recursive: true });
 
 const errors = [...counts.errors].map(([code, n]) => `${code} ${n}`).join(', ');
-console.log(`damage: seed ${given.seed}, ${state.length} bytes, ${counts.probes} probes, opened ${counts.opened}, granted ${counts.granted}; errors: ${errors || 'none'}`);
+console.log(
+  `damage: seed ${given.seed}, ${state.length} bytes, ${counts.probes} probes, opened ${counts.opened}, granted ${counts.granted}; errors: ${errors || 'none'}`,
+);
 console.log(`${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 process.exit(violations.length > 0 ? 1 : 0);

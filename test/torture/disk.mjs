@@ -17,7 +17,8 @@ class DiskFile {
   #after(count) {
     let bytes = Buffer.alloc(0);
     for (const { offset, data, size } of this.writes.slice(0, count)) {
-      if (size !== undefined) bytes = Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length))]).subarray(0, size);
+      if (size !== undefined)
+        bytes = Buffer.concat([bytes, Buffer.alloc(Math.max(0, size - bytes.length))]).subarray(0, size);
       else {
         const grown = Buffer.alloc(Math.max(bytes.length, offset + data.length));
         bytes.copy(grown);
@@ -134,16 +135,25 @@ export class Disk {
       for (const path of [...files.keys()]) if (!isReachable(files, path)) files.delete(path);
       const distinct = [...new Set([...files.values()].filter((file) => file !== 'folder'))];
       // Owners' and the lock's texts are never synced, so that only some of their variants are looked at, all alike.
-      const synced = (file) => [...files].some(([path, each]) => each === file && promising.has(folderOf(path)) && path !== 'lock');
+      const synced = (file) =>
+        [...files].some(([path, each]) => each === file && promising.has(folderOf(path)) && path !== 'lock');
       const exact = distinct.filter(synced);
       const loose = distinct.filter((file) => !exact.includes(file));
-      const looseVariants = [0, 1, 2, 3].map((i) => loose.map((file) => [file, file.variants()[i] ?? file.variants()[0]]));
+      const looseVariants = [0, 1, 2, 3].map((i) =>
+        loose.map((file) => [file, file.variants()[i] ?? file.variants()[0]]),
+      );
       const exactVariants = exact.map((file) => file.variants().map((variant) => [file, variant]));
       for (const chosen of product([...exactVariants, looseVariants.length > 0 ? looseVariants : [[]]])) {
         const contents = new Map([...chosen.slice(0, -1), ...chosen.at(-1)]);
-        const image = new Map([...files].map(([path, file]) => [path, file === 'folder' ? file : contents.get(file).bytes]));
-        const lost = parts.filter(({ list, count }) => count < list.length).map(({ folder, list, count }) => `${list.length - count} changes of ${folder} lost`);
-        const damaged = [...files].filter(([, file]) => file !== 'folder' && contents.get(file).name !== 'whole').map(([path, file]) => `${path} ${contents.get(file).name}`);
+        const image = new Map(
+          [...files].map(([path, file]) => [path, file === 'folder' ? file : contents.get(file).bytes]),
+        );
+        const lost = parts
+          .filter(({ list, count }) => count < list.length)
+          .map(({ folder, list, count }) => `${list.length - count} changes of ${folder} lost`);
+        const damaged = [...files]
+          .filter(([, file]) => file !== 'folder' && contents.get(file).name !== 'whole')
+          .map(([path, file]) => `${path} ${contents.get(file).name}`);
         yield { files: image, how: [...lost, ...damaged].join(', ') || 'nothing lost' };
       }
     }

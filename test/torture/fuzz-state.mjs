@@ -26,7 +26,9 @@ const { NumalignError } = await load('errors.js');
 // ---- the formats that this package has
 
 const { decodeCheckpoint, encodeCheckpoint } = await load('state/checkpoint.js');
-const formats = [{ name: 'state', decode: decodeCheckpoint, encode: encodeCheckpoint, folder: '.', agrees: decodeState }];
+const formats = [
+  { name: 'state', decode: decodeCheckpoint, encode: encodeCheckpoint, folder: '.', agrees: decodeState },
+];
 if (existsSync(join(dist, 'state/owner-file.js'))) {
   const { decodeOwnerFile, encodeOwnerFile } = await load('state/owner-file.js');
   formats.push({ name: 'owner', decode: decodeOwnerFile, encode: encodeOwnerFile, folder: 'owners', agrees: () => {} });
@@ -39,7 +41,9 @@ if (existsSync(join(dist, 'state/owner-file.js'))) {
 async function sampleFiles() {
   const folder = scratchFolder('fuzz');
   const stateDir = join(folder, 'state');
-  const process_ = spawn(process.execPath, [SAMPLE, resolve(given.packages[0]), stateDir], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const process_ = spawn(process.execPath, [SAMPLE, resolve(given.packages[0]), stateDir], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   await new Promise((done, failed) => {
     process_.stdout.once('data', done);
     process_.once('exit', () => failed(new Error('no sample was written')));
@@ -54,13 +58,100 @@ async function sampleFiles() {
 }
 
 const corpus = await sampleFiles();
+const largest = Math.max(...corpus.flat().map((bytes) => bytes.length));
+
+// Smaller ones, which are quicker to read: with a few of the grants, and with none.
+for (const files of corpus) {
+  const { checksum: _, ...body } = JSON.parse(files[0]);
+  if (body.pods === undefined) continue;
+  files.push(sealed({ ...body, pods: [], ...(body.memory && { memory: {} }) }));
+  const small = body.pods.filter(({ containers }) => containers.every(({ memory }) => memory.length === 0)).slice(0, 1);
+  if (small.length > 0) files.push(sealed({ ...body, pods: small, ...(body.memory && { memory: {} }) }));
+}
 
 // ---- mutations
 
-const ODD_NUMBERS = [0, -0, -1, 0.5, 1, 2, 7, 62, 63, 64, 65, 127, 128, 255, 1023, 1024, 4095, 4096, 65_536, 2 ** 31, 2 ** 32, 2 ** 53 - 1, 2 ** 53, 1e300];
-const ODD_TEXTS = ['', '0', '0-3', '3-0', '1-', ',', '0-999999999', '18446744073709551616', '4096', '0-4095', '../x', 'a/b', '\u0000', '\uFFFD', '\uD800', 'é', '__proto__', 'toString', 'process', 'cgroup', 'persistent', 'recorded', 'init', 'app'];
-const ODD_KEYS = ['__proto__', 'toString', 'constructor', 'future', '', 'checksum', 'format', 'version', 'unknown', '0', 'cpus', 'pods', 'upcoming', 'transfer'];
-const oddValue = () => random.pick([null, true, false, [], {}, [[]], random.pick(ODD_NUMBERS), random.pick(ODD_TEXTS), [random.pick(ODD_NUMBERS)], { [random.pick(ODD_KEYS)]: random.pick(ODD_TEXTS) }]);
+const ODD_NUMBERS = [
+  0,
+  -0,
+  -1,
+  0.5,
+  1,
+  2,
+  7,
+  62,
+  63,
+  64,
+  65,
+  127,
+  128,
+  255,
+  1023,
+  1024,
+  4095,
+  4096,
+  65_536,
+  2 ** 31,
+  2 ** 32,
+  2 ** 53 - 1,
+  2 ** 53,
+  1e300,
+];
+const ODD_TEXTS = [
+  '',
+  '0',
+  '0-3',
+  '3-0',
+  '1-',
+  ',',
+  '0-999999999',
+  '18446744073709551616',
+  '4096',
+  '0-4095',
+  '../x',
+  'a/b',
+  '\u0000',
+  '\uFFFD',
+  '\uD800',
+  'é',
+  '__proto__',
+  'toString',
+  'process',
+  'cgroup',
+  'persistent',
+  'recorded',
+  'init',
+  'app',
+];
+const ODD_KEYS = [
+  '__proto__',
+  'toString',
+  'constructor',
+  'future',
+  '',
+  'checksum',
+  'format',
+  'version',
+  'unknown',
+  '0',
+  'cpus',
+  'pods',
+  'upcoming',
+  'transfer',
+];
+const oddValue = () =>
+  random.pick([
+    null,
+    true,
+    false,
+    [],
+    {},
+    [[]],
+    random.pick(ODD_NUMBERS),
+    random.pick(ODD_TEXTS),
+    [random.pick(ODD_NUMBERS)],
+    { [random.pick(ODD_KEYS)]: random.pick(ODD_TEXTS) },
+  ]);
 
 // Every place in a value: its holder and the key there.
 function places(value, found = []) {
@@ -73,12 +164,22 @@ function places(value, found = []) {
 }
 
 // As an own member whatever it is called.
-const put = (holder, key, value) => Object.defineProperty(holder, key, { value, enumerable: true, writable: true, configurable: true });
+const put = (holder, key, value) =>
+  Object.defineProperty(holder, key, { value, enumerable: true, writable: true, configurable: true });
 
 function nearby(value) {
   if (typeof value === 'number') return value + random.pick([-1, 1, 2, 4096, -value, value]);
   if (typeof value === 'boolean') return !value;
-  if (typeof value === 'string') return random.pick([value + value, value.slice(1), value.slice(0, -1), `${value},${random.below(30)}`, value.toUpperCase(), String(random.below(30)), `${random.below(10)}-${random.below(30)}`]);
+  if (typeof value === 'string')
+    return random.pick([
+      value + value,
+      value.slice(1),
+      value.slice(0, -1),
+      `${value},${random.below(30)}`,
+      value.toUpperCase(),
+      String(random.below(30)),
+      `${random.below(10)}-${random.below(30)}`,
+    ]);
   return oddValue();
 }
 
@@ -88,8 +189,8 @@ function changeOne(body) {
   const [otherHolder, otherKey] = random.pick(all);
   switch (random.below(8)) {
     case 0:
-      delete holder[key];
       if (Array.isArray(holder)) holder.splice(Number(key), 1);
+      else delete holder[key];
       return;
     case 1:
       put(holder, key, oddValue());
@@ -102,7 +203,8 @@ function changeOne(body) {
       else put(holder, random.pick(ODD_KEYS), structuredClone(holder[key]));
       return;
     case 4:
-      put(holder, random.pick(ODD_KEYS), oddValue());
+      if (Array.isArray(holder)) holder.push(oddValue());
+      else put(holder, random.pick(ODD_KEYS), oddValue());
       return;
     default:
       put(holder, key, nearby(holder[key]));
@@ -176,7 +278,7 @@ function flaw({ decode, encode, agrees }, bytes, seen) {
   try {
     agrees(Buffer.from(text));
   } catch (error) {
-    return `the document's reader does not take what was accepted: ${error.message}`;
+    return `the document's reader does not take what was accepted: ${error.stack}`;
   }
   return undefined;
 }
@@ -195,7 +297,8 @@ while (Date.now() < end && failures < MAX_FAILURES) {
     runs++;
     if (seen.accepted) accepted++;
     // What was accepted is a file to go on from.
-    if (seen.accepted && !wrong && corpus[which].length < 500 && random.chance(20)) corpus[which].push(bytes);
+    if (seen.accepted && !wrong && bytes.length < 2 * largest && corpus[which].length < 500 && random.chance(20))
+      corpus[which].push(bytes);
     if (wrong === undefined) continue;
     failures++;
     mkdirSync(ARTIFACTS, { recursive: true });
@@ -205,5 +308,7 @@ while (Date.now() < end && failures < MAX_FAILURES) {
   }
 }
 const seconds = (Date.now() - begun) / 1000;
-console.log(`fuzz: seed ${given.seed}, ${formats.map(({ name }) => name).join(' and ')}, ${runs} executions, ${Math.round(runs / seconds)} a second, ${accepted} accepted, ${corpus.flat().length} files; ${failures} failures`);
+console.log(
+  `fuzz: seed ${given.seed}, ${formats.map(({ name }) => name).join(' and ')}, ${runs} executions, ${Math.round(runs / seconds)} a second, ${accepted} accepted, ${corpus.flat().length} files; ${failures} failures`,
+);
 process.exit(failures > 0 ? 1 : 0);

@@ -23,7 +23,17 @@ export class Group {
   violations = [];
   failpoints;
   features = new Map();
-  counts = { started: 0, killed: 0, failed: 0, stopped: 0, snapshots: 0, states: 0, holdings: 0, rounds: 0, orphans: 0 };
+  counts = {
+    started: 0,
+    killed: 0,
+    failed: 0,
+    stopped: 0,
+    snapshots: 0,
+    states: 0,
+    holdings: 0,
+    rounds: 0,
+    orphans: 0,
+  };
   /** By slot. */
   slots;
   #settings;
@@ -85,7 +95,8 @@ export class Group {
     const slot = this.slots[agent.slot];
     switch (event.event) {
       case 'ready':
-        for (const [name, has] of Object.entries(event.features)) this.features.set(name, has || (this.features.get(name) ?? false));
+        for (const [name, has] of Object.entries(event.features))
+          this.features.set(name, has || (this.features.get(name) ?? false));
         return;
       case 'did': {
         const { operation, code, took, expected, message } = event;
@@ -93,7 +104,8 @@ export class Group {
         slot.operations++;
         slot.longest = Math.max(slot.longest, took);
         if (code === undefined && ['acquire', 'persist', 'wait'].includes(operation)) slot.acquired++;
-        if (code !== undefined) this.refusals.set(`${operation} ${code}`, (this.refusals.get(`${operation} ${code}`) ?? 0) + 1);
+        if (code !== undefined)
+          this.refusals.set(`${operation} ${code}`, (this.refusals.get(`${operation} ${code}`) ?? 0) + 1);
         if (code !== undefined && !expected) this.#violation(`agent ${agent.number}: ${operation} failed: ${message}`);
         return;
       }
@@ -138,7 +150,9 @@ export class Group {
   async #disturb(until) {
     while (now() < until) {
       await sleep(20 + this.#random.below(160));
-      const agents = [...this.#agents].filter(({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined);
+      const agents = [...this.#agents].filter(
+        ({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined,
+      );
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
       const what = this.#random.weighted({ kill: 2, stop: 8, childKill: 2, snapshot: this.machine.isReal ? 6 : 0 });
@@ -171,7 +185,9 @@ export class Group {
 
   // Masks of processes that run are those of different moments: all are made to stand still.
   async #takeSnapshot() {
-    const all = [...this.#agents].filter(({ pid, isStopped, killedAt }) => pid !== undefined && !isStopped && killedAt === undefined);
+    const all = [...this.#agents].filter(
+      ({ pid, isStopped, killedAt }) => pid !== undefined && !isStopped && killedAt === undefined,
+    );
     for (const agent of all) agent.stop();
     const deadline = now() + STILL_MS * 1e6;
     let still = all;
@@ -216,7 +232,10 @@ export class Group {
     for (const [node, types] of Object.entries(memory)) {
       for (const [type, bytes] of Object.entries(types)) {
         const capacity = this.machine.capacity?.[type] ?? 0;
-        if (bytes > capacity) this.#violation(`generation ${generation}: NUMA node ${node} has ${capacity} bytes of ${type}, ${bytes} are booked`);
+        if (bytes > capacity)
+          this.#violation(
+            `generation ${generation}: NUMA node ${node} has ${capacity} bytes of ${type}, ${bytes} are booked`,
+          );
       }
     }
   }
@@ -274,13 +293,17 @@ export class Group {
     let answers;
     try {
       const { stdout } = await promisify(execFile)(process.execPath, [AUDIT, JSON.stringify(setup)]);
-      answers = stdout.trim().split('\n').map((line) => JSON.parse(line));
+      answers = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
     } catch (error) {
       this.#violation(`the state cannot be opened once all are dead: ${error.stderr || error.message}`);
       return;
     }
     const [before, after] = answers;
-    if (before.generation < this.#generation) this.#violation(`generation ${before.generation} after ${this.#generation}`);
+    if (before.generation < this.#generation)
+      this.#violation(`generation ${before.generation} after ${this.#generation}`);
     this.#generation = after.generation;
     this.#checkPersistent(before);
     const free = parseList(after.free);
@@ -304,7 +327,8 @@ export class Group {
       if (gone.has(id)) this.#violation(`grant ${id} is on record again though it was released`);
     }
     const untold = grants.filter(({ id }) => !known.has(id)).length;
-    if (untold > this.#asked) this.#violation(`${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`);
+    if (untold > this.#asked)
+      this.#violation(`${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`);
     const taken = new Set([...there.values()].flatMap((keys) => [...keys]));
     const lost = this.machine.grantable.filter((cpu) => !parseList(free).includes(cpu) && !taken.has(`cpu ${cpu}`));
     if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once their owners are dead`);

@@ -16,7 +16,8 @@ export class History {
 
   /** An agent's line, `agent` being its number. */
   add(agent, event) {
-    if (event.event === 'read') this.#reads.push({ observer: agent, begun: event.begun, ended: event.time, generation: event.generation });
+    if (event.event === 'read')
+      this.#reads.push({ observer: agent, begun: event.begun, ended: event.time, generation: event.generation });
     else if (event.event === 'child') this.#children.push({ agent, ...event });
     else this.#events.push({ agent, ...event });
   }
@@ -130,7 +131,9 @@ export class History {
         if (byEnd[i].generation > highest.generation) highest = byEnd[i];
       }
       if (read.generation < highest.generation) {
-        found.push(`${read.observer} read generation ${read.generation} after ${highest.observer} had read ${highest.generation}`);
+        found.push(
+          `${read.observer} read generation ${read.generation} after ${highest.observer} had read ${highest.generation}`,
+        );
       }
     }
     return found;
@@ -146,7 +149,10 @@ export class History {
         if (to < ended) continue;
         const pod = pods.get(uid);
         const missing = [...keys].filter((key) => !pod?.keys.has(key));
-        if (missing.length > 0) found.push(`the state lacks ${missing.join(', ')} of grant ${uid} of agent ${agent}${pod ? '' : ': the whole grant'}`);
+        if (missing.length > 0)
+          found.push(
+            `the state lacks ${missing.join(', ')} of grant ${uid} of agent ${agent}${pod ? '' : ': the whole grant'}`,
+          );
       }
     }
     return found;
@@ -159,7 +165,9 @@ export class History {
     for (const { time, processes } of this.#snapshots) {
       const atWork = holdings.filter(({ from, to }) => from <= time && time < to);
       for (const { agent, child, masks } of processes) {
-        const pin = child ? this.#childPin(child, time) : pins.find((each) => each.agent === agent && each.from <= time && time < each.to);
+        const pin = child
+          ? this.#childPin(child, time)
+          : pins.find((each) => each.agent === agent && each.from <= time && time < each.to);
         const name = child ? `child ${child}` : `agent ${agent}`;
         for (const { tid, cpus } of masks) {
           if (pin && cpus.some((cpu) => !pin.cpus.includes(cpu))) {

@@ -43,7 +43,10 @@ for (const { part, file } of boots) {
     process.exit(1);
   }
 }
-const lines = readFileSync(trace, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+const lines = readFileSync(trace, 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
 
 // ---- the images
 
@@ -72,7 +75,8 @@ function collect(disk, step, at, allowed, boot) {
   steps.set(step, (steps.get(step) ?? 0) + 1);
   for (const { files, how } of disk.images(PROMISING)) {
     const hash = createHash('sha256').update(boot.id);
-    for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) hash.update(path).update('\0').update(bytes).update('\0');
+    for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1)))
+      hash.update(path).update('\0').update(bytes).update('\0');
     const key = `${hash.digest('hex')} ${allowed.map((state) => state?.generation)}`;
     if (images.has(key)) continue;
     const image = { files, where: `${step}, ${at}: ${how}`, allowed, boot };
@@ -126,7 +130,9 @@ function checkFile({ files, where, allowed }) {
     return undefined;
   }
   if (!allowed.some((each) => each?.text === state.text)) {
-    violations.push(`${where}: generation ${state.generation}, where ${allowed.map((each) => each?.generation ?? 'none')} may be`);
+    violations.push(
+      `${where}: generation ${state.generation}, where ${allowed.map((each) => each?.generation ?? 'none')} may be`,
+    );
   }
   // The last state of an earlier boot is never gone.
   const before = after.findLast((each) => each && each.bootId !== state.bootId && each.generation < state.generation);
@@ -154,7 +160,10 @@ function write(files, path) {
 // Opens images in a process that believes to be in one boot.
 async function openAll(list, boot) {
   const env = { ...process.env, ...shimEnvironment({ folder: '/nowhere', bootId: boot.file }) };
-  const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], { env, stdio: ['pipe', 'pipe', 'inherit'] });
+  const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], {
+    env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const answers = createInterface({ input: opener.stdout })[Symbol.asyncIterator]();
   for (const image of list) {
     const path = join(folder, `image-${opened++}`);
@@ -177,7 +186,11 @@ function checkGrants({ where, state }, grants, boot) {
   if (expected !== found) violations.push(`${where}: has ${found} instead of ${expected}`);
 }
 
-const cpusOf = (keys) => keys.filter((key) => key.startsWith('cpu ')).map((key) => Number(key.slice(4))).sort((a, b) => a - b);
+const cpusOf = (keys) =>
+  keys
+    .filter((key) => key.startsWith('cpu '))
+    .map((key) => Number(key.slice(4)))
+    .sort((a, b) => a - b);
 
 const list = [...images.values()];
 if (violations.length === 0) {
@@ -192,7 +205,9 @@ if (violations.length === 0) {
 }
 rmSync(folder, { recursive: true });
 
-console.log(`lost writes: ${lines.filter(({ mark }) => !mark).length} steps of ${steps.size - (steps.has('') ? 1 : 0)} transactions, ${list.length} images, opened ${opened} times`);
+console.log(
+  `lost writes: ${lines.filter(({ mark }) => !mark).length} steps of ${steps.size - (steps.has('') ? 1 : 0)} transactions, ${list.length} images, opened ${opened} times`,
+);
 console.log(`${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 process.exit(violations.length > 0 ? 1 : 0);

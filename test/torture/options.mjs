@@ -7,7 +7,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The options by name. `defaults`: numbers that may be given; a flag is `false`. Ends the process with usage where they make no sense. */
 export function parseOptions(script, defaults) {
   const options = { package: { type: 'string', multiple: true } };
-  for (const [name, value] of Object.entries(defaults)) options[name] = { type: value === false ? 'boolean' : 'string' };
+  for (const [name, value] of Object.entries(defaults))
+    options[name] = { type: value === false ? 'boolean' : 'string' };
   try {
     const { values } = parseArgs({ options });
     const given = Object.entries(defaults).map(([name, value]) => {

@@ -3,14 +3,32 @@
 //
 //   npm run torture:planted -- --seconds N --seed S
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freshSeed, parseOptions } from './options.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = ['lib', 'native', 'dist', 'package.json', 'binding.gyp', 'tsconfig.json', 'tsconfig.build.json', 'scripts'];
+const COPIED = [
+  'lib',
+  'native',
+  'dist',
+  'package.json',
+  'binding.gyp',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'scripts',
+];
 
 // `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`: the script that must fail.
 const BUGS = [
@@ -78,12 +96,23 @@ function plant(folder, { file, before, after }) {
   const text = readFileSync(path, 'utf8');
   const found = before.filter((each) => text.includes(each));
   if (found.length !== 1 || text.split(found[0]).length !== 2) {
-    console.error(`${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`);
+    console.error(
+      `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`,
+    );
     process.exit(2);
   }
-  writeFileSync(path, text.replace(found[0], () => after));
+  writeFileSync(
+    path,
+    text.replace(found[0], () => after),
+  );
   if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
-  else must(run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: folder }), 'tsc');
+  else
+    must(
+      run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
+        cwd: folder,
+      }),
+      'tsc',
+    );
 }
 
 if (!existsSync(join(ROOT, 'build/Makefile'))) {
@@ -97,16 +126,20 @@ for (const bug of BUGS) {
     copyPackage(folder);
     plant(folder, bug);
     const script = fileURLToPath(new URL(bug.find, import.meta.url));
-    const options = bug.find === 'torture.mjs' ? ['--seconds', String(given.seconds), '--seed', String(given.seed)] : [];
+    const options =
+      bug.find === 'torture.mjs' ? ['--seconds', String(given.seconds), '--seed', String(given.seed)] : [];
     const begun = Date.now();
     const { status, stdout, stderr } = run(process.execPath, [script, ...options, '--package', folder]);
     const seconds = ((Date.now() - begun) / 1000).toFixed(1);
     const first = /^VIOLATION (.*)$/m.exec(stdout)?.[1];
     const found = status === 1 && first !== undefined;
     if (!found) missed++;
-    console.log(`${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${seconds} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`);
+    console.log(
+      `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${seconds} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
+    );
     // Kept for a look by whoever runs it alone.
-    for (const [, left] of stdout.matchAll(/^the state folders are in (.*)$/gm)) rmSync(left, { recursive: true, force: true });
+    for (const [, left] of stdout.matchAll(/^the state folders are in (.*)$/gm))
+      rmSync(left, { recursive: true, force: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -7,7 +7,8 @@ export function parseList(text) {
   if (text === '') return [];
   return text.split(',').flatMap((part) => {
     const [first, last = first] = part.split('-').map(Number);
-    if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || last < first) throw new Error(`no list: ${text}`);
+    if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || last < first)
+      throw new Error(`no list: ${text}`);
     return Array.from({ length: last - first + 1 }, (_, i) => first + i);
   });
 }
@@ -51,23 +52,32 @@ function checkMemory(memory, pods) {
   for (const [node, types] of Object.entries(memory)) {
     for (const [type, bytes] of Object.entries(types)) add(groupOf.get(Number(node)) ?? [node], type, -bytes);
   }
-  for (const [key, sum] of sums) if (sum !== 0) throw new Error(`${key}: the pods have ${sum} bytes more than is booked`);
+  for (const [key, sum] of sums)
+    if (sum !== 0) throw new Error(`${key}: the pods have ${sum} bytes more than is booked`);
 }
 
 /** The state in the bytes of a file. Throws where it is damaged or contradicts itself. */
 export function decodeState(bytes) {
   const text = bytes.toString('utf8');
-  if (!text.startsWith('{"format":"numalign-state","version":1,')) throw new Error('it does not begin like a state file');
+  if (!text.startsWith('{"format":"numalign-state","version":1,'))
+    throw new Error('it does not begin like a state file');
   if (!text.endsWith('"}\n')) throw new Error('it does not end like a state file');
   const end = text.lastIndexOf(',"checksum":"sha256:');
   const checksum = createHash('sha256').update(text.slice(0, end)).digest('hex');
   if (text.slice(end) !== `,"checksum":"sha256:${checksum}"}\n`) throw new Error('the checksum is wrong');
   const { generation, bootId, pods, memory, cpus, settings } = JSON.parse(text);
-  if (!Number.isSafeInteger(generation) || generation < 1) throw new Error(`no generation: ${generation}`);
+  if (!Number.isSafeInteger(generation) || generation < 0) throw new Error(`no generation: ${generation}`);
   const entries = pods.map((pod) => ({ uid: pod.uid, keys: keysOfPod(pod), owner: pod.owner, name: pod.name }));
   checkDisjoint(entries);
   checkMemory(memory, pods);
-  return { generation, bootId, settings, memory, cpus: cpus.map(([cpu]) => cpu), pods: new Map(entries.map((pod) => [pod.uid, pod])) };
+  return {
+    generation,
+    bootId,
+    settings,
+    memory,
+    cpus: cpus.map(([cpu]) => cpu),
+    pods: new Map(entries.map((pod) => [pod.uid, pod])),
+  };
 }
 
 /** As {@link decodeState}, of a file; undefined where there is none. */

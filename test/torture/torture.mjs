@@ -33,15 +33,29 @@ function folderOf(pid) {
   }
 }
 
-const settings = { seed: given.seed, packages: given.packages.map((path) => resolve(path)), run, canUnshare, pause: given.pause, folderOf };
+const settings = {
+  seed: given.seed,
+  packages: given.packages.map((path) => resolve(path)),
+  run,
+  canUnshare,
+  pause: given.pause,
+  folderOf,
+};
 const machines = [realMachine(), simulatedMachine()].filter(Boolean);
 // Half on each; the larger half where there is more room.
 const groups = machines.map((machine, i) => {
-  const share = Math.max(2, i === machines.length - 1 ? Math.ceil(given.processes / machines.length) : Math.floor(given.processes / machines.length));
+  const share = Math.max(
+    2,
+    i === machines.length - 1
+      ? Math.ceil(given.processes / machines.length)
+      : Math.floor(given.processes / machines.length),
+  );
   return new Group(machine, share, settings, join(folder, machine.name));
 });
 
-console.log(`torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`);
+console.log(
+  `torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`,
+);
 for (const path of settings.packages) console.log(`package ${path}`);
 if (machines.length < 2) console.log('left out: the real machine, which has too few CPUs');
 if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
@@ -54,7 +68,11 @@ while (Date.now() < end && groups.every(({ violations }) => violations.length ==
   await Promise.all(groups.map((group) => group.round(seconds)));
 }
 
-const text = (map) => [...map].sort().map(([name, n]) => `${name} ${n}`).join(', ');
+const text = (map) =>
+  [...map]
+    .sort()
+    .map(([name, n]) => `${name} ${n}`)
+    .join(', ');
 for (const { machine, operations, refusals, counts, failpoints, slots, features } of groups) {
   const off = [...features].filter(([, has]) => !has).map(([name]) => name);
   const { known, hit, total } = failpoints.counts;
@@ -62,17 +80,27 @@ for (const { machine, operations, refusals, counts, failpoints, slots, features 
   console.log(`  operations: ${text(operations)}`);
   console.log(`  refused: ${text(refusals)}`);
   console.log(`  off, since the package has them not: ${off.join(', ') || 'none'}`);
-  console.log(`  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}`);
-  console.log(`  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`);
-  console.log(`  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's masks`);
-  console.log(`  by process: operations ${slots.map((slot) => slot.operations).join(' ')}; acquired ${slots.map((slot) => slot.acquired).join(' ')}; longest, ms ${slots.map((slot) => Math.round(slot.longest / 1e6)).join(' ')}`);
+  console.log(
+    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}`,
+  );
+  console.log(
+    `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
+  );
+  console.log(
+    `  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's masks`,
+  );
+  console.log(
+    `  by process: operations ${slots.map((slot) => slot.operations).join(' ')}; acquired ${slots.map((slot) => slot.acquired).join(' ')}; longest, ms ${slots.map((slot) => Math.round(slot.longest / 1e6)).join(' ')}`,
+  );
 }
 
 const violations = groups.flatMap((group) => group.violations);
 console.log(`\n${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 if (violations.length > 0) {
-  console.log(`again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`);
+  console.log(
+    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`,
+  );
   console.log(`the state folders are in ${folder}`);
 } else {
   rmSync(folder, { recursive: true });

@@ -20,9 +20,20 @@ const open = () => openManager({ topology, stateDir, reservedSystemCPUs: '0' });
 
 if (part === 'first') {
   const manager = await step('the first commit', open);
-  const kept = await step('acquire, persistent', () => manager.acquire({ cpu: 3, memory: '1Gi', name: 'kept', owner: 'persistent' }));
+  const kept = await step('acquire, persistent', () =>
+    manager.acquire({ cpu: 3, memory: '1Gi', name: 'kept', owner: 'persistent' }),
+  );
   const own = await step('acquire', () => manager.acquire({ cpu: 2, name: 'own' }));
-  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { uid: 'pod-1', name: 'pod' }, spec: { containers: [{ name: 'a', resources: { requests: { cpu: 2, memory: '1Gi' }, limits: { cpu: 2, memory: '1Gi' } } }] } };
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { uid: 'pod-1', name: 'pod' },
+    spec: {
+      containers: [
+        { name: 'a', resources: { requests: { cpu: 2, memory: '1Gi' }, limits: { cpu: 2, memory: '1Gi' } } },
+      ],
+    },
+  };
   await step('admit, persistent', () => manager.admit(pod, { owner: 'persistent' }));
   if (typeof own.resize === 'function') {
     await step('resize, larger', () => own.resize({ cpu: 4 }));
