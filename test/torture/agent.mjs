@@ -162,11 +162,14 @@ const operations = {
     held.delete(grant.id);
     const transfer = await grant.transfer();
     const accepted = transfer.accepted.then(
-      () => true,
+      () => {
+        report('left', { uid: grant.id });
+        return true;
+      },
       () => false,
     );
     report('offers', { uid: grant.id, token: transfer.token });
-    if (await Promise.race([accepted, sleep(100 + random.below(200), false)])) return;
+    if (await Promise.race([accepted, sleep(500 + random.below(1000), false)])) return;
     // Nobody has come for it: it ends here, unless somebody comes at the last moment.
     await transfer.cancel();
     await grant.release().catch((error) => {
@@ -305,7 +308,9 @@ for (;;) {
   if (error) {
     const expected = isExpected(operation, error);
     const message = expected ? undefined : (error.stack ?? String(error));
-    report('did', { operation, took, code: error.code ?? error.name ?? String(error), expected, message });
+    // An abort's code is a number.
+    const code = typeof error.code === 'string' ? error.code : (error.name ?? String(error));
+    report('did', { operation, took, code, expected, message });
   } else {
     report('did', { operation, took });
   }

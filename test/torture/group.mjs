@@ -1,6 +1,6 @@
 // A group of agents on one state folder, and the checker beside them: kills, stops, replaces, watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -262,9 +262,11 @@ export class Group {
     this.counts.holdings += this.#history.holdings().length;
     for (const text of new Set(this.#history.violations())) this.#violation(text);
     await this.#audit();
+    if (this.violations.length > 0) writeFileSync(join(this.#folder, 'history.json'), JSON.stringify(this.#history));
     this.#history = new History();
     this.#children = [];
     this.#asked = 0;
+    if (this.violations.length > 0) return;
     rmSync(join(this.#folder, 'logs'), { recursive: true });
     mkdirSync(join(this.#folder, 'logs'));
   }

@@ -165,20 +165,23 @@ export class History {
     for (const { time, processes } of this.#snapshots) {
       const atWork = holdings.filter(({ from, to }) => from <= time && time < to);
       for (const { agent, child, masks } of processes) {
-        const pin = child
-          ? this.#childPin(child, time)
-          : pins.find((each) => each.agent === agent && each.from <= time && time < each.to);
+        const ofAgent = pins.filter((pin) => pin.agent === agent && pin.from <= time);
+        const pin = child ? this.#childPin(child, time) : ofAgent.find(({ to }) => time < to);
+        // A thread that is left behind is where it was pinned last.
+        const former = ofAgent.slice(-1).filter(({ to }) => to <= time);
         const name = child ? `child ${child}` : `agent ${agent}`;
         for (const { tid, cpus } of masks) {
           if (pin && cpus.some((cpu) => !pin.cpus.includes(cpu))) {
             found.push(`thread ${tid} of ${name} may run on ${cpus}, pinned to ${pin.cpus} for grant ${pin.uid}`);
           }
-          const former = pins.filter((each) => each.agent === agent && each.to <= time).map((each) => each.cpus);
-          for (const { uid, keys, agent: holder } of atWork) {
-            const isInside = cpus.every((cpu) => keys.has(`cpu ${cpu}`));
-            const wasThere = former.some((old) => cpus.every((cpu) => old.includes(cpu)));
-            if (isInside && (pin ? pin.uid !== uid : wasThere && holder !== agent)) {
-              found.push(`thread ${tid} of ${name} runs on ${cpus}, which are of grant ${uid} of agent ${holder}`);
+          for (const holding of atWork) {
+            if (!cpus.every((cpu) => holding.keys.has(`cpu ${cpu}`))) continue;
+            const wrong = pin ?? former.find((old) => isLeftBehind(old, cpus, holding, time));
+            if (wrong && (wrong !== pin || pin.uid !== holding.uid)) {
+              const before = `pinned for grant ${wrong.uid} from ${seconds(wrong.from)} to ${seconds(wrong.to)}`;
+              found.push(
+                `thread ${tid} of ${name}, ${before}, runs on ${cpus} at ${seconds(time)}, which are of ${describe(holding)}`,
+              );
             }
           }
         }
@@ -206,6 +209,9 @@ export class History {
         open.get(key).to = Math.min(open.get(key).to, time);
         open.delete(key);
       }
+      if (event === 'left') {
+        for (const pin of all) if (pin.agent === agent && pin.uid === uid) pin.left = time;
+      }
     }
     return all;
   }
@@ -221,9 +227,17 @@ export class History {
     ];
   }
 
-  get sizes() {
-    return { states: this.#states.length, snapshots: this.#snapshots.length };
+  /** All that is known, for a look at what has gone wrong. */
+  toJSON() {
+    const deaths = Object.fromEntries(this.#deaths);
+    return { events: this.#events, deaths, children: this.#children, reads: this.#reads, snapshots: this.#snapshots };
   }
+}
+
+// Whether a thread that was pinned is where it was, though somebody else is there. Whoever hands a grant on leaves after the successor has it.
+function isLeftBehind(old, cpus, holding, time) {
+  if (holding.agent === old.agent || !cpus.every((cpu) => old.cpus.includes(cpu))) return false;
+  return holding.uid !== old.uid || (old.left ?? HOLDS_ON) <= time;
 }
 
 const seconds = (time) => (time === HOLDS_ON ? 'the end' : `${(time / 1e9).toFixed(6)} s`);

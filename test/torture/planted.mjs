@@ -138,7 +138,7 @@ for (const bug of BUGS) {
       `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${seconds} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
     );
     // Kept for a look by whoever runs it alone.
-    for (const [, left] of stdout.matchAll(/^the state folders are in (.*)$/gm))
+    for (const [, left] of stdout.matchAll(/^the state folders and histories are in (.*)$/gm))
       rmSync(left, { recursive: true, force: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });

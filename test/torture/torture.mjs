@@ -101,7 +101,7 @@ if (violations.length > 0) {
   console.log(
     `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`,
   );
-  console.log(`the state folders are in ${folder}`);
+  console.log(`the state folders and histories are in ${folder}`);
 } else {
   rmSync(folder, { recursive: true });
 }
