@@ -15,7 +15,6 @@ export const now = () => Number(process.hrtime.bigint());
 export class AgentProcess {
   number;
   slot;
-  fail;
   isReady = false;
   /** Set just before it is killed. */
   killedAt;
@@ -26,16 +25,15 @@ export class AgentProcess {
   #pid;
   #log;
 
-  /** `setup`: what agent.mjs takes; `fail`: where it dies of itself; `log`: a file of its own. */
-  constructor({ number, slot, setup, fail, log, inNamespaces, environment, onEvent }) {
+  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `log`: a file of its own. */
+  constructor({ number, slot, setup, fail, random, log, inNamespaces, environment, onEvent }) {
     this.number = number;
     this.slot = slot;
-    this.fail = fail;
     this.#log = log;
     const command = [...(inNamespaces ? NAMESPACES : []), process.execPath, SCRIPT, JSON.stringify(setup)];
     const env = { ...process.env, ...environment };
     // Where unshare itself is preloaded, it is not the one to fail: it never touches the folder.
-    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, log }));
+    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, random, log }));
     this.#process = spawn(command[0], command.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.inNamespaces = inNamespaces;
     this.#pid = inNamespaces ? undefined : this.#process.pid;

@@ -54,6 +54,8 @@ function unpinned(entry) {
   entry.isPinned = false;
 }
 
+const NOTHING_TO_DO = Symbol('nothing to do');
+
 // ---- what it does. Each operation answers nothing, or throws what numalign throws.
 
 function request() {
@@ -103,7 +105,7 @@ const operations = {
   },
   async releaseById() {
     const persistent = manager.grants().filter(({ owner, id }) => owner.kind === 'persistent' && !held.has(id));
-    if (persistent.length === 0) return;
+    if (persistent.length === 0) return NOTHING_TO_DO;
     const { id } = random.pick(persistent);
     await releaseBy(id, true, () => manager.release(id));
   },
@@ -297,9 +299,10 @@ for (;;) {
   const operation = random.weighted(choices(known));
   const begun = now();
   let error;
+  let result;
   subject = undefined;
   try {
-    await operations[operation]();
+    result = await operations[operation]();
   } catch (thrown) {
     error = thrown;
     if (subject?.isPersistent && GONE.has(error.code)) held.delete(subject.grant.id);
@@ -311,7 +314,7 @@ for (;;) {
     // An abort's code is a number.
     const code = typeof error.code === 'string' ? error.code : (error.name ?? String(error));
     report('did', { operation, took, code, expected, message });
-  } else {
+  } else if (result !== NOTHING_TO_DO) {
     report('did', { operation, took });
   }
   await sleep(random.below(setup.pause + 1));

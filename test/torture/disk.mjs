@@ -29,9 +29,14 @@ class DiskFile {
     return bytes;
   }
 
+  /** What programs read of it. */
+  get bytes() {
+    return this.#after(this.writes.length);
+  }
+
   /** What may be read of it, by what became of the bytes that are not safe. */
   variants() {
-    const whole = this.#after(this.writes.length);
+    const whole = this.bytes;
     if (this.safe === this.writes.length) return [{ name: 'whole', bytes: whole }];
     const old = this.#after(this.safe);
     const half = Math.floor(whole.length / 2);
@@ -111,6 +116,11 @@ export class Disk {
       case 'unlink':
         this.#change(path, (files) => files.delete(path));
     }
+  }
+
+  /** What programs read now; undefined where there is no such file. */
+  read(path) {
+    return this.#now.get(path)?.bytes;
   }
 
   // The ways in which each folder's changes may be there in part. Of folders that are never synced only both ends: they promise nothing.

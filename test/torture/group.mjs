@@ -15,6 +15,8 @@ import { parseList, readState } from './state-file.mjs';
 const AUDIT = fileURLToPath(new URL('audit.mjs', import.meta.url));
 const STILL_MS = 3000;
 const READ_EVERY_MS = 15;
+// On average: some fifty transactions.
+const STEPS_TO_LIVE = 600;
 
 export class Group {
   machine;
@@ -80,7 +82,7 @@ export class Group {
       number,
       slot,
       setup,
-      fail: this.#random.chance(2) ? undefined : this.failpoints.next(),
+      ...this.#fate(seed, number),
       log: join(this.#folder, 'logs', String(number)),
       inNamespaces: canUnshare && this.#random.chance(3),
       environment: { [MARK]: run },
@@ -89,6 +91,13 @@ export class Group {
     this.counts.started++;
     this.#agents.add(agent);
     agent.ended.then((end) => this.#bury(agent, end));
+  }
+
+  // Where it dies of itself, if at all: at a chosen step, or at any.
+  #fate(seed, number) {
+    const fate = this.#random.weighted({ chosen: 3, any: 2, none: 3 });
+    if (fate === 'chosen') return { fail: this.failpoints.next() };
+    return fate === 'any' ? { random: { seed: seed + number, rate: STEPS_TO_LIVE } } : {};
   }
 
   #hear(agent, event) {

@@ -50,15 +50,6 @@ const lines = readFileSync(trace, 'utf8')
 
 // ---- the images
 
-// The state that is acknowledged at each mark, as the document's reader reads it: where nothing is lost.
-const stateNow = (disk) => {
-  for (const { files, how } of disk.images(new Set())) {
-    const bytes = how === 'nothing lost' ? files.get('state.json') : undefined;
-    if (bytes) return describe(decodeState(bytes));
-  }
-  return undefined;
-};
-
 function describe({ generation, bootId, pods }) {
   const list = [...pods.values()].map(({ uid, keys, owner }) => ({ uid, keys: [...keys].sort(), kind: owner.kind }));
   return { generation, bootId, pods: list, text: JSON.stringify([generation, bootId, list]) };
@@ -87,29 +78,25 @@ function collect(disk, step, at, allowed, boot) {
   }
 }
 
-// First the states, then the images between them.
-const after = [];
+// Every state that was put in place, the latest last. A step may take several transactions, each of which was acknowledged before the next began.
+const committed = [undefined];
 {
   const disk = new Disk();
-  for (const line of lines) {
-    if (line.mark === 'acknowledged') after.push(stateNow(disk));
-    if (!line.mark) disk.apply(line);
-  }
-}
-{
-  const disk = new Disk();
-  let [done, isRunning, step, boot] = [0, false, '', boots[0]];
+  let [begun, isRunning, step, boot] = [0, false, '', boots[0]];
   for (const line of lines) {
     if (line.mark === 'begins') {
-      [isRunning, step] = [true, line.step];
+      [isRunning, step, begun] = [true, line.step, committed.length - 1];
       if (step === 'archive') boot = boots[1];
     } else if (line.mark === 'acknowledged') {
-      [isRunning, done] = [false, done + 1];
+      isRunning = false;
     } else {
       disk.apply(line);
+      if (line.op === 'rename' && line.path === 'state.json')
+        committed.push(describe(decodeState(disk.read('state.json'))));
     }
     const at = line.mark ?? `after ${line.op} ${line.path}`;
-    collect(disk, step, at, isRunning ? [after[done - 1], after[done]] : [after[done - 1]], boot);
+    const last = committed.length - 1;
+    collect(disk, step, at, isRunning ? committed.slice(Math.max(begun, last - 1)) : [committed[last]], boot);
     if (violations.length >= MAX_SHOWN) break;
   }
 }
@@ -135,7 +122,9 @@ function checkFile({ files, where, allowed }) {
     );
   }
   // The last state of an earlier boot is never gone.
-  const before = after.findLast((each) => each && each.bootId !== state.bootId && each.generation < state.generation);
+  const before = committed.findLast(
+    (each) => each && each.bootId !== state.bootId && each.generation < state.generation,
+  );
   if (before && state.bootId === boots[1].id) {
     const archived = [...files].filter(([path]) => path.startsWith('archive/') && path.endsWith('.json'));
     const isThere = archived.some(([, kept]) => {
