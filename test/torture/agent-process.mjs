@@ -15,6 +15,8 @@ export const now = () => Number(process.hrtime.bigint());
 export class AgentProcess {
   number;
   slot;
+  /** Where it was to die, if at a chosen step. */
+  fail;
   isReady = false;
   /** Set just before it is killed. */
   killedAt;
@@ -29,6 +31,7 @@ export class AgentProcess {
   constructor({ number, slot, setup, fail, random, log, inNamespaces, environment, onEvent }) {
     this.number = number;
     this.slot = slot;
+    this.fail = fail;
     this.#log = log;
     const command = [...(inNamespaces ? NAMESPACES : []), process.execPath, SCRIPT, JSON.stringify(setup)];
     const env = { ...process.env, ...environment };

@@ -6,6 +6,8 @@ const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || kind.start
 
 export class Failpoints {
   #hits = new Map();
+  /** Points that somebody was to die at and did not come to: often there is no second time. */
+  #missed = new Set();
   #random;
 
   constructor(random) {
@@ -21,6 +23,10 @@ export class Failpoints {
     this.#hits.set(point, (this.#hits.get(point) ?? 0) + 1);
   }
 
+  miss({ kind, when }) {
+    this.#missed.add(`${when} ${kind}`);
+  }
+
   /** One of those that were hit the least: { nth, when, kind }. Undefined while none is known. */
   next() {
     const least = Math.min(...this.#hits.values());
@@ -28,7 +34,8 @@ export class Failpoints {
     if (rare.length === 0) return undefined;
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
     // The first is in the opening, the later ones are in what comes after.
-    return { nth: this.#random.chance(3) ? 1 : 1 + this.#random.below(40), when, kind };
+    const isFirst = this.#missed.has(`${when} ${kind}`) || this.#random.chance(3);
+    return { nth: isFirst ? 1 : 1 + this.#random.below(40), when, kind };
   }
 
   get counts() {

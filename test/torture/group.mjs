@@ -142,6 +142,8 @@ export class Group {
       this.counts.failed++;
       this.failpoints.hit(death.died, death.when);
       this.#history.died(agent.number, death.time);
+    } else if (agent.fail) {
+      this.failpoints.miss(agent.fail);
     }
     if (agent.killedAt !== undefined) {
       this.counts.killed++;

@@ -1,14 +1,16 @@
-// Preloaded into a process under test (LD_PRELOAD): sees every libc call that changes the state folder or locks a file in it. It can end the process
-// just before, in the middle of, or just after one of them, and write them all down. Compiled by shim.mjs.
+// Preloaded into a process under test (LD_PRELOAD): sees every libc call that changes the state folder or
+// locks a file in it. It can end the process just before, in the middle of, or just after one of them, and
+// write them all down. Compiled by shim.mjs.
 //
 //   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; nothing else is looked at
-//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before, during (a write: half of it) or after
-//   NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
-//   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at which the process died
-//   NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
+//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before,
+//   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
+//   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
+//   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
 //   NUMALIGN_SHIM_BOOT_ID  a file that is read instead of /proc/sys/kernel/random/boot_id
 //
-// A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is "owners/*". Both files hold one JSON object a line.
+// A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is
+// "owners/*". Both files hold one JSON object a line.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -83,8 +85,10 @@ static int open_extra(const char* variable) {
 }
 
 __attribute__((constructor)) static void start(void) {
-  LOAD(openat), LOAD(open), LOAD(fcntl), LOAD(pwrite), LOAD(write), LOAD(fsync), LOAD(fdatasync), LOAD(ftruncate);
-  LOAD(futimens), LOAD(fchmod), LOAD(linkat), LOAD(renameat), LOAD(renameat2), LOAD(unlinkat), LOAD(mkdirat), LOAD(close);
+  LOAD(openat), LOAD(open), LOAD(fcntl), LOAD(pwrite), LOAD(write), LOAD(fsync), LOAD(fdatasync),
+      LOAD(ftruncate);
+  LOAD(futimens), LOAD(fchmod), LOAD(linkat), LOAD(renameat), LOAD(renameat2), LOAD(unlinkat), LOAD(mkdirat),
+      LOAD(close);
   self = getpid();
   const char* path = getenv("NUMALIGN_SHIM_FOLDER");
   if (path != NULL) folder_length = (size_t)snprintf(folder, sizeof folder, "%s", path);
@@ -160,8 +164,9 @@ static int ours(int fd, char* buffer, size_t size) {
 
 static void die(const char* kind, When when) {
   char line[512];
-  int n = snprintf(line, sizeof line, "{\"pid\":%d,\"time\":%lld,\"step\":%lu,\"died\":\"%s\",\"when\":\"%s\"}\n", self,
-                   (long long)now(), steps, kind, WHEN_NAMES[when]);
+  int n =
+      snprintf(line, sizeof line, "{\"pid\":%d,\"time\":%lld,\"step\":%lu,\"died\":\"%s\",\"when\":\"%s\"}\n",
+               self, (long long)now(), steps, kind, WHEN_NAMES[when]);
   if (log_fd >= 0 && REAL(write)(log_fd, line, (size_t)n) < 0) errno = 0;
   for (;;) {
     kill(self, SIGKILL);
@@ -175,7 +180,8 @@ typedef struct {
   int dies;  // -1, or a When
 } Step;
 
-// Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order of the lines is that of the calls.
+// Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order
+// of the lines is that of the calls.
 static Step begin_step(const char* op, const char* path) {
   Step step = {.dies = -1};
   const char* slash = strchr(path, '/');
@@ -199,7 +205,8 @@ static Step begin_step(const char* op, const char* path) {
     }
   }
   if (fail.nth > 0) {
-    int matches = fail.kind[0] == '\0' ? fail.nth == steps : strcmp(fail.kind, step.kind) == 0 && fail.nth == count;
+    int matches =
+        fail.kind[0] == '\0' ? fail.nth == steps : strcmp(fail.kind, step.kind) == 0 && fail.nth == count;
     if (matches) step.dies = (int)fail.when;
   }
   if (random_rate > 0 && random_number() % random_rate == 0) step.dies = (int)(random_number() % 3);
@@ -215,8 +222,10 @@ static void end_step(const Step* step) {
   errno = error;
 }
 
-// A line of the trace. `more`: further members, beginning with a comma. REQUIRES: between begin_step and end_step.
-__attribute__((format(printf, 4, 5))) static void trace(const char* op, const char* path, int fd, const char* more, ...) {
+// A line of the trace. `more`: further members, beginning with a comma. REQUIRES: between begin_step and
+// end_step.
+__attribute__((format(printf, 4, 5))) static void trace(const char* op, const char* path, int fd,
+                                                        const char* more, ...) {
   if (trace_fd < 0) return;
   int error = errno;
   char extra[8192], line[16384];
@@ -224,7 +233,8 @@ __attribute__((format(printf, 4, 5))) static void trace(const char* op, const ch
   va_start(arguments, more);
   vsnprintf(extra, sizeof extra, more, arguments);
   va_end(arguments);
-  int n = snprintf(line, sizeof line, "{\"pid\":%d,\"op\":\"%s\",\"path\":\"%s\",\"fd\":%d%s}\n", self, op, path, fd, extra);
+  int n = snprintf(line, sizeof line, "{\"pid\":%d,\"op\":\"%s\",\"path\":\"%s\",\"fd\":%d%s}\n", self, op,
+                   path, fd, extra);
   if (REAL(write)(trace_fd, line, (size_t)n) != n) abort();
   errno = error;
 }
@@ -234,7 +244,8 @@ static void trace_bytes(const char* path, int fd, const void* bytes, size_t size
   int error = errno;
   char* line = malloc(2 * size + 8192);
   if (line == NULL) abort();
-  int n = sprintf(line, "{\"pid\":%d,\"op\":\"write\",\"path\":\"%s\",\"fd\":%d,\"offset\":%lld,\"bytes\":\"", self, path, fd, offset);
+  int n = sprintf(line, "{\"pid\":%d,\"op\":\"write\",\"path\":\"%s\",\"fd\":%d,\"offset\":%lld,\"bytes\":\"",
+                  self, path, fd, offset);
   for (size_t i = 0; i < size; i++) n += sprintf(line + n, "%02x", ((const unsigned char*)bytes)[i]);
   n += sprintf(line + n, "\"}\n");
   if (REAL(write)(trace_fd, line, (size_t)n) != n) abort();
@@ -263,7 +274,9 @@ static int open_step(int dir, const char* name, int flags, mode_t mode) {
   if (trace_fd < 0) pthread_mutex_lock(&mutex);
   if (fd >= 0) remember(fd, path);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
-  if (fd >= 0) trace("open", path, fd, ",\"create\":%s,\"truncate\":%s", flags & O_CREAT ? "true" : "false", flags & O_TRUNC ? "true" : "false");
+  if (fd >= 0)
+    trace("open", path, fd, ",\"create\":%s,\"truncate\":%s", flags & O_CREAT ? "true" : "false",
+          flags & O_TRUNC ? "true" : "false");
   end_step(&step);
   return fd;
 }
@@ -272,21 +285,21 @@ static mode_t mode_argument(int flags, va_list arguments) {
   return flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
 }
 
-#define OPENAT(name)                                      \
-  int name(int dir, const char* path, int flags, ...) {   \
-    va_list arguments;                                    \
-    va_start(arguments, flags);                           \
-    mode_t mode = mode_argument(flags, arguments);        \
-    va_end(arguments);                                    \
-    return open_step(dir, path, flags, mode);             \
+#define OPENAT(name)                                    \
+  int name(int dir, const char* path, int flags, ...) { \
+    va_list arguments;                                  \
+    va_start(arguments, flags);                         \
+    mode_t mode = mode_argument(flags, arguments);      \
+    va_end(arguments);                                  \
+    return open_step(dir, path, flags, mode);           \
   }
-#define OPEN(name)                                        \
-  int name(const char* path, int flags, ...) {            \
-    va_list arguments;                                    \
-    va_start(arguments, flags);                           \
-    mode_t mode = mode_argument(flags, arguments);        \
-    va_end(arguments);                                    \
-    return open_step(AT_FDCWD, path, flags, mode);        \
+#define OPEN(name)                                 \
+  int name(const char* path, int flags, ...) {     \
+    va_list arguments;                             \
+    va_start(arguments, flags);                    \
+    mode_t mode = mode_argument(flags, arguments); \
+    va_end(arguments);                             \
+    return open_step(AT_FDCWD, path, flags, mode); \
   }
 OPENAT(openat)
 OPENAT(openat64)
@@ -303,8 +316,12 @@ static ssize_t pwrite_step(int fd, const void* bytes, size_t size, off_t offset)
   end_step(&step);
   return n;
 }
-ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) { return pwrite_step(fd, bytes, size, offset); }
-ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) { return pwrite_step(fd, bytes, size, offset); }
+ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
+  return pwrite_step(fd, bytes, size, offset);
+}
+ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) {
+  return pwrite_step(fd, bytes, size, offset);
+}
 
 ssize_t write(int fd, const void* bytes, size_t size) {
   char path[4096];
@@ -319,22 +336,28 @@ ssize_t write(int fd, const void* bytes, size_t size) {
 }
 
 // A call on a descriptor: counted, and traced where it succeeds.
-#define ON_FD(op, fd, call, ...)                            \
-  do {                                                      \
-    char path[4096];                                        \
-    if (!ours(fd, path, sizeof path)) return call;          \
-    Step step = begin_step(op, path);                       \
-    int result = call;                                      \
-    if (result == 0) trace(op, path, fd, __VA_ARGS__);      \
-    end_step(&step);                                        \
-    return result;                                          \
+#define ON_FD(op, fd, call, ...)                       \
+  do {                                                 \
+    char path[4096];                                   \
+    if (!ours(fd, path, sizeof path)) return call;     \
+    Step step = begin_step(op, path);                  \
+    int result = call;                                 \
+    if (result == 0) trace(op, path, fd, __VA_ARGS__); \
+    end_step(&step);                                   \
+    return result;                                     \
   } while (0)
 
 int fsync(int fd) { ON_FD("fsync", fd, REAL(fsync)(fd), "%s", ""); }
 int fdatasync(int fd) { ON_FD("fsync", fd, REAL(fdatasync)(fd), "%s", ""); }
-int ftruncate(int fd, off_t size) { ON_FD("truncate", fd, REAL(ftruncate)(fd, size), ",\"size\":%lld", (long long)size); }
-int ftruncate64(int fd, off_t size) { ON_FD("truncate", fd, REAL(ftruncate)(fd, size), ",\"size\":%lld", (long long)size); }
-int futimens(int fd, const struct timespec times[2]) { ON_FD("stamp", fd, REAL(futimens)(fd, times), "%s", ""); }
+int ftruncate(int fd, off_t size) {
+  ON_FD("truncate", fd, REAL(ftruncate)(fd, size), ",\"size\":%lld", (long long)size);
+}
+int ftruncate64(int fd, off_t size) {
+  ON_FD("truncate", fd, REAL(ftruncate)(fd, size), ",\"size\":%lld", (long long)size);
+}
+int futimens(int fd, const struct timespec times[2]) {
+  ON_FD("stamp", fd, REAL(futimens)(fd, times), "%s", "");
+}
 int fchmod(int fd, mode_t mode) { ON_FD("chmod", fd, REAL(fchmod)(fd, mode), "%s", ""); }
 
 static int fcntl_step(int fd, int command, void* argument) {
@@ -351,13 +374,13 @@ static int fcntl_step(int fd, int command, void* argument) {
   end_step(&step);
   return result;
 }
-#define FCNTL(name)                                  \
-  int name(int fd, int command, ...) {               \
-    va_list arguments;                               \
-    va_start(arguments, command);                    \
-    void* argument = va_arg(arguments, void*);       \
-    va_end(arguments);                               \
-    return fcntl_step(fd, command, argument);        \
+#define FCNTL(name)                            \
+  int name(int fd, int command, ...) {         \
+    va_list arguments;                         \
+    va_start(arguments, command);              \
+    void* argument = va_arg(arguments, void*); \
+    va_end(arguments);                         \
+    return fcntl_step(fd, command, argument);  \
   }
 FCNTL(fcntl)
 FCNTL(fcntl64)
@@ -377,16 +400,16 @@ int close(int fd) {
 }
 
 // A call that makes `to` of `from`.
-#define FROM_TO(op, from_dir, from, to_dir, to, call)                            \
-  do {                                                                           \
-    char source[4096], target[4096];                                             \
-    if (!resolve(from_dir, from, source, sizeof source)) return call;            \
-    if (!resolve(to_dir, to, target, sizeof target)) return call;                \
-    Step step = begin_step(op, target);                                          \
-    int result = call;                                                           \
-    if (result == 0) trace(op, target, -1, ",\"from\":\"%s\"", source);          \
-    end_step(&step);                                                             \
-    return result;                                                               \
+#define FROM_TO(op, from_dir, from, to_dir, to, call)                   \
+  do {                                                                  \
+    char source[4096], target[4096];                                    \
+    if (!resolve(from_dir, from, source, sizeof source)) return call;   \
+    if (!resolve(to_dir, to, target, sizeof target)) return call;       \
+    Step step = begin_step(op, target);                                 \
+    int result = call;                                                  \
+    if (result == 0) trace(op, target, -1, ",\"from\":\"%s\"", source); \
+    end_step(&step);                                                    \
+    return result;                                                      \
   } while (0)
 
 int linkat(int from_dir, const char* from, int to_dir, const char* to, int flags) {
@@ -402,19 +425,23 @@ int renameat2(int from_dir, const char* from, int to_dir, const char* to, unsign
 int rename(const char* from, const char* to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
 
 // A call on a name.
-#define ON_NAME(op, dir, name, call)                     \
-  do {                                                   \
-    char path[4096];                                     \
+#define ON_NAME(op, dir, name, call)                         \
+  do {                                                       \
+    char path[4096];                                         \
     if (!resolve(dir, name, path, sizeof path)) return call; \
-    Step step = begin_step(op, path);                    \
-    int result = call;                                   \
-    if (result == 0) trace(op, path, -1, "%s", "");      \
-    end_step(&step);                                     \
-    return result;                                       \
+    Step step = begin_step(op, path);                        \
+    int result = call;                                       \
+    if (result == 0) trace(op, path, -1, "%s", "");          \
+    end_step(&step);                                         \
+    return result;                                           \
   } while (0)
 
-int unlinkat(int dir, const char* name, int flags) { ON_NAME("unlink", dir, name, REAL(unlinkat)(dir, name, flags)); }
+int unlinkat(int dir, const char* name, int flags) {
+  ON_NAME("unlink", dir, name, REAL(unlinkat)(dir, name, flags));
+}
 int unlink(const char* name) { return unlinkat(AT_FDCWD, name, 0); }
 int rmdir(const char* name) { return unlinkat(AT_FDCWD, name, AT_REMOVEDIR); }
-int mkdirat(int dir, const char* name, mode_t mode) { ON_NAME("mkdir", dir, name, REAL(mkdirat)(dir, name, mode)); }
+int mkdirat(int dir, const char* name, mode_t mode) {
+  ON_NAME("mkdir", dir, name, REAL(mkdirat)(dir, name, mode));
+}
 int mkdir(const char* name, mode_t mode) { return mkdirat(AT_FDCWD, name, mode); }
