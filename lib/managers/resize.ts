@@ -83,7 +83,7 @@ interface Resized {
 
 function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, after: ContainerAssignment): Resized {
   const { name, cpus, held } = after;
-  const pod = { ...now, upcoming: { container: name, cpus, held, by: ledger.owners.ownRecord().uuid } };
+  const pod = { ...now, upcoming: { container: name, cpus, held, by: ledger.owners.recordFor('process').uuid } };
   return { pod, next: replacePod(state, pod) };
 }
 
@@ -94,7 +94,6 @@ async function record(
 ): Promise<PodAssignment> {
   const leaving = members.confineTo(sharedPool(next, onlineCpus(topology)));
   if (leaving) await leaving;
-  ledger.owners.claim(pod);
   await commit(next, true);
   return pod;
 }
@@ -140,7 +139,7 @@ function current(site: Site, state: Assignments, { uid, admittedAt }: PodAssignm
   if (!pod || pod.admittedAt !== admittedAt) throw unknownGrant(uid, state, site.ledger.path);
   checkReleasable(site, pod);
   // An announcement of our own that is not under way any more was never carried out.
-  if (pod.upcoming && pod.upcoming.by !== site.ledger.owners.ownRecord().uuid) throw busy(uid);
+  if (pod.upcoming && pod.upcoming.by !== site.ledger.owners.recordFor('process').uuid) throw busy(uid);
   return pod;
 }
 

@@ -69,7 +69,6 @@ export function handedOver<T>(
         leaving.comeBack(moved);
         throw error;
       }
-      ledger.owners.disclaim(pod);
       return true;
     });
     // The successor waits for it: a lock that is held for long, or a full disk, must not be the end of it.
@@ -93,16 +92,10 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
         { value: token },
       );
     }
-    const owner = owners.ownRecord();
+    const owner = owners.recordFor('process');
     const formerOwner = owner.uuid === offered.owner.uuid ? null : offered.owner.uuid;
     const taken = { ...offered, owner, transfer: null, formerOwner };
-    owners.claim(taken);
-    try {
-      await commit(replacePod(state, taken));
-    } catch (error) {
-      owners.disclaim(taken);
-      throw error;
-    }
+    await commit(replacePod(state, taken));
     return taken;
   });
   return until(ledger, undefined, () => {
