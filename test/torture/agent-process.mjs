@@ -1,0 +1,104 @@
+// An agent as the harness sees it: started, listened to, stopped, killed.
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { childOf, signal } from './processes.mjs';
+import { shimEnvironment } from './shim.mjs';
+
+const SCRIPT = fileURLToPath(new URL('agent.mjs', import.meta.url));
+// The first process of its namespaces cannot be told from one of another by its pid.
+const NAMESPACES = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
+
+export const now = () => Number(process.hrtime.bigint());
+
+export class AgentProcess {
+  number;
+  slot;
+  /** Where it was to die, if at a chosen step. */
+  fail;
+  isReady = false;
+  /** Set just before it is killed. */
+  killedAt;
+  isStopped = false;
+  /** Resolves once it is dead and everything it said was heard. */
+  ended;
+  #process;
+  #pid;
+  #log;
+
+  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `log`: a file of its own. */
+  constructor({ number, slot, setup, fail, random, log, inNamespaces, environment, onEvent }) {
+    this.number = number;
+    this.slot = slot;
+    this.fail = fail;
+    this.#log = log;
+    const command = [...(inNamespaces ? NAMESPACES : []), process.execPath, SCRIPT, JSON.stringify(setup)];
+    const env = { ...process.env, ...environment };
+    // Where unshare itself is preloaded, it is not the one to fail: it never touches the folder.
+    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, random, log }));
+    this.#process = spawn(command[0], command.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.inNamespaces = inNamespaces;
+    this.#pid = inNamespaces ? undefined : this.#process.pid;
+    this.#process.stdin.on('error', () => {});
+    let complaint = '';
+    this.#process.stderr.on('data', (text) => {
+      complaint += text;
+    });
+    const lines = createInterface({ input: this.#process.stdout });
+    lines.on('line', (line) => {
+      // A write may be cut short by a kill.
+      if (!line.endsWith('}')) return;
+      const event = JSON.parse(line);
+      if (event.event === 'ready') this.isReady = true;
+      onEvent(this, event);
+    });
+    this.ended = new Promise((resolve) => {
+      // 'close' comes once all output was read.
+      this.#process.once('close', (code, killedBy) => resolve({ code, killedBy, complaint }));
+    });
+  }
+
+  /** Its pid out here; undefined while that cannot be known. */
+  get pid() {
+    if (this.#pid === undefined && this.#process.exitCode === null) this.#pid = childOf(this.#process.pid);
+    return this.#pid;
+  }
+
+  kill() {
+    this.killedAt ??= now();
+    if (this.pid === undefined) this.#process.kill('SIGKILL');
+    else signal(this.pid, 'SIGKILL');
+  }
+
+  stop() {
+    if (this.pid === undefined || this.killedAt !== undefined) return;
+    this.isStopped = true;
+    signal(this.pid, 'SIGSTOP');
+  }
+
+  continue() {
+    if (!this.isStopped) return;
+    this.isStopped = false;
+    signal(this.pid, 'SIGCONT');
+  }
+
+  tell(message) {
+    if (this.#process.stdin.writable) this.#process.stdin.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** What the shim wrote: the kinds of steps that it met, and the one at which it died: { died, when, time }. */
+  steps() {
+    let lines;
+    try {
+      lines = readFileSync(this.#log, 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
+    } catch (error) {
+      if (error.code === 'ENOENT') return { met: [], death: undefined };
+      throw error;
+    }
+    return { met: lines.flatMap(({ met }) => met ?? []), death: lines.find(({ died }) => died !== undefined) };
+  }
+}

@@ -1,0 +1,321 @@
+// A process that uses numalign at random and reports what it does, one JSON object a line, written before it goes on: `holds` after it was told
+// that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over.
+//
+//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause" }'
+import { writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { Random } from './random.mjs';
+import { parseList } from './state-file.mjs';
+
+const CHILD_SECONDS = 2;
+const MAX_GRANTS = 3;
+
+const setup = JSON.parse(process.argv[2]);
+const { machine, stateDir } = setup;
+const numalign = await import(pathToFileURL(`${setup.package}/dist/index.js`));
+const random = new Random(setup.seed);
+
+const now = () => Number(process.hrtime.bigint());
+function report(event, facts = {}) {
+  writeSync(1, `${JSON.stringify({ event, time: now(), ...facts })}\n`);
+}
+
+// ---- what this agent has
+
+/** By id: { grant, isPersistent, isPinned, child } */
+const held = new Map();
+const tokens = [];
+
+function keysOf({ cpus, held: siblings, devices }) {
+  const owned = Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => `${resource} ${id}`));
+  return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
+}
+
+// `bridge`: what it has now and had when it was dropped, it has had all the while.
+function holds(grant, isPersistent, bridge = false) {
+  report('holds', { uid: grant.id, keys: keysOf(grant), persistent: isPersistent, bridge });
+}
+
+const mine = (filter = () => true) => [...held.values()].filter(filter);
+const isFreeToEnd = ({ child }) => child === undefined;
+const isOwn = ({ child, isPersistent }) => child === undefined && !isPersistent;
+
+// The grant that the running operation is about.
+let subject;
+function choose(filter) {
+  subject = random.pick(mine(filter));
+  return subject;
+}
+
+function unpinned(entry) {
+  if (entry.isPinned) report('unpinned', { uid: entry.grant.id });
+  entry.isPinned = false;
+}
+
+const NOTHING_TO_DO = Symbol('nothing to do');
+
+// ---- what it does. Each operation answers nothing, or throws what numalign throws.
+
+function request() {
+  const { cpu, memory, devices } = machine.amounts;
+  const options = { cpu: random.pick(cpu) };
+  if (memory.length > 0 && random.chance(2)) options.memory = random.pick(memory);
+  if (devices.length > 0 && random.chance(3)) options.resources = { [machine.resource]: random.pick(devices) };
+  if (random.chance(4)) options.name = `name-${random.below(4)}`;
+  return options;
+}
+
+async function acquire(options) {
+  const isPersistent = options.owner === 'persistent';
+  report('asks', { persistent: isPersistent });
+  const grant = await manager.acquire(options);
+  holds(grant, isPersistent);
+  held.set(grant.id, { grant, isPersistent, isPinned: false, child: undefined });
+}
+
+async function releaseBy(uid, isPersistent, release) {
+  report('drops', { uid, release: true });
+  try {
+    await release();
+  } catch (error) {
+    if (error.code === 'ERR_UNKNOWN_GRANT') held.delete(uid);
+    throw error;
+  }
+  held.delete(uid);
+  report('released', { uid, persistent: isPersistent });
+}
+
+const operations = {
+  acquire: () => acquire(request()),
+  persist: () => acquire({ ...request(), owner: 'persistent' }),
+  wait: () => acquire({ ...request(), wait: true, signal: AbortSignal.timeout(50 + random.below(300)) }),
+
+  async release() {
+    const entry = choose(isFreeToEnd);
+    unpinned(entry);
+    try {
+      await releaseBy(entry.grant.id, entry.isPersistent, () => entry.grant.release());
+    } catch (error) {
+      // It stays, with everything it had. Of a persistent one that cannot be known: others may release it too.
+      if (!entry.isPersistent) holds(entry.grant, false, true);
+      throw error;
+    }
+  },
+  async releaseById() {
+    const persistent = manager.grants().filter(({ owner, id }) => owner.kind === 'persistent' && !held.has(id));
+    if (persistent.length === 0) return NOTHING_TO_DO;
+    const { id } = random.pick(persistent);
+    await releaseBy(id, true, () => manager.release(id));
+  },
+  // Its own process is pinned for one grant at a time.
+  async pin() {
+    // A persistent grant may be released by somebody else, under the threads that run on it.
+    const entry = choose(({ isPersistent }) => !isPersistent);
+    for (const other of mine(({ isPinned }) => isPinned)) unpinned(other);
+    entry.grant.pin({ replace: true, memory: 'none' });
+    entry.isPinned = true;
+    report('pinned', { uid: entry.grant.id, cpus: parseList(String(entry.grant.cpus)) });
+  },
+  async unpin() {
+    const entry = choose(({ isPinned }) => isPinned);
+    unpinned(entry);
+    await entry.grant.unpin();
+  },
+  // A child that may outlive this process, and with it everything that this process owns.
+  async spawn() {
+    const entry = choose(isOwn);
+    const begun = now();
+    const child = entry.grant.spawn('sleep', [String(CHILD_SECONDS)], { stdio: 'ignore' });
+    entry.child = child;
+    report('child', {
+      uid: entry.grant.id,
+      pid: child.pid,
+      until: begun + CHILD_SECONDS * 1e9,
+      cpus: parseList(String(entry.grant.cpus)),
+    });
+    child.once('exit', () => {
+      entry.child = undefined;
+    });
+  },
+  async resize() {
+    const entry = choose(isFreeToEnd);
+    const { grant, isPersistent } = entry;
+    unpinned(entry);
+    report('drops', { uid: grant.id });
+    try {
+      const options = { cpu: random.pick(machine.amounts.cpu) };
+      if (machine.amounts.memory.length > 0 && random.chance(3)) options.memory = random.pick(machine.amounts.memory);
+      if (random.chance(4)) options.noticeMs = random.below(5);
+      await grant.resize(options);
+    } catch (error) {
+      // Refused: nothing has changed. But who knows whether a persistent one is still there.
+      if (!isPersistent && ASKED_TOO_MUCH.has(error.code)) holds(grant, isPersistent, true);
+      throw error;
+    }
+    holds(grant, isPersistent, true);
+  },
+  async transfer() {
+    const entry = choose(isOwn);
+    const { grant } = entry;
+    unpinned(entry);
+    report('drops', { uid: grant.id });
+    held.delete(grant.id);
+    const transfer = await grant.transfer();
+    const accepted = transfer.accepted.then(
+      () => {
+        report('left', { uid: grant.id });
+        return true;
+      },
+      () => false,
+    );
+    report('offers', { uid: grant.id, token: transfer.token });
+    if (await Promise.race([accepted, sleep(500 + random.below(1000), false)])) return;
+    // Nobody has come for it: it ends here, unless somebody comes at the last moment.
+    await transfer.cancel();
+    await grant.release().catch((error) => {
+      if (!GONE.has(error.code)) throw error;
+    });
+  },
+  async takeOver() {
+    const { uid, token } = tokens.shift();
+    const grant = await manager.takeOver(token);
+    if (grant.id !== uid) throw new Error(`took over ${grant.id} instead of ${uid}`);
+    holds(grant, false, true);
+    held.set(grant.id, { grant, isPersistent: false, isPinned: false, child: undefined });
+  },
+  // A second manager in this process, and what opening does.
+  async reopen() {
+    manager.close();
+    manager = await open();
+  },
+  async look() {
+    const begun = now();
+    const generation = manager.generation;
+    report('read', { begun, generation });
+    manager.sharedPool;
+    manager.grants();
+  },
+};
+
+// ---- refusals that are part of the game
+
+const ASKED_TOO_MUCH = new Set([
+  'ERR_INSUFFICIENT_CPUS',
+  'ERR_INSUFFICIENT_MEMORY',
+  'ERR_INSUFFICIENT_DEVICES',
+  'ERR_SHARED_POOL_EMPTY',
+  'ERR_TOPOLOGY_AFFINITY',
+]);
+const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIVE']);
+const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
+
+function isExpected(operation, error) {
+  if (ALWAYS.has(error.code)) return true;
+  if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && ASKED_TOO_MUCH.has(error.code)) return true;
+  if (operation === 'wait' && error.name === 'TimeoutError') return true;
+  // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.
+  if (GONE.has(error.code)) return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
+  // Whoever waits in vain for a successor, or comes too late, is told.
+  return (
+    ['takeOver', 'transfer'].includes(operation) &&
+    /^ERR_(TRANSFER|UNKNOWN_TRANSFER|INVALID_TOKEN)/.test(error.code ?? '')
+  );
+}
+
+// ---- which operations there are
+
+/** Those that this package has. Asked once: an option that it does not know is an error of its own. */
+async function features() {
+  const has = (name, object) => typeof object.prototype[name] === 'function';
+  const waits = await manager.acquire({ cpu: 1, wait: true, signal: AbortSignal.abort() }).then(
+    () => true,
+    (error) => error.code !== 'ERR_INVALID_OPTION',
+  );
+  return {
+    wait: waits,
+    resize: has('resize', numalign.Grant),
+    transfer: has('transfer', numalign.Grant),
+    takeOver: has('takeOver', numalign.Manager),
+    change: has('on', numalign.Manager),
+  };
+}
+
+function choices(known) {
+  const room = held.size < MAX_GRANTS;
+  const own = (filter) => mine(filter).length > 0;
+  const isReal = machine.isReal;
+  return {
+    acquire: room ? 30 : 0,
+    persist: room ? (isReal ? 1 : 4) : 0,
+    wait: room && known.wait ? 10 : 0,
+    release: own(isFreeToEnd) ? 25 : 0,
+    releaseById: isReal ? 8 : 3,
+    pin: isReal && own(({ isPersistent }) => !isPersistent) ? 15 : 0,
+    unpin: isReal && own(({ isPinned }) => isPinned) ? 5 : 0,
+    spawn: isReal && own(isOwn) ? 2 : 0,
+    resize: known.resize && own(isFreeToEnd) ? 12 : 0,
+    transfer: known.transfer && own(isOwn) ? 4 : 0,
+    takeOver: known.takeOver && tokens.length > 0 ? 100 : 0,
+    reopen: 2,
+    look: 5,
+  };
+}
+
+function watch() {
+  manager.on?.('change', ({ generation }) => report('read', { begun: 0, generation }));
+}
+
+async function open() {
+  const topology = machine.isReal ? {} : { topology: await numalign.discover({ synthetic: machine.synthetic }) };
+  return numalign.openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 });
+}
+
+let manager;
+for (;;) {
+  try {
+    manager = await open();
+    break;
+  } catch (error) {
+    report('did', {
+      operation: 'open',
+      code: error.code ?? error.name,
+      took: 0,
+      expected: isExpected('open', error),
+      message: error.message,
+    });
+    if (!isExpected('open', error)) process.exit(1);
+  }
+}
+const known = await features();
+watch();
+const lines = createInterface({ input: process.stdin });
+lines.on('line', (line) => tokens.push(JSON.parse(line)));
+lines.on('close', () => process.exit(0));
+report('ready', { features: known });
+
+for (;;) {
+  const operation = random.weighted(choices(known));
+  const begun = now();
+  let error;
+  let result;
+  subject = undefined;
+  try {
+    result = await operations[operation]();
+  } catch (thrown) {
+    error = thrown;
+    if (subject?.isPersistent && GONE.has(error.code)) held.delete(subject.grant.id);
+  }
+  const took = now() - begun;
+  if (error) {
+    const expected = isExpected(operation, error);
+    const message = expected ? undefined : (error.stack ?? String(error));
+    // An abort's code is a number.
+    const code = typeof error.code === 'string' ? error.code : (error.name ?? String(error));
+    report('did', { operation, took, code, expected, message });
+  } else if (result !== NOTHING_TO_DO) {
+    report('did', { operation, took });
+  }
+  await sleep(random.below(setup.pause + 1));
+}

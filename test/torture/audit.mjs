@@ -1,0 +1,21 @@
+// Opens a state folder whose owners are all dead, and tells what is left; then releases the persistent grants and tells again. One JSON object a line.
+//
+//   node audit.mjs '{ "package", "machine", "stateDir" }'
+import { pathToFileURL } from 'node:url';
+
+const { package: folder, machine, stateDir } = JSON.parse(process.argv[2]);
+const { discover, openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+
+const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
+const manager = await openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 });
+
+function tell() {
+  const grants = manager.grants().map(({ id, cpus, owner }) => ({ id, cpus: String(cpus), kind: owner.kind }));
+  const { generation, freeCpus, sharedPool, memory } = manager;
+  console.log(JSON.stringify({ generation, free: String(freeCpus), pool: String(sharedPool), grants, memory }));
+}
+
+tell();
+for (const { id } of manager.grants()) await manager.release(id);
+// The account on disk holds all devices and memory.
+tell();

@@ -1,0 +1,28 @@
+// A sample of what torture:damage and fuzz:state do in full.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const SEED = 5;
+
+function run(script: string, ...options: string[]) {
+  const path = fileURLToPath(new URL(script, import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...options], { encoding: 'utf8' });
+  return { status, said: `${stdout}${stderr}` };
+}
+
+describe('a damaged state folder', () => {
+  it('never makes anybody get a CPU that a living owner has', { timeout: 120_000 }, () => {
+    const { status, said } = run('damage.mjs', '--sample', '40', '--seed', String(SEED));
+    expect(said).toContain('0 violations');
+    expect(status).toBe(0);
+  });
+});
+
+describe('a mutated state file or owner’s file', () => {
+  it('is refused, or read as a value that is written and read as the same again', { timeout: 60_000 }, () => {
+    const { status, said } = run('fuzz-state.mjs', '--seconds', '4', '--seed', String(SEED));
+    expect(said).toContain('0 failures');
+    expect(status).toBe(0);
+  });
+});

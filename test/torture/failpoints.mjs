@@ -1,0 +1,49 @@
+// Failpoints: before, in the middle of and after every kind of step that agents were seen to take. The one that was hit the least is the next.
+
+const WHENS = ['before', 'during', 'after'];
+// Half of a call can only be done of a write.
+const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || kind.startsWith('write '));
+
+export class Failpoints {
+  #hits = new Map();
+  /** Points that somebody was to die at and did not come to: often there is no second time. */
+  #missed = new Set();
+  #random;
+
+  constructor(random) {
+    this.#random = random;
+  }
+
+  met(kind) {
+    for (const when of whensOf(kind)) this.#hits.set(`${when} ${kind}`, this.#hits.get(`${when} ${kind}`) ?? 0);
+  }
+
+  hit(kind, when) {
+    const point = `${when} ${kind}`;
+    this.#hits.set(point, (this.#hits.get(point) ?? 0) + 1);
+  }
+
+  miss({ kind, when }) {
+    this.#missed.add(`${when} ${kind}`);
+  }
+
+  /** One of those that were hit the least: { nth, when, kind }. Undefined while none is known. */
+  next() {
+    const least = Math.min(...this.#hits.values());
+    const rare = [...this.#hits].filter(([, hits]) => hits === least).map(([point]) => point);
+    if (rare.length === 0) return undefined;
+    const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
+    // The first is in the opening, the later ones are in what comes after.
+    const isFirst = this.#missed.has(`${when} ${kind}`) || this.#random.chance(3);
+    return { nth: isFirst ? 1 : 1 + this.#random.below(40), when, kind };
+  }
+
+  get counts() {
+    const hits = [...this.#hits.values()];
+    return { known: hits.length, hit: hits.filter((n) => n > 0).length, total: hits.reduce((a, b) => a + b, 0) };
+  }
+
+  get never() {
+    return [...this.#hits].filter(([, hits]) => hits === 0).map(([point]) => point);
+  }
+}

@@ -1,0 +1,349 @@
+// A group of agents on one state folder, and the checker beside them: kills, stops, replaces, watches, and compares in the end of each round.
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { AgentProcess, now } from './agent-process.mjs';
+import { Failpoints } from './failpoints.mjs';
+import { History } from './history.mjs';
+import { MARK, marked, signal, standsStill, threadsOf } from './processes.mjs';
+import { Random } from './random.mjs';
+import { parseList, readState } from './state-file.mjs';
+
+const AUDIT = fileURLToPath(new URL('audit.mjs', import.meta.url));
+const STILL_MS = 3000;
+const READ_EVERY_MS = 15;
+// On average: some fifty transactions.
+const STEPS_TO_LIVE = 600;
+
+export class Group {
+  machine;
+  operations = new Map();
+  refusals = new Map();
+  violations = [];
+  failpoints;
+  features = new Map();
+  counts = {
+    started: 0,
+    killed: 0,
+    failed: 0,
+    stopped: 0,
+    snapshots: 0,
+    states: 0,
+    holdings: 0,
+    rounds: 0,
+    orphans: 0,
+  };
+  /** By slot. */
+  slots;
+  #settings;
+  #random;
+  #folder;
+  #stateDir;
+  #agents = new Set();
+  #history = new History();
+  #children = [];
+  #asked = 0;
+  #generation = 0;
+  #isRunning = false;
+  #number = 0;
+
+  /** `settings`: { seed, packages, run, canUnshare, pause }; `folder`: one of its own, without links. */
+  constructor(machine, processes, settings, folder) {
+    this.machine = machine;
+    this.#settings = settings;
+    this.#folder = folder;
+    this.#stateDir = join(folder, 'state');
+    this.#random = new Random(settings.seed, machine.isReal ? 1 : 2);
+    this.failpoints = new Failpoints(this.#random);
+    this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
+    mkdirSync(join(folder, 'logs'), { recursive: true });
+  }
+
+  #violation(text) {
+    this.violations.push(`${this.machine.name}: ${text}`);
+  }
+
+  // ---- agents
+
+  #start(slot) {
+    const number = ++this.#number;
+    const { packages, seed, run, canUnshare, pause } = this.#settings;
+    const setup = {
+      package: packages[number % packages.length],
+      machine: this.machine,
+      stateDir: this.#stateDir,
+      seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
+      pause,
+    };
+    const agent = new AgentProcess({
+      number,
+      slot,
+      setup,
+      ...this.#fate(seed, number),
+      log: join(this.#folder, 'logs', String(number)),
+      inNamespaces: canUnshare && this.#random.chance(3),
+      environment: { [MARK]: run },
+      onEvent: (from, event) => this.#hear(from, event),
+    });
+    this.counts.started++;
+    this.#agents.add(agent);
+    agent.ended.then((end) => this.#bury(agent, end));
+  }
+
+  // Where it dies of itself, if at all: at a chosen step, or at any.
+  #fate(seed, number) {
+    const fate = this.#random.weighted({ chosen: 3, any: 2, none: 3 });
+    if (fate === 'chosen') return { fail: this.failpoints.next() };
+    return fate === 'any' ? { random: { seed: seed + number, rate: STEPS_TO_LIVE } } : {};
+  }
+
+  #hear(agent, event) {
+    const slot = this.slots[agent.slot];
+    switch (event.event) {
+      case 'ready':
+        for (const [name, has] of Object.entries(event.features))
+          this.features.set(name, has || (this.features.get(name) ?? false));
+        return;
+      case 'did': {
+        const { operation, code, took, expected, message } = event;
+        this.operations.set(operation, (this.operations.get(operation) ?? 0) + (code === undefined ? 1 : 0));
+        slot.operations++;
+        slot.longest = Math.max(slot.longest, took);
+        if (code === undefined && ['acquire', 'persist', 'wait'].includes(operation)) slot.acquired++;
+        if (code !== undefined)
+          this.refusals.set(`${operation} ${code}`, (this.refusals.get(`${operation} ${code}`) ?? 0) + 1);
+        if (code !== undefined && !expected) this.#violation(`agent ${agent.number}: ${operation} failed: ${message}`);
+        return;
+      }
+      case 'offers': {
+        const others = [...this.#agents].filter((other) => other !== agent && other.isReady);
+        if (others.length > 0) this.#random.pick(others).tell({ uid: event.uid, token: event.token });
+        return;
+      }
+      case 'asks':
+        if (event.persistent) this.#asked++;
+        return;
+      case 'child':
+        // With the first process of a pid namespace all others die.
+        if (agent.inNamespaces) return;
+        this.#children.push({ pid: event.pid, agent: agent.number, until: event.until });
+    }
+    this.#history.add(agent.number, event);
+  }
+
+  #bury(agent, { code, killedBy, complaint }) {
+    this.#agents.delete(agent);
+    const { met, death } = agent.steps();
+    for (const kind of met) this.failpoints.met(kind);
+    if (death) {
+      this.counts.failed++;
+      this.failpoints.hit(death.died, death.when);
+      this.#history.died(agent.number, death.time);
+    } else if (agent.fail) {
+      this.failpoints.miss(agent.fail);
+    }
+    if (agent.killedAt !== undefined) {
+      this.counts.killed++;
+      this.#history.died(agent.number, agent.killedAt);
+    }
+    if (!death && agent.killedAt === undefined) {
+      this.#history.died(agent.number, now());
+      this.#violation(`agent ${agent.number} ended by itself: ${killedBy ?? code}\n${complaint}`);
+    }
+    if (this.#isRunning) this.#start(agent.slot);
+  }
+
+  // ---- what happens to them
+
+  async #disturb(until) {
+    while (now() < until) {
+      await sleep(20 + this.#random.below(160));
+      const agents = [...this.#agents].filter(
+        ({ isReady, isStopped, killedAt }) => isReady && !isStopped && killedAt === undefined,
+      );
+      if (agents.length === 0) continue;
+      const victim = this.#random.pick(agents);
+      const what = this.#random.weighted({ kill: 2, stop: 8, childKill: 2, snapshot: this.machine.isReal ? 6 : 0 });
+      if (what === 'kill') victim.kill();
+      if (what === 'stop') this.#stopFor(victim, 20 + this.#random.below(200));
+      if (what === 'childKill') this.#killChild();
+      if (what === 'snapshot') await this.#takeSnapshot();
+    }
+  }
+
+  #stopFor(agent, ms) {
+    this.counts.stopped++;
+    agent.stop();
+    setTimeout(() => agent.continue(), ms);
+  }
+
+  #killChild() {
+    const living = this.#children.filter(({ until }) => until > now());
+    if (living.length === 0) return;
+    const child = this.#random.pick(living);
+    this.#endChild(child);
+  }
+
+  // Not after its time: its pid may then be somebody else's.
+  #endChild(child) {
+    child.until = now();
+    this.#history.childDied(child.pid, child.until);
+    if (marked(this.#settings.run).includes(child.pid)) signal(child.pid, 'SIGKILL');
+  }
+
+  // Masks of processes that run are those of different moments: all are made to stand still.
+  async #takeSnapshot() {
+    const all = [...this.#agents].filter(
+      ({ pid, isStopped, killedAt }) => pid !== undefined && !isStopped && killedAt === undefined,
+    );
+    for (const agent of all) agent.stop();
+    const deadline = now() + STILL_MS * 1e6;
+    let still = all;
+    for (;;) {
+      still = all.filter(({ pid }) => standsStill(pid));
+      if (still.length === all.length || now() > deadline) break;
+      await sleep(1);
+    }
+    const time = now();
+    const processes = still.map((agent) => ({ agent: agent.number, masks: threadsOf(agent.pid) }));
+    const children = this.#children.filter(({ until }) => until > time);
+    for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: threadsOf(pid) });
+    // One that died or went on meanwhile says nothing.
+    const sure = processes.filter(({ agent, child }) => {
+      const live = still.find(({ number }) => number === agent);
+      return child ? true : live.isStopped && live.killedAt === undefined;
+    });
+    this.#history.sawMasks({ time, processes: sure });
+    this.counts.snapshots++;
+    for (const agent of all) agent.continue();
+  }
+
+  async #observe(until) {
+    while (now() < until) {
+      await sleep(READ_EVERY_MS);
+      for (const name of ['state.json', 'state.prev.json']) {
+        const begun = now();
+        try {
+          const state = readState(join(this.#stateDir, name));
+          if (!state || name !== 'state.json') continue;
+          this.counts.states++;
+          this.#checkCapacity(state);
+          this.#history.sawState(begun, now(), state);
+        } catch (error) {
+          this.#violation(`${name} does not load: ${error.message}`);
+        }
+      }
+    }
+  }
+
+  #checkCapacity({ memory, generation }) {
+    for (const [node, types] of Object.entries(memory)) {
+      for (const [type, bytes] of Object.entries(types)) {
+        const capacity = this.machine.capacity?.[type] ?? 0;
+        if (bytes > capacity)
+          this.#violation(
+            `generation ${generation}: NUMA node ${node} has ${capacity} bytes of ${type}, ${bytes} are booked`,
+          );
+      }
+    }
+  }
+
+  // ---- a round
+
+  /** Lets agents work for a time, kills them all, and checks what was promised. */
+  async round(seconds) {
+    // Now and then from the very first commit on.
+    if (this.#random.chance(2)) {
+      rmSync(this.#stateDir, { recursive: true, force: true });
+      this.#generation = 0;
+    }
+    const until = now() + seconds * 1e9;
+    this.#isRunning = true;
+    for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
+    await Promise.all([this.#disturb(until), this.#observe(until)]);
+    this.#isRunning = false;
+    const last = [...this.#agents];
+    for (const agent of last) agent.kill();
+    await Promise.all(last.map(({ ended }) => ended));
+    await this.#clear();
+    this.counts.rounds++;
+    this.counts.holdings += this.#history.holdings().length;
+    for (const text of new Set(this.#history.violations())) this.#violation(text);
+    await this.#audit();
+    if (this.violations.length > 0) writeFileSync(join(this.#folder, 'history.json'), JSON.stringify(this.#history));
+    this.#history = new History();
+    this.#children = [];
+    this.#asked = 0;
+    if (this.violations.length > 0) return;
+    rmSync(join(this.#folder, 'logs'), { recursive: true });
+    mkdirSync(join(this.#folder, 'logs'));
+  }
+
+  // Children hold what their dead parents had.
+  async #clear() {
+    for (const { pid } of this.#children) this.#history.childDied(pid, now());
+    for (;;) {
+      const left = marked(this.#settings.run).filter((pid) => this.#isHere(pid));
+      if (left.length === 0) return;
+      this.counts.orphans += left.length;
+      for (const pid of left) signal(pid, 'SIGKILL');
+      await sleep(5);
+    }
+  }
+
+  // Both groups carry the mark; the folder tells whose a process is.
+  #isHere(pid) {
+    return this.#settings.folderOf(pid) === this.#stateDir;
+  }
+
+  // Once every owner is dead, whoever opens the folder finds everything free that is not persistent.
+  async #audit() {
+    const packages = this.#settings.packages;
+    const setup = { package: this.#random.pick(packages), machine: this.machine, stateDir: this.#stateDir };
+    let answers;
+    try {
+      const { stdout } = await promisify(execFile)(process.execPath, [AUDIT, JSON.stringify(setup)]);
+      answers = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    } catch (error) {
+      this.#violation(`the state cannot be opened once all are dead: ${error.stderr || error.message}`);
+      return;
+    }
+    const [before, after] = answers;
+    if (before.generation < this.#generation)
+      this.#violation(`generation ${before.generation} after ${this.#generation}`);
+    this.#generation = after.generation;
+    this.#checkPersistent(before);
+    const free = parseList(after.free);
+    const lost = this.machine.grantable.filter((cpu) => !free.includes(cpu));
+    if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once all owners are dead`);
+    const state = readState(join(this.#stateDir, 'state.json'));
+    if (state.pods.size > 0) this.#violation(`the state has ${state.pods.size} grants once all were released`);
+    if (Object.keys(state.memory).length > 0) this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
+  }
+
+  #checkPersistent({ grants, free }) {
+    const { must, gone, known } = this.#history.persistent();
+    const there = new Map(grants.map(({ id, cpus }) => [id, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]));
+    for (const [uid, keys] of must) {
+      const has = there.get(uid);
+      const missing = [...keys].filter((key) => key.startsWith('cpu ') && !has?.has(key));
+      if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
+    }
+    for (const { id, kind } of grants) {
+      if (kind !== 'persistent') this.#violation(`grant ${id} is on record though its owner is dead`);
+      if (gone.has(id)) this.#violation(`grant ${id} is on record again though it was released`);
+    }
+    const untold = grants.filter(({ id }) => !known.has(id)).length;
+    if (untold > this.#asked)
+      this.#violation(`${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`);
+    const taken = new Set([...there.values()].flatMap((keys) => [...keys]));
+    const lost = this.machine.grantable.filter((cpu) => !parseList(free).includes(cpu) && !taken.has(`cpu ${cpu}`));
+    if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once their owners are dead`);
+  }
+}

@@ -1,0 +1,202 @@
+// Lost writes: what a power cut could leave of the state folder at every step of the transactions, opened again.
+//
+//   npm run torture:lost-writes -- [--package DIR]
+//
+// An image must have the generation before the running transaction or the one after it, whole; once a transaction was acknowledged, the one after it. Ends
+// with 1 where an image has another, or cannot be opened.
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { Disk } from './disk.mjs';
+import { parseOptions } from './options.mjs';
+import { scratchFolder } from './scratch.mjs';
+import { shimEnvironment } from './shim.mjs';
+import { decodeState, parseList } from './state-file.mjs';
+
+const PROMISING = new Set(['.', 'archive', 'quarantine']);
+const MAX_SHOWN = 10;
+const script = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+const { packages } = parseOptions('test/torture/lost-writes.mjs', {});
+const folder = scratchFolder('lost-writes');
+const stateDir = join(folder, 'state');
+const trace = join(folder, 'trace');
+const boots = ['first', 'after reboot'].map((part) => {
+  const file = join(folder, `boot-id of ${part}`);
+  const id = randomUUID();
+  writeFileSync(file, `${id}\n`);
+  return { part, file, id };
+});
+
+// ---- the trace
+
+for (const { part, file } of boots) {
+  const setup = JSON.stringify({ package: resolve(packages[0]), stateDir, trace, part });
+  const env = { ...process.env, ...shimEnvironment({ folder: stateDir, trace, bootId: file }) };
+  const { status, stderr } = spawnSync(process.execPath, [script('writer.mjs'), setup], { env, encoding: 'utf8' });
+  if (status !== 0) {
+    console.error(`the writer failed:\n${stderr}`);
+    rmSync(folder, { recursive: true });
+    process.exit(1);
+  }
+}
+const lines = readFileSync(trace, 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
+
+// ---- the images
+
+function describe({ generation, bootId, pods }) {
+  const list = [...pods.values()].map(({ uid, keys, owner }) => ({ uid, keys: [...keys].sort(), kind: owner.kind }));
+  return { generation, bootId, pods: list, text: JSON.stringify([generation, bootId, list]) };
+}
+
+// By its bytes: { files, where, allowed: texts of states }. An image met again under stricter rules has to obey them too.
+const images = new Map();
+const violations = [];
+let opened = 0;
+const steps = new Map();
+
+// `undefined` among the allowed: no state at all.
+function collect(disk, step, at, allowed, boot) {
+  steps.set(step, (steps.get(step) ?? 0) + 1);
+  for (const { files, how } of disk.images(PROMISING)) {
+    const hash = createHash('sha256').update(boot.id);
+    for (const [path, bytes] of [...files].sort(([a], [b]) => (a < b ? -1 : 1)))
+      hash.update(path).update('\0').update(bytes).update('\0');
+    const key = `${hash.digest('hex')} ${allowed.map((state) => state?.generation)}`;
+    if (images.has(key)) continue;
+    const image = { files, where: `${step}, ${at}: ${how}`, allowed, boot };
+    image.state = checkFile(image);
+    images.set(key, image);
+    // Where nothing is synced there is no end of what can be left.
+    if (violations.length >= MAX_SHOWN) return;
+  }
+}
+
+// Every state that was put in place, the latest last. A step may take several transactions, each of which was acknowledged before the next began.
+const committed = [undefined];
+{
+  const disk = new Disk();
+  let [begun, isRunning, step, boot] = [0, false, '', boots[0]];
+  for (const line of lines) {
+    if (line.mark === 'begins') {
+      [isRunning, step, begun] = [true, line.step, committed.length - 1];
+      if (step === 'archive') boot = boots[1];
+    } else if (line.mark === 'acknowledged') {
+      isRunning = false;
+    } else {
+      disk.apply(line);
+      if (line.op === 'rename' && line.path === 'state.json')
+        committed.push(describe(decodeState(disk.read('state.json'))));
+    }
+    const at = line.mark ?? `after ${line.op} ${line.path}`;
+    const last = committed.length - 1;
+    collect(disk, step, at, isRunning ? committed.slice(Math.max(begun, last - 1)) : [committed[last]], boot);
+    if (violations.length >= MAX_SHOWN) break;
+  }
+}
+
+// ---- the checks
+
+function checkFile({ files, where, allowed }) {
+  const bytes = files.get('state.json');
+  if (!bytes) {
+    if (!allowed.includes(undefined)) violations.push(`${where}: there is no state`);
+    return undefined;
+  }
+  let state;
+  try {
+    state = describe(decodeState(bytes));
+  } catch (error) {
+    violations.push(`${where}: state.json does not load: ${error.message}`);
+    return undefined;
+  }
+  if (!allowed.some((each) => each?.text === state.text)) {
+    violations.push(
+      `${where}: generation ${state.generation}, where ${allowed.map((each) => each?.generation ?? 'none')} may be`,
+    );
+  }
+  // The last state of an earlier boot is never gone.
+  const before = committed.findLast(
+    (each) => each && each.bootId !== state.bootId && each.generation < state.generation,
+  );
+  if (before && state.bootId === boots[1].id) {
+    const archived = [...files].filter(([path]) => path.startsWith('archive/') && path.endsWith('.json'));
+    const isThere = archived.some(([, kept]) => {
+      try {
+        return describe(decodeState(kept)).pods.length === before.pods.length;
+      } catch {
+        return false;
+      }
+    });
+    if (!isThere) violations.push(`${where}: the archive lacks generation ${before.generation}`);
+  }
+  return state;
+}
+
+function write(files, path) {
+  for (const [name, bytes] of [...files].sort(([a], [b]) => a.length - b.length)) {
+    if (bytes === 'folder') mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
+  }
+  for (const [name, bytes] of files) if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
+}
+
+// Opens images in a process that believes to be in one boot.
+async function openAll(list, boot) {
+  const env = { ...process.env, ...shimEnvironment({ folder: '/nowhere', bootId: boot.file }) };
+  const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], {
+    env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const answers = createInterface({ input: opener.stdout })[Symbol.asyncIterator]();
+  for (const image of list) {
+    const path = join(folder, `image-${opened++}`);
+    write(image.files, path);
+    opener.stdin.write(`${JSON.stringify({ stateDir: path })}\n`);
+    const { grants, error } = JSON.parse((await answers.next()).value);
+    rmSync(path, { recursive: true });
+    if (error) violations.push(`${image.where}: cannot be opened: ${error}`);
+    else if (image.state) checkGrants(image, grants, boot);
+  }
+  opener.stdin.end();
+}
+
+// Owners died with the power; what is persistent stays, unless the machine was started anew.
+function checkGrants({ where, state }, grants, boot) {
+  const persistent = state.bootId === boot.id ? state.pods.filter(({ kind }) => kind === 'persistent') : [];
+  const text = (list) => JSON.stringify(list.map(({ id, cpus }) => [id, cpus.join(',')]).sort());
+  const expected = text(persistent.map(({ uid, keys }) => ({ id: uid, cpus: cpusOf(keys) })));
+  const found = text(grants.map(({ id, cpus }) => ({ id, cpus: parseList(cpus) })));
+  if (expected !== found) violations.push(`${where}: has ${found} instead of ${expected}`);
+}
+
+const cpusOf = (keys) =>
+  keys
+    .filter((key) => key.startsWith('cpu '))
+    .map((key) => Number(key.slice(4)))
+    .sort((a, b) => a - b);
+
+const list = [...images.values()];
+if (violations.length === 0) {
+  // Both as if the machine were the same, and as if it had been started anew.
+  for (const boot of boots) {
+    const ofBoot = list.filter((image) => image.boot === boot);
+    await openAll(ofBoot, boot);
+  }
+  const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
+  writeFileSync(rebooted.file, `${rebooted.id}\n`);
+  await openAll(list, rebooted);
+}
+rmSync(folder, { recursive: true });
+
+console.log(
+  `lost writes: ${lines.filter(({ mark }) => !mark).length} steps of ${steps.size - (steps.has('') ? 1 : 0)} transactions, ${list.length} images, opened ${opened} times`,
+);
+console.log(`${violations.length} violations`);
+for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
+process.exit(violations.length > 0 ? 1 : 0);

@@ -1,0 +1,47 @@
+// The machines on which agents contend: the few CPUs of this one, and a larger simulated one with memory and devices.
+import { readFileSync } from 'node:fs';
+import { parseList } from './state-file.mjs';
+
+const GI = 2 ** 30;
+
+/** CPUs of a list such as `0-3`, as such a list. */
+export const listText = (cpus) => cpus.join(',');
+
+function allowedCpus() {
+  return parseList(/^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+}
+
+/** This machine, or as much of it as makes a crowd. Undefined where it has too few CPUs to grant any. */
+export function realMachine() {
+  const managed = allowedCpus().slice(0, 4);
+  if (managed.length < 2) return undefined;
+  return {
+    name: 'real',
+    isReal: true,
+    options: { managedCPUs: listText(managed) },
+    grantable: managed,
+    managed,
+    capacity: undefined,
+    amounts: { cpu: [1, Math.max(1, managed.length - 2)], memory: [], devices: [] },
+    resource: undefined,
+  };
+}
+
+const RESOURCE = 'example.com/nic';
+
+export function simulatedMachine() {
+  const managed = Array.from({ length: 24 }, (_, cpu) => cpu);
+  const devices = Array.from({ length: 6 }, (_, i) => ({ id: `nic-${i}`, numaNodes: [i % 2] }));
+  return {
+    name: 'simulated',
+    isReal: false,
+    synthetic: 'package:2 [numa(memory=8GB)] l3:1 core:6 pu:2',
+    options: { reservedSystemCPUs: '0', devices: { [RESOURCE]: devices } },
+    grantable: managed.filter((cpu) => cpu !== 0),
+    managed,
+    // Of each NUMA node; decimal or binary gigabytes, hwloc's are no more than these.
+    capacity: { memory: 8 * GI },
+    amounts: { cpu: [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
+    resource: RESOURCE,
+  };
+}

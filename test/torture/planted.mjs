@@ -1,0 +1,148 @@
+// Planted bugs: does torture find what it is there to find? Each bug is put into a copy of the package by exact replacement; the check named with it must
+// then end with 1.
+//
+//   npm run torture:planted -- --seconds N --seed S
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freshSeed, parseOptions } from './options.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const COPIED = [
+  'lib',
+  'native',
+  'dist',
+  'package.json',
+  'binding.gyp',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'scripts',
+];
+
+// `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`: the script that must fail.
+const BUGS = [
+  {
+    name: 'the new file is not synced before it is renamed',
+    file: 'native/platform/folder.cc',
+    before: ['if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);'],
+    after: '',
+    find: 'lost-writes.mjs',
+  },
+  {
+    name: 'the folder is not synced after the rename',
+    file: 'native/platform/folder.cc',
+    before: ['if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");'],
+    after: '',
+    find: 'lost-writes.mjs',
+  },
+  {
+    name: 'the lock file is removed after use',
+    file: 'lib/state/ledger.ts',
+    before: ['    } finally {\n      lock.release();'],
+    after: '    } finally {\n      this.#folder.remove(LOCK);\n      lock.release();',
+    find: 'torture.mjs',
+  },
+  {
+    name: 'a pid is trusted instead of the lock',
+    file: 'lib/state/owners.ts',
+    before: [
+      'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
+      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);',
+    ],
+    after: `try {
+      process.kill(owner.pid!, 0);
+      return true;
+    } catch {
+      return this.isOwn(owner);
+    }`,
+    find: 'torture.mjs',
+  },
+];
+
+const given = parseOptions('test/torture/planted.mjs', { seconds: 30, seed: freshSeed() });
+
+function run(command, args, options) {
+  return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, ...options });
+}
+
+function must({ status, stdout, stderr }, what) {
+  if (status === 0) return;
+  console.error(`${what} failed\n${stdout}${stderr}`);
+  process.exit(2);
+}
+
+function copyPackage(folder) {
+  // With their exact times, by which make knows the objects that need not be made again.
+  const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
+  mkdirSync(join(folder, 'build'));
+  must(run('cp', ['-a', ...COPIED.map((name) => join(ROOT, name)), folder]), 'cp');
+  must(run('cp', ['-a', ...build.map((name) => join(ROOT, 'build', name)), join(folder, 'build')]), 'cp');
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+}
+
+function plant(folder, { file, before, after }) {
+  const path = join(folder, file);
+  const text = readFileSync(path, 'utf8');
+  const found = before.filter((each) => text.includes(each));
+  if (found.length !== 1 || text.split(found[0]).length !== 2) {
+    console.error(
+      `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`,
+    );
+    process.exit(2);
+  }
+  writeFileSync(
+    path,
+    text.replace(found[0], () => after),
+  );
+  if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
+  else
+    must(
+      run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
+        cwd: folder,
+      }),
+      'tsc',
+    );
+}
+
+if (!existsSync(join(ROOT, 'build/Makefile'))) {
+  console.error('the addon was not built here: npm run build');
+  process.exit(2);
+}
+let missed = 0;
+for (const bug of BUGS) {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));
+  try {
+    copyPackage(folder);
+    plant(folder, bug);
+    const script = fileURLToPath(new URL(bug.find, import.meta.url));
+    const options =
+      bug.find === 'torture.mjs' ? ['--seconds', String(given.seconds), '--seed', String(given.seed)] : [];
+    const begun = Date.now();
+    const { status, stdout, stderr } = run(process.execPath, [script, ...options, '--package', folder]);
+    const seconds = ((Date.now() - begun) / 1000).toFixed(1);
+    const first = /^VIOLATION (.*)$/m.exec(stdout)?.[1];
+    const found = status === 1 && first !== undefined;
+    if (!found) missed++;
+    console.log(
+      `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${seconds} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
+    );
+    // Kept for a look by whoever runs it alone.
+    for (const [, left] of stdout.matchAll(/^the state folders and histories are in (.*)$/gm))
+      rmSync(left, { recursive: true, force: true });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+console.log(`seed ${given.seed}; ${BUGS.length - missed} of ${BUGS.length} found`);
+process.exit(missed > 0 ? 1 : 0);

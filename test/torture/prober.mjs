@@ -1,0 +1,36 @@
+// Opens a state folder that may be damaged and takes all that it can get; tells what it was given, and gives it back. Reads { stateDir } a line, answers
+// { given, pool } (lists of CPUs) or { error } a line. Errors of a transaction after the opening are answered as `refused`.
+//
+//   node prober.mjs PACKAGE
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { simulatedMachine } from './machines.mjs';
+
+const { discover, openManager, NumalignError } = await import(pathToFileURL(`${process.argv[2]}/dist/index.js`));
+const { synthetic } = simulatedMachine();
+const topology = await discover({ synthetic });
+
+function told(error) {
+  if (error instanceof NumalignError) return error.code;
+  throw error;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { stateDir } = JSON.parse(line);
+  const answer = { given: [], pool: '' };
+  try {
+    const manager = await openManager({ topology, stateDir, lockTimeoutMs: 20_000 });
+    answer.pool = String(manager.sharedPool);
+    try {
+      // All that is free, by best fit: if a CPU looks free that is not, it is among them.
+      const grant = await manager.acquire({ cpu: Math.max(1, manager.freeCpus.size) });
+      answer.given.push(String(grant.cpus), String(grant.held));
+      await grant.release();
+    } catch (error) {
+      answer.refused = told(error);
+    }
+  } catch (error) {
+    answer.error = told(error);
+  }
+  console.log(JSON.stringify(answer));
+}

@@ -1,0 +1,61 @@
+// Processes as /proc shows them: their masks, whether they stand still, and those that a run has left behind.
+import { readdirSync, readFileSync } from 'node:fs';
+import { parseList } from './state-file.mjs';
+
+/** In the environment of everything that a run starts. */
+export const MARK = 'NUMALIGN_TORTURE';
+
+// A process may end while it is looked at.
+function read(path) {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH', 'EACCES'].includes(error.code)) return '';
+    throw error;
+  }
+}
+
+function list(path) {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes(error.code)) return [];
+    throw error;
+  }
+}
+
+/** The threads of a process: { tid, state, cpus }, as the kernel has them. */
+export function threadsOf(pid) {
+  return list(`/proc/${pid}/task`).flatMap((tid) => {
+    const status = read(`/proc/${pid}/task/${tid}/status`);
+    const [, state] = /^State:\s*(\S)/m.exec(status) ?? [];
+    const [, cpus] = /^Cpus_allowed_list:\s*(.*)$/m.exec(status) ?? [];
+    return cpus === undefined ? [] : [{ tid: Number(tid), state, cpus: parseList(cpus) }];
+  });
+}
+
+/** Whether every thread is stopped by a signal, or the process is gone. */
+export const standsStill = (pid) => threadsOf(pid).every(({ state }) => ['T', 't', 'Z', 'X'].includes(state));
+
+/** The only child of a process; undefined while it has none. */
+export function childOf(pid) {
+  const [child] = read(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean);
+  return child === undefined ? undefined : Number(child);
+}
+
+/** Processes that carry the mark of a run. */
+export function marked(run) {
+  return list('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((name) => read(`/proc/${name}/environ`).split('\0').includes(`${MARK}=${run}`))
+    .map(Number);
+}
+
+/** Sends a signal; a process that is gone gets none. */
+export function signal(pid, name) {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,36 @@
+// A state folder with something of everything in it, written by the package: for tests that damage or mutate its files. The process that runs this lives as
+// the owner until its input ends; it answers { stateDir, grants: by id the CPUs } when it is done.
+//
+//   node sample-state.mjs PACKAGE STATEDIR
+import { once } from 'node:events';
+import { pathToFileURL } from 'node:url';
+
+const [folder, stateDir] = process.argv.slice(2);
+const { discover, openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const { simulatedMachine } = await import('./machines.mjs');
+
+const { synthetic, options, resource } = simulatedMachine();
+const manager = await openManager({ ...options, topology: await discover({ synthetic }), stateDir });
+const amounts = { cpu: 2, memory: '64Mi' };
+const pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { uid: 'pod-1', name: 'pod' },
+  spec: {
+    initContainers: [{ name: 'init', resources: { requests: { ...amounts, cpu: 3 }, limits: { ...amounts, cpu: 3 } } }],
+    containers: [{ name: 'app', resources: { requests: amounts, limits: amounts } }],
+  },
+};
+await manager.admit(pod);
+await manager.admit({ ...pod, metadata: { uid: 'pod-2', name: 'kept' } }, { owner: 'persistent' });
+await manager.acquire({ cpu: 4, memory: '1Gi', name: 'own', resources: { [resource]: 2 } });
+const first = await manager.acquire({ cpu: 1, name: 'gone' });
+await first.release();
+// A generation before this one, with as many grants.
+await manager.acquire({ cpu: 2, smt: 'hold-sibling', name: 'siblings' });
+await manager.admit({ ...pod, metadata: { uid: 'pod-3', name: 'last' }, spec: { containers: pod.spec.containers } });
+
+const grants = Object.fromEntries(manager.grants().map(({ id, cpus }) => [id, String(cpus)]));
+console.log(JSON.stringify({ stateDir, grants }));
+process.stdin.resume();
+await once(process.stdin, 'end');

@@ -1,0 +1,108 @@
+// Torture: processes that share a state folder acquire, pin, resize, hand on, release, are stopped and are killed at every step; a checker outside
+// compares what they were told, the state file and the kernel's masks.
+//
+//   npm run torture -- --seconds N --processes P --seed S [--package DIR ...]
+//
+// Ends with 1 where any promise was broken. The seed decides what agents do and where they fail; how they are interleaved is the machine's.
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Group } from './group.mjs';
+import { realMachine, simulatedMachine } from './machines.mjs';
+import { freshSeed, parseOptions } from './options.mjs';
+import { shimLibrary } from './shim.mjs';
+
+const ROUND_SECONDS = 8;
+const MAX_SHOWN = 20;
+
+const given = parseOptions('test/torture/torture.mjs', { seconds: 20, processes: 8, seed: freshSeed(), pause: 4 });
+shimLibrary();
+const run = randomUUID();
+const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-torture-'));
+const canUnshare = process.getuid() === 0 && spawnSync('unshare', ['-pmf', 'true']).status === 0;
+
+// The state folder that a process of this run works on.
+function folderOf(pid) {
+  try {
+    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+    return environment.find((line) => line.startsWith('NUMALIGN_SHIM_FOLDER='))?.slice('NUMALIGN_SHIM_FOLDER='.length);
+  } catch {
+    return undefined;
+  }
+}
+
+const settings = {
+  seed: given.seed,
+  packages: given.packages.map((path) => resolve(path)),
+  run,
+  canUnshare,
+  pause: given.pause,
+  folderOf,
+};
+const machines = [realMachine(), simulatedMachine()].filter(Boolean);
+// Half on each; the larger half where there is more room.
+const groups = machines.map((machine, i) => {
+  const share = Math.max(
+    2,
+    i === machines.length - 1
+      ? Math.ceil(given.processes / machines.length)
+      : Math.floor(given.processes / machines.length),
+  );
+  return new Group(machine, share, settings, join(folder, machine.name));
+});
+
+console.log(
+  `torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`,
+);
+for (const path of settings.packages) console.log(`package ${path}`);
+if (machines.length < 2) console.log('left out: the real machine, which has too few CPUs');
+if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
+
+const end = Date.now() + given.seconds * 1000;
+while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
+  const left = (end - Date.now()) / 1000;
+  // No last round of a moment.
+  const seconds = left < 1.5 * ROUND_SECONDS ? left : ROUND_SECONDS;
+  await Promise.all(groups.map((group) => group.round(seconds)));
+}
+
+const text = (map) =>
+  [...map]
+    .sort()
+    .map(([name, n]) => `${name} ${n}`)
+    .join(', ');
+for (const { machine, operations, refusals, counts, failpoints, slots, features } of groups) {
+  const off = [...features].filter(([, has]) => !has).map(([name]) => name);
+  const { known, hit, total } = failpoints.counts;
+  console.log(`\n${machine.name} machine, ${counts.rounds} rounds`);
+  console.log(`  operations: ${text(operations)}`);
+  console.log(`  refused: ${text(refusals)}`);
+  console.log(`  off, since the package has them not: ${off.join(', ') || 'none'}`);
+  console.log(
+    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}`,
+  );
+  console.log(
+    `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
+  );
+  console.log(
+    `  checked: ${counts.holdings} holdings, ${counts.states} states, ${counts.snapshots} snapshots of the kernel's masks`,
+  );
+  console.log(
+    `  by process: operations ${slots.map((slot) => slot.operations).join(' ')}; acquired ${slots.map((slot) => slot.acquired).join(' ')}; longest, ms ${slots.map((slot) => Math.round(slot.longest / 1e6)).join(' ')}`,
+  );
+}
+
+const violations = groups.flatMap((group) => group.violations);
+console.log(`\n${violations.length} violations`);
+for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
+if (violations.length > 0) {
+  console.log(
+    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`,
+  );
+  console.log(`the state folders and histories are in ${folder}`);
+} else {
+  rmSync(folder, { recursive: true });
+}
+process.exit(violations.length > 0 ? 1 : 0);

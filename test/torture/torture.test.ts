@@ -1,0 +1,32 @@
+// Short runs of the torture scripts. What they do, and how to run them for longer, is in CONTRIBUTING.md.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+
+const SEED = 20_26;
+
+/** Runs a script of this folder on the built package; answers what it says. Its own last words are the failure's message. */
+function run(script: string, ...options: string[]): string {
+  const path = fileURLToPath(new URL(script, import.meta.url));
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...options], { encoding: 'utf8' });
+  expect(`${stdout}${stderr}`).toContain('0 violations');
+  expect(status).toBe(0);
+  return stdout;
+}
+
+describe('processes that are stopped and killed at every step', () => {
+  it('never own a CPU twice, lose none, and leave a state that loads', { timeout: 120_000 }, () => {
+    const said = run('torture.mjs', '--seconds', '10', '--processes', '6', '--seed', String(SEED));
+    // It did what it is there for.
+    expect(said).toMatch(/operations: acquire [1-9]/);
+    expect(said).toMatch(/checked: [1-9]\d* holdings/);
+  });
+});
+
+describe('a power cut at any step of a transaction', () => {
+  it('leaves the generation before it or the one after it, and after it was acknowledged the latter', {
+    timeout: 120_000,
+  }, () => {
+    expect(run('lost-writes.mjs')).toMatch(/[1-9]\d\d images/);
+  });
+});
