@@ -445,6 +445,15 @@ describe('claims', () => {
     ]);
   });
 
+  it('of a process whose threads have not left yet keep what its dead successor had taken over', async () => {
+    const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
+    expect((await rebuilt(7, [taken], [7, 'a', [taken]])).pods).toEqual(['x@b']);
+    // The takeover is what was lost.
+    expect((await rebuilt(7, [pod('x', 'a', '1')], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
+    expect((await rebuilt(7, [pod('x', 'a', '1')], [8, 'a', [taken]])).pods).toEqual(['x@b']);
+    expect((await rebuilt(7, [taken])).pods).toEqual([]);
+  });
+
   it('that clash grant nothing', async () => {
     const { refusal } = await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1-2')]], [8, 'b', [pod('y', 'b', '2-3')]]);
     expect(refusal).toMatchObject({ code: 'ERR_STATE_CORRUPT', message: expect.stringContaining('CPU 2') });
