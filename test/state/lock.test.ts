@@ -1,7 +1,7 @@
 // The lock of the state between processes: who gets it, and what is said of one that does not give it back.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -29,8 +29,10 @@ function start(stateDir: string, script: string): { child: ChildProcess; lines: 
 
 async function stop(child: ChildProcess): Promise<void> {
   child.kill('SIGSTOP');
-  const state = () => readFileSync(`/proc/${child.pid}/stat`, 'latin1').replace(/^.*\) /s, '')[0];
-  while (state() !== 'T') await new Promise((resolve) => setTimeout(resolve, 1));
+  // The thread that waits for the lock too: until then it may still get it.
+  const threads = () => readdirSync(`/proc/${child.pid}/task`).map((tid) => `/proc/${child.pid}/task/${tid}/stat`);
+  const isStopped = (path: string) => readFileSync(path, 'latin1').replace(/^.*\) /s, '')[0] === 'T';
+  while (!threads().every(isStopped)) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 async function open(lockTimeoutMs: number) {
