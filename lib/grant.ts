@@ -9,6 +9,7 @@ import type { Flag } from './managers/flags.js';
 import { type Followers, resize } from './managers/resize.js';
 import {
   assignmentsOf,
+  findGrant,
   flagsNow,
   handOver,
   ownerAlive,
@@ -44,7 +45,6 @@ import {
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
-  findPod,
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
@@ -157,9 +157,13 @@ export class Grant {
 
   #onRecord(): PodAssignment | undefined {
     const { ledger } = this.#site;
-    const pod = findPod(assignmentsOf(this.#site, ledger.read()), this.id);
-    // Another may have come under its uid.
-    return pod?.admittedAt === this.#pod.admittedAt ? pod : undefined;
+    return findGrant(assignmentsOf(this.#site, ledger.read()), this.#pod);
+  }
+
+  // Without those that an announced resize is about to take away.
+  get #cpusToStay(): CpuSet {
+    const { cpus } = this;
+    return this.upcoming?.intersection(cpus) ?? cpus;
   }
 
   /** Whether it was released through this object. */
@@ -193,7 +197,7 @@ export class Grant {
     if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
-    const result = pinFor(this.cpus, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+    const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
     return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
   }
 
@@ -250,24 +254,16 @@ export class Grant {
     const site = this.#site;
     const pod = this.#pod;
     const token = await offer(site, pod);
-    let isWithdrawn = false;
     const accepted = handedOver(site, pod, token, {
       ...vacateOf(pod),
       canLeave: () => !children.has(pod.uid),
-      isWithdrawn: () => isWithdrawn,
     }).then((isGone) => {
       if (isGone) this.#released = Promise.resolve(NOTHING_MOVED);
       return isGone;
     });
     // Nobody may be listening yet.
     accepted.catch(() => {});
-    const cancel = async () => {
-      // Before anybody can see that the token is gone.
-      isWithdrawn = true;
-      isWithdrawn = await withdraw(site, pod, token);
-      return isWithdrawn;
-    };
-    return Object.freeze({ token, accepted, cancel });
+    return Object.freeze({ token, accepted, cancel: () => withdraw(site, pod, token) });
   }
 
   /** Where memory is: see {@link memoryPlacement}. */
@@ -311,7 +307,7 @@ export class Grant {
     if (ownerFd !== undefined) streams.push(ownerFd);
     // A child is born with the mask of the thread that starts it.
     const before = affinity();
-    pinThread(this.cpus);
+    pinThread(this.#cpusToStay);
     try {
       const child = preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
       if (child.pid !== undefined) watchChild(this.id, child);
@@ -329,7 +325,7 @@ export class Grant {
   async handOver(): Promise<boolean> {
     this.#checkUsable();
     try {
-      const isAlive = await handOver(this.#site, this.id, vacateOf(this.#pod));
+      const isAlive = await ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#pod)));
       this.#released = Promise.resolve(NOTHING_MOVED);
       return isAlive;
     } catch (error) {
@@ -374,7 +370,7 @@ export class Grant {
   #checkHeld(): void {
     const { owners } = this.#site.ledger;
     const pod = this.#onRecord();
-    if (this.#released || !pod) {
+    if (this.#released || !pod || endingGrants.has(this.id)) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
     }
     this.#pod = pod;
@@ -413,10 +409,22 @@ function watchChild(uid: string, child: ChildProcess): void {
   });
 }
 
+// Grants that this environment is giving back: from when its threads have left nothing may go there any more.
+const endingGrants = new Set<string>();
+
+async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Promise<T> {
+  endingGrants.add(uid);
+  try {
+    return await action();
+  } finally {
+    endingGrants.delete(uid);
+  }
+}
+
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  return release(site, pod.uid, vacateOf(pod));
+  return ending(pod, () => release(site, pod, vacateOf(pod)));
 }
 
 function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {

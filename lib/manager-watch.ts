@@ -73,11 +73,11 @@ export class ManagerWatch {
       const before = this.#seen;
       const hasChanged = before?.generation !== now?.generation;
       const isQuietLook = performance.now() >= this.#nextQuietLook;
-      if (!now || !before || !(hasChanged || isQuietLook)) return;
+      if (!now || !(hasChanged || isQuietLook)) return;
       this.#seen = now;
       const infos = this.#infosOf(now);
       const flagged = this.#newlyFlagged(infos);
-      if (hasChanged || flagged.length > 0) this.#watched.tell(this.#change(before, now, flagged));
+      if (before && (hasChanged || flagged.length > 0)) this.#watched.tell(this.#change(before, now, flagged));
       if (isQuietLook) this.#nextQuietLook = performance.now() + QUIET_MS;
       if (isQuietLook && !now.refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
     } catch (error) {

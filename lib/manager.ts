@@ -128,7 +128,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     infos: (pods, state) => this.#infos(pods, state),
     settings: () => this.settings,
     sharedPool: () => this.sharedPool,
-    reclaim: () => reclaim(this.#site),
+    reclaim: async () => reclaim(this.#site),
     tell: (change) => this.emit('change', change),
     fail: (error) => {
       if (this.listenerCount('error') > 0) this.emit('error', error);

@@ -99,8 +99,18 @@ export interface NativeFolder {
   move(name: string, to: NativeFolder, newName: string): void;
   /** Whole, but not durably: what a crash of the machine leaves of it is not said. */
   replace(name: string, text: string): void;
-  /** `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock` is released once the new file is durable. */
-  replaceDurably(name: string, previous: string, text: string, stamp: number, lock?: NativeLock): Promise<void>;
+  /**
+   * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one of its file (else ESTALE); released once the new file is durable
+   * if it `isLast`.
+   */
+  replaceDurably(
+    name: string,
+    previous: string,
+    text: string,
+    stamp: number,
+    lock?: NativeLock,
+    isLast?: boolean,
+  ): Promise<void>;
   /** `pastWaiting`: although somebody waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;

@@ -123,6 +123,7 @@ export function keptCpus(
 function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count: number): CpuAllocation {
   const { topology, placement } = draft;
   const missing = count - kept.cpus.size;
+  checkMultiple(draft, count);
   if (missing <= 0) return kept;
   checkSmtAlignment(draft, missing);
   const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
@@ -141,8 +142,8 @@ function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, ne
   };
   const most = Math.min(near.size, count);
   const cpus = take(most, false);
-  const mustBeWhole = placement.fullPhysicalCpusOnly && !placement.holdSiblings && !machine.isUniform;
-  if (!mustBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
+  const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
+  if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
   // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is no need to try.
   const tryTake = (nearby: number) => {
     try {
@@ -185,16 +186,23 @@ function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
     .difference(cpus);
 }
 
+function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
+  return fullPhysicalCpusOnly && !holdSiblings;
+}
+
+function checkMultiple({ topology: { cpusPerCore }, placement }: Draft, count: number): void {
+  if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
+  throw smtAlignment(`CPUs asked for: ${count}, no multiple of ${cpusPerCore}, the threads of a core`, {
+    value: count,
+    valid: `a multiple of ${cpusPerCore}`,
+  });
+}
+
 // As the kubelet: CPUs left behind by init containers do not count here.
-function checkSmtAlignment({ topology, placement, free }: Draft, count: number): void {
-  if (!placement.fullPhysicalCpusOnly || placement.holdSiblings) return;
-  const { cpusPerCore } = topology;
-  if (count % cpusPerCore !== 0) {
-    throw smtAlignment(`CPUs asked for: ${count}, no multiple of ${cpusPerCore}, the threads of a core`, {
-      value: count,
-      valid: `a multiple of ${cpusPerCore}`,
-    });
-  }
+function checkSmtAlignment(draft: Draft, count: number): void {
+  const { topology, placement, free } = draft;
+  if (!mustBeWhole(placement)) return;
+  checkMultiple(draft, count);
   const whole = topology.wholeCores(free);
   if (whole.size < count) {
     throw smtAlignment(`CPUs asked for in whole cores: ${count}, free in such: ${whole.size}`, {

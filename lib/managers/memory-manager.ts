@@ -284,7 +284,11 @@ export function withMemory(draft: Draft, { name, kind }: ContainerRequest, given
   for (const block of given) {
     const reused = amountIn(reusable, block);
     const more = { ...block, bytes: Math.max(0, block.bytes - reused) };
-    booked = bookMemory(booked, more, (id) => freeOn(draft, nodes.find((node) => node.id === id)!, block.type));
+    booked = bookMemory(booked, more, (id) => {
+      // A resized container's may be on one that is gone.
+      const node = nodes.find((each) => each.id === id);
+      return node ? freeOn(draft, node, block.type) : 0;
+    });
     // An init container leaves all of its own to those that come later; of what others have left, these take.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
     reusable = replaceAmount(reusable, block, left);

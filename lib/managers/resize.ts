@@ -9,16 +9,17 @@ import type { ResizeRequest } from '../request.js';
 import {
   type Assignments,
   type ContainerAssignment,
-  findPod,
+  type MemoryBlock,
   type PodAssignment,
   removePods,
   replacePod,
   runningCpus,
   sharedPool,
 } from '../state/assignments.js';
+import { releaseMemory } from '../state/booked-memory.js';
 import type { Commit } from '../state/store.js';
 import { decide } from './decision.js';
-import { checkReleasable, type Site, transact, unknownGrant } from './topology-manager.js';
+import { heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
 
 /** The threads of this process that run on the grant. */
 export interface Followers<T> {
@@ -27,9 +28,6 @@ export interface Followers<T> {
   /** They may use all of the grant, again or for the first time. */
   widen(cpus: CpuSet): T;
 }
-
-// Resizes of this environment that are under way, by grant.
-const underWay = new Set<string>();
 
 /**
  * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost, commits, and lets them use what is new. What is announced and what
@@ -54,10 +52,12 @@ export async function resize<T>(
       },
     );
   }
-  if (underWay.has(uid)) throw busy(uid);
-  underWay.add(uid);
+  if (RESIZES_UNDER_WAY.has(uid)) throw busy(uid);
+  RESIZES_UNDER_WAY.add(uid);
+  let isAnnounced = false;
   try {
     const announced = await transact(site, request.signal, async (state, commit) => {
+      if (commit.refusal) throw commit.refusal;
       const pod = current(site, state, grant);
       const resized = decided(site, state, { ...pod, upcoming: null }, request, defaults);
       const [before] = pod.containers;
@@ -66,13 +66,18 @@ export async function resize<T>(
       const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
       return record(site, isSame ? resized : announcement(site, state, pod, after!), commit);
     });
-    if (announced.upcoming === null) return { pod: announced, followed: undefined };
+    isAnnounced = announced.upcoming !== null;
+    if (!isAnnounced) return { pod: announced, followed: undefined };
     await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
-    return await transact(site, undefined, (state, commit) =>
+    const done = await transact(site, undefined, (state, commit) =>
       carryOut({ site, state, commit }, current(site, state, grant), request, defaults, followers),
     );
+    isAnnounced = false;
+    return done;
   } finally {
-    underWay.delete(uid);
+    RESIZES_UNDER_WAY.delete(uid);
+    // Every transaction of this process calls off what it has announced and does not do any more: this one need not be waited for.
+    if (isAnnounced) reclaim(site).catch(() => {});
   }
 }
 
@@ -121,7 +126,6 @@ async function carryOut<T>(
   } catch (error) {
     followers.widen(cpus);
     const unchanged = { ...pod, upcoming: null };
-    // Where even that fails the announcement stands, until this process resizes the grant again or ends.
     await record(site, { pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
     throw error;
   }
@@ -130,12 +134,9 @@ async function carryOut<T>(
 }
 
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
-function current(site: Site, state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment {
-  const pod = findPod(state, uid);
-  if (!pod || pod.admittedAt !== admittedAt) throw unknownGrant(uid, state, site.ledger.path);
-  checkReleasable(site, pod);
-  // An announcement of our own that is not under way any more was never carried out.
-  if (pod.upcoming && pod.upcoming.by !== site.ledger.owners.recordFor('process').uuid) throw busy(uid);
+function current(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+  const pod = heldGrant(site, state, grant);
+  if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
   return pod;
 }
 
@@ -154,7 +155,7 @@ function decided(
   defaults: Placement,
 ): Resized {
   const [now] = pod.containers as [ContainerAssignment];
-  const requests = {
+  const requests: Record<string, number> = {
     ...now.request,
     ...(cpu !== undefined && { cpu: cpu * MILLI }),
     ...(memory !== undefined && { memory }),
@@ -182,9 +183,14 @@ function decided(
   });
   if ('error' in decision) throw decision.error;
   const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
-  // Memory that is not asked for anew stays booked where it is.
-  const isBookedAnew = blocks.length > 0 || requests.memory !== now.request.memory;
-  const after = { ...now, request: requests, cpus, held, hint, memory: isBookedAnew ? blocks : now.memory };
+  const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
+  const isBookedAnew = blocks.length > 0;
+  // Memory of which no amount has changed stays booked where it is, whatever has become of the nodes; what is not asked for any more is given back.
+  const left = now.memory.filter((block) => !isAsked(block)).reduce(releaseMemory, state.memory);
+  const after = {
+    ...{ ...now, request: requests, cpus, held, hint },
+    memory: isBookedAnew ? blocks : now.memory.filter(isAsked),
+  };
   const resized = { ...pod, upcoming: null, containers: [after] };
-  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next.memory : state.memory) };
+  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next.memory : left) };
 }

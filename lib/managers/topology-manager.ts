@@ -183,12 +183,13 @@ export interface Vacate<T> {
  * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs are theirs, after it they may be anybody's.
  * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's errors.
  */
-export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<T> {
+export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>): Promise<T> {
   const { topology, ledger, providers } = site;
+  const { uid } = grant;
   return transact(site, undefined, async (state, commit, recorded) => {
-    const pod = findPod(recorded, uid);
+    const pod = findGrant(recorded, grant);
     if (pod) checkReleasable(site, pod);
-    const next = removePods(state, new Set([uid]));
+    const next = pod ? removePods(state, new Set([uid])) : state;
     const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     try {
@@ -203,35 +204,44 @@ export function release<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<
 }
 
 /** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
-export function handOver<T>(site: Site, uid: string, vacate: Vacate<T>): Promise<boolean> {
+export function handOver<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>): Promise<boolean> {
   const { topology, ledger, providers } = site;
+  const { uid } = grant;
   return transact(site, undefined, async (state, commit) => {
-    const pod = findPod(state, uid);
+    const pod = findGrant(state, grant);
     if (!pod) return false;
+    checkReleasable(site, pod);
+    // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
     const isAlive = ledger.owners.handOver(uid);
-    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
+    vacate.leave(sharedPool(state, onlineCpus(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
-    try {
-      await commit(next, providers.isEmpty);
-    } catch (error) {
-      vacate.comeBack(left);
-      throw error;
-    }
+    await commit(next, providers.isEmpty);
     tellProviders(providers, pod, next);
     return false;
   });
 }
 
+/** The grant as it is on record, if it is there. Another may have come under its uid. */
+export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment | undefined {
+  const pod = findPod(state, uid);
+  return pod?.admittedAt === admittedAt ? pod : undefined;
+}
+
+/** The same. @throws ERR_UNKNOWN_GRANT; ERR_OWNER_ALIVE where it is somebody else's */
+export function heldGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+  const pod = findGrant(state, grant);
+  if (!pod) throw unknownGrant(grant.uid, state, site.ledger.path);
+  checkReleasable(site, pod);
+  return pod;
+}
+
 /** Records that a container has started; answers the pod as it is now. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
-export function markStarted(site: Site, { uid, admittedAt }: PodAssignment, container: string): Promise<PodAssignment> {
+export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
   return transact(site, undefined, async (state, commit) => {
-    const pod = findPod(state, uid);
-    // Another pod may have come under its uid.
-    if (!pod || pod.admittedAt !== admittedAt) throw unknownGrant(uid, state, site.ledger.path);
-    checkReleasable(site, pod);
+    const pod = heldGrant(site, state, grant);
     const next = startContainer(state, pod, container);
-    const started = findPod(next, uid)!;
+    const started = findPod(next, pod.uid)!;
     if (started.containers.some((each, i) => each !== pod.containers[i])) await commit(next, true);
     return started;
   });
@@ -340,12 +350,17 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
-  return left.pods
-    .filter(({ upcoming }) => upcoming !== null && !owners.isProcessAlive(upcoming.by))
-    .reduce(callOff, left);
+  return left.pods.filter(({ uid, upcoming }) => upcoming !== null && isOff(uid, upcoming.by)).reduce(callOff, left);
+
+  // Who was to do it is dead, or has failed.
+  function isOff(uid: string, by: string): boolean {
+    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !RESIZES_UNDER_WAY.has(uid));
+  }
 }
 
-// Who was to do it is dead.
+/** Ids of the grants that this environment is resizing: the others that it has announced will not come. */
+export const RESIZES_UNDER_WAY = new Set<string>();
+
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   return replacePod(state, { ...pod, upcoming: null });
 }

@@ -4,22 +4,17 @@ import { NumalignError } from '../errors.js';
 import { onlineCpus } from '../online-cpus.js';
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../state/assignments.js';
 import { until } from '../state/until.js';
-import { assignmentsOf, checkReleasable, type Site, transact, unknownGrant, type Vacate } from './topology-manager.js';
+import { assignmentsOf, heldGrant, type Site, transact, unknownGrant, type Vacate } from './topology-manager.js';
 
 /** Puts a token on record: whoever shows it becomes the owner. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors */
-export function offer(site: Site, { uid, admittedAt }: PodAssignment): Promise<string> {
+export function offer(site: Site, grant: PodAssignment): Promise<string> {
   return transact(site, undefined, async (state, commit) => {
-    const pod = findPod(state, uid);
-    if (!pod || pod.admittedAt !== admittedAt) throw unknownGrant(uid, state, site.ledger.path);
-    checkReleasable(site, pod);
+    const pod = heldGrant(site, state, grant);
     if (pod.owner.kind !== 'process') {
       throw new NumalignError(
         'ERR_INVALID_ARGUMENT',
-        `grant ${uid} belongs to no process: there is nothing to hand over`,
-        {
-          value: pod.owner.kind,
-          valid: "a grant whose owner is 'process'",
-        },
+        `grant ${pod.uid} belongs to no process: there is nothing to hand over`,
+        { value: pod.owner.kind, valid: "a grant whose owner is 'process'" },
       );
     }
     const transfer = randomUUID();
@@ -42,8 +37,21 @@ export function withdraw(site: Site, { uid }: PodAssignment, token: string): Pro
 export interface Leaving<T> extends Vacate<T> {
   /** Whether nothing runs on the CPUs that could not leave. */
   canLeave(): boolean;
-  /** Whether the token was taken back. */
-  isWithdrawn(): boolean;
+}
+
+// Tokens that this environment has shown itself: such a grant stays where it is.
+const shownHere = new Set<string>();
+
+// What stands in the way for a while only: a lock that is held for long, a full disk. The other side waits meanwhile.
+async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code === 'ERR_UNKNOWN_GRANT' || error.code === 'ERR_STATE_FOLDER') {
+      throw error;
+    }
+    return undefined;
+  }
 }
 
 /** Waits until somebody has shown the token, and leaves: true. False where that cannot happen any more. */
@@ -54,13 +62,12 @@ export function handedOver<T>(
   leaving: Leaving<T>,
 ): Promise<boolean> {
   const { ledger, topology } = site;
-  return until(ledger, undefined, () => {
+  const look = () => {
     const pod = findPod(assignmentsOf(site, ledger.read()), uid);
     if (pod?.transfer === token) return undefined;
-    // Taken by this very process it stays where it is.
-    if (pod?.formerOwner !== owner.uuid) return pod?.owner.uuid === owner.uuid && !leaving.isWithdrawn();
+    if (pod?.formerOwner !== owner.uuid) return shownHere.delete(token);
     if (!leaving.canLeave()) return undefined;
-    const handing = transact(site, undefined, async (state, commit) => {
+    return transact(site, undefined, async (state, commit) => {
       const moved = leaving.leave(sharedPool(state, onlineCpus(topology)));
       const now = findPod(state, uid);
       try {
@@ -71,9 +78,8 @@ export function handedOver<T>(
       }
       return true;
     });
-    // The successor waits for it: a lock that is held for long, or a full disk, must not be the end of it.
-    return handing.catch(() => undefined);
-  });
+  };
+  return until(ledger, undefined, () => orLater(look));
 }
 
 /**
@@ -92,16 +98,20 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
         { value: token },
       );
     }
+    if (commit.refusal) throw commit.refusal;
     const owner = owners.recordFor('process');
-    const formerOwner = owner.uuid === offered.owner.uuid ? null : offered.owner.uuid;
-    const taken = { ...offered, owner, transfer: null, formerOwner };
+    const isOwn = owner.uuid === offered.owner.uuid;
+    // What the former owner has announced it can carry out no more.
+    const taken = { ...offered, owner, transfer: null, formerOwner: isOwn ? null : offered.owner.uuid, upcoming: null };
     await commit(replacePod(state, taken));
+    if (isOwn) shownHere.add(token);
     return taken;
   });
-  return until(ledger, undefined, () => {
+  const look = () => {
     const state = assignmentsOf(site, ledger.read());
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     return pod.formerOwner === null || !owners.isProcessAlive(pod.formerOwner) ? pod : undefined;
-  });
+  };
+  return until(ledger, undefined, () => orLater(look));
 }

@@ -67,6 +67,7 @@ function explain(path: string, error: unknown): unknown {
     EACCES: denied,
     EPERM: denied,
     EROFS: 'its file system is read-only',
+    ESTALE: 'the file of its lock was removed while it was locked, and somebody else may have it now',
   };
   const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
   const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
@@ -152,6 +153,7 @@ export class Ledger implements Store {
   // The last good file that was read, and its version.
   #good: GoodState | undefined;
   #version: string | undefined;
+  #hasTransacted = false;
   // The highest that was seen: none comes twice.
   #generation = 0;
   // As the last transaction said.
@@ -226,6 +228,18 @@ export class Ledger implements Store {
     return found;
   }
 
+  // Who has just opened the folder has seen no generation yet, but living owners have written down which they have.
+  #checkAge(found: FoundState): FoundState {
+    const isFirst = !this.#hasTransacted;
+    this.#hasTransacted = true;
+    if (!isFirst || found.kind !== 'good' || !this.isOfThisBoot(found.checkpoint)) return found;
+    const { checkpoint } = found;
+    const seen = Math.max(0, ...this.owners.find().living.map(({ generation }) => generation));
+    if (seen <= checkpoint.generation) return found;
+    const why = `it is older than generation ${seen}, of which a living owner has told`;
+    return { kind: 'damaged', why, generation: checkpoint.generation, checkpoint };
+  }
+
   #gather(found: FoundState): Clues {
     const previous = findState(this.#folder, PREVIOUS_FILE);
     return gather(found, previous, this.#good?.checkpoint, this.owners.find());
@@ -237,6 +251,7 @@ export class Ledger implements Store {
     const generation = Math.max(this.#generation, generationAfter(clues) - 1);
     return rebuilt && { ...rebuilt, generation, writtenAt: new Date().toISOString() };
   }
+
   /** Whether the checkpoint is of this boot: grants of an earlier one are void. */
   isOfThisBoot(checkpoint: Checkpoint): boolean {
     return checkpoint.bootId === this.#bootId;
@@ -247,7 +262,7 @@ export class Ledger implements Store {
    * everything it does is one step for all other processes.
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER where the folder was removed, and what `decide` throws.
    */
-  transact<T>(
+  async transact<T>(
     options: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
@@ -261,7 +276,7 @@ export class Ledger implements Store {
     const lock = explaining(this.path, () => this.#folder.tryLock(LOCK, note));
     // In one go where the lock is free: it must not be held while the caller's own code runs.
     if (lock) return this.#holding(lock, decide);
-    return this.#waitForLock(note, options).then((waited) => this.#holding(waited, decide));
+    return this.#holding(await this.#waitForLock(note, options), decide);
   }
 
   async #holding<T>(
@@ -271,12 +286,12 @@ export class Ledger implements Store {
     try {
       this.#checkCurrent();
       // By its bytes: what is granted must not hang on two versions never looking the same.
-      const found = explaining(this.path, () => this.#load(this.#folder.version(STATE_FILE)));
-      const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found);
+      const found = explaining(this.path, () => this.#checkAge(this.#load(this.#folder.version(STATE_FILE))));
+      const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
       if (checkpoint?.refusal) return await decide(checkpoint, this.#refusing(checkpoint, checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
-        this.#commit(this.#bootId, checkpoint?.assignments, next, isLast ? lock : undefined),
+        this.#commit(this.#bootId, checkpoint?.assignments, next, lock, isLast),
       );
     } finally {
       lock.release();
@@ -296,7 +311,7 @@ export class Ledger implements Store {
   }
 
   // Puts the state together again and writes it twice, so that the generation before is a good one too. Undefined where nothing is left of it.
-  async #recover(found: FoundState): Promise<Checkpoint | undefined> {
+  async #recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     let clues = explaining(this.path, () => this.#gather(found));
     for (let reads = 1; clues.owners.unknown.length > 0 && reads < OWNER_READS; reads++) {
       await pause(OWNER_READ_PAUSE_MS);
@@ -309,11 +324,12 @@ export class Ledger implements Store {
       ...this.#quarantine(STATE_FILE, clues.found),
       ...this.#quarantine(PREVIOUS_FILE, clues.previous),
     ]);
-    this.#generation = generationAfter(clues);
+    // Where no good generation is known, higher ones may have been seen than any that is left.
+    this.#generation = Math.max(this.#generation, generationAfter(clues), clues.base ? 0 : Date.now());
     if (view) {
       if (clues.base && !this.isOfThisBoot(clues.base) && this.isOfThisBoot(view)) await this.archive(clues.base);
-      await this.#commit(view.bootId, undefined, view.assignments, undefined);
-      await this.#commit(view.bootId, view.assignments, view.assignments, undefined);
+      await this.#commit(view.bootId, undefined, view.assignments, lock);
+      await this.#commit(view.bootId, view.assignments, view.assignments, lock);
     }
     const checkpoint = view && this.#good?.checkpoint;
     const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
@@ -353,35 +369,35 @@ export class Ledger implements Store {
     bootId: string,
     before: Assignments | undefined,
     next: Assignments,
-    lock: NativeLock | undefined,
+    lock: NativeLock,
+    isLast = false,
   ): Promise<void> {
     const generation = this.#generation + 1;
-    const checkpoint: Checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
+    const text = encodeCheckpoint({ generation, bootId, writtenAt: new Date().toISOString(), assignments: next });
     const settle =
       bootId === this.#bootId
         ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
         : undefined;
     try {
-      await this.#replaceState(checkpoint, lock);
+      await this.#replaceState(text, generation, lock, isLast);
     } catch (error) {
       // The new file may be in place although syncing the folder failed: then everybody sees it, and it counts.
       const found = this.#load(undefined);
-      if (found.kind !== 'good' || found.checkpoint.generation !== generation) {
+      if (found.kind !== 'good' || !found.bytes.equals(Buffer.from(text))) {
         settle?.(false);
         throw explain(this.path, error);
       }
     }
     settle?.(true);
-    if (lock) return;
+    if (isLast) return;
     // What is decided next is decided on it.
     const found = this.#load(this.#folder.version(STATE_FILE));
     if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
   }
 
-  async #replaceState(checkpoint: Checkpoint, lock: NativeLock | undefined): Promise<void> {
-    const text = encodeCheckpoint(checkpoint);
-    const replace = () =>
-      this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, text, checkpoint.generation % 1_000_000_000, lock);
+  async #replaceState(text: string, generation: number, lock: NativeLock, isLast: boolean): Promise<void> {
+    const stamp = generation % 1_000_000_000;
+    const replace = () => this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, text, stamp, lock, isLast);
     try {
       await replace();
     } catch (error) {

@@ -20,9 +20,12 @@ function statOf(pid: number | 'self'): { state: string; start: string } {
   return { state: fields[0]!, start: fields[19]! };
 }
 
+let ownNote: string | undefined;
+
 /** This process, as the lock's file shall name it: a line for people, and by which to find it. */
 export function lockNote(): string {
-  return `${process.pid} ${processCommand()}\nstarted ${statOf('self').start} in ${pidNamespace()}\n`;
+  ownNote ??= `${process.pid} ${processCommand()}\nstarted ${statOf('self').start} in ${pidNamespace()}\n`;
+  return ownNote;
 }
 
 export function lockHolder(note: string): LockHolder {

@@ -18,6 +18,7 @@ const OWNERS: OwnerRegistry = {
   orphans: (): PodAssignment[] => [],
   isAlive,
   isProcessAlive: () => true,
+  isOwnProcess: () => true,
   deadPods: (pods) => pods.filter(({ owner }) => !isAlive(owner)),
 };
 

@@ -244,7 +244,11 @@ export class Owners implements OwnerRegistry {
 
   /** Whether the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean {
-    return this.#own?.record.uuid === uuid || isLocked(this.#folder, uuid);
+    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid);
+  }
+
+  isOwnProcess(uuid: string): boolean {
+    return this.#own?.record.uuid === uuid;
   }
 
   /** The grants whose owners are dead. Looks at each owner once. */

@@ -116,7 +116,13 @@ function choosePods(recorded: readonly PodAssignment[], generation: number, { li
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
   const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
-  return { pods: [...stay, ...added.sort(byTime)], rivals };
+  // Whoever handed a grant over and lives, and whose file does not have it any more, has left its CPUs.
+  const hasLeft = (uuid: string, uid: string) =>
+    living.some((file) => file.uuid === uuid && !file.pods.some((pod) => pod.uid === uid));
+  const pods = [...stay, ...added.sort(byTime)].map((pod) =>
+    pod.formerOwner !== null && hasLeft(pod.formerOwner, pod.uid) ? { ...pod, formerOwner: null } : pod,
+  );
+  return { pods, rivals };
 }
 
 interface Claim {

@@ -36,6 +36,8 @@ export interface OwnerRegistry {
   orphans(pods: readonly PodAssignment[]): PodAssignment[];
   isAlive(owner: OwnerRecord): boolean;
   isProcessAlive(uuid: string): boolean;
+  /** Whether it is the uuid of this environment. */
+  isOwnProcess(uuid: string): boolean;
   deadPods(pods: readonly PodAssignment[]): PodAssignment[];
 }
 

@@ -1,5 +1,7 @@
 // WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in waiting/, each locked for as long as its process lives.
+import { NumalignError } from '../errors.js';
 import type { NativeFolder, NativeOwner } from '../native.js';
+import { lockHolder, lockNote } from './lock-holder.js';
 
 /** A place in the queue; lower numbers were there before. */
 export interface Ticket {
@@ -16,6 +18,7 @@ export interface WaitQueue {
 
 // Names sort as their numbers do.
 const DIGITS = 16;
+const NAME = /^\d{16}$/;
 const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
 
 export class FolderQueue implements WaitQueue {
@@ -29,16 +32,29 @@ export class FolderQueue implements WaitQueue {
   }
 
   join(): Ticket {
-    const names = this.#folder.list().sort();
+    const names = this.#names().sort();
     for (const name of names) if (!this.#isAlive(name)) this.#folder.remove(name);
     const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
-    this.#own.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket)));
+    const file = this.#folder.createOwner(nameOf(ticket));
+    this.#own.set(nameOf(ticket), file);
+    file.write(lockNote());
     return ticket;
   }
 
   isFirst(ticket: Ticket | undefined): boolean {
     const own = ticket && nameOf(ticket);
-    return !this.#folder.list().some((name) => (own === undefined || name < own) && this.#isAlive(name));
+    return !this.#names().some((name) => (own === undefined || name < own) && this.#isWaiting(name));
+  }
+
+  // Whatever else somebody has put there is none of ours.
+  #names(): string[] {
+    return this.#folder.list().filter((name) => NAME.test(name));
+  }
+
+  // A stopped process keeps its place, and nobody from his turn.
+  #isWaiting(name: string): boolean {
+    if (!this.#isAlive(name)) return false;
+    return this.#own.has(name) || !lockHolder(this.#folder.read(name)?.toString('utf8') ?? '').isStopped;
   }
 
   #isAlive(name: string): boolean {
@@ -47,9 +63,11 @@ export class FolderQueue implements WaitQueue {
 
   leave(ticket: Ticket): void {
     const name = nameOf(ticket);
-    // The lock goes even where the file stays.
     try {
       this.#folder.remove(name);
+    } catch (error) {
+      // It is dead all the same: the next who joins removes it.
+      if (!(error instanceof NumalignError)) throw error;
     } finally {
       this.#own.get(name)?.close();
       this.#own.delete(name);

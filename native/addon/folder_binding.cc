@@ -297,17 +297,21 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of the kept previous file or "", text, stamp, the lock to release once it is durable or
-  // undefined). The job shares the lock: it cannot go to somebody else before the files are in place.
+  // (name, name of the kept previous file or "", text, stamp, the lock under which it is done or undefined,
+  // whether to release it once it is durable). The job shares the lock: it cannot go to somebody else before
+  // the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
+    bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
     return run_async<Done>(
         info.Env(),
         [folder = folder_, name = to_string(info[0], "the name"),
          previous = to_string(info[1], "the previous name"), text = to_string(info[2], "the text"),
-         stamp = static_cast<uint32_t>(to_int(info[3], "the stamp")), lock] {
-          Result<Done> replaced = folder->replace_durably(name, previous, text, stamp);
-          if (replaced.ok() && lock) lock->release();
+         stamp = static_cast<uint32_t>(to_int(info[3], "the stamp")), lock, is_last] {
+          Result<Done> replaced = folder->replace_durably(name, previous, text, stamp, [&] {
+            return lock ? lock->check(*folder) : Result<Done>(Done{});
+          });
+          if (replaced.ok() && lock && is_last) lock->release();
           return replaced;
         },
         [](Napi::Env env, Done) { return env.Undefined(); });

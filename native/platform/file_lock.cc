@@ -99,7 +99,13 @@ Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::s
       lock_file(folder, name, note, past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
   if (!fd.ok()) return fd.error();
   if (!fd.value().valid()) return std::optional<HeldLock>();
-  return std::optional<HeldLock>(HeldLock(std::move(fd).value()));
+  return std::optional<HeldLock>(HeldLock(std::move(fd).value(), name));
+}
+
+Result<Done> HeldLock::check(const Folder& folder) const {
+  if (is_current(folder, name_, fd_.get())) return Done{};
+  return syscall_error(
+      "fcntl", "the file " + name_ + " in " + folder.path() + " was removed while it was locked", ESTALE);
 }
 
 struct LockQueue::State {
@@ -153,7 +159,8 @@ void LockQueue::run(std::shared_ptr<State> state) {
     if (!state->requests.empty()) {
       Deliver deliver = std::move(state->requests.front().second);
       state->requests.pop_front();
-      deliver(fd.ok() ? Result<HeldLock>(HeldLock(std::move(fd).value())) : Result<HeldLock>(fd.error()));
+      deliver(fd.ok() ? Result<HeldLock>(HeldLock(std::move(fd).value(), state->name))
+                      : Result<HeldLock>(fd.error()));
     }
     if (state->requests.empty()) {
       state->running = false;

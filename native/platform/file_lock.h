@@ -27,11 +27,14 @@ Result<bool> is_locked_elsewhere(int fd);
 // The exclusive lock on one file of a folder, held until destroyed. The file says who holds it, for people.
 class HeldLock {
  public:
-  explicit HeldLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  HeldLock(UniqueFd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+  // ESTALE where the file was removed or replaced meanwhile: somebody else may hold the lock of the new one.
+  Result<Done> check(const Folder& folder) const;
   void release() { fd_.reset(); }
 
  private:
   UniqueFd fd_;
+  std::string name_;
 };
 
 // Takes the lock of `name` if it is free and nobody waits for it. `note` is written into the file. With
