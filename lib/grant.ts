@@ -362,8 +362,9 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, numaNodes, memory, memoryNodes, devices, enforcement, warnings } = this;
-    return { id, name, cpus, held, numaNodes, memory, memoryNodes, devices, enforcement, warnings };
+    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings } =
+      this;
+    return { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.

@@ -20,6 +20,8 @@ export {
   type ManagerOptions,
   type MemoryManagerPolicy,
   type PlacementOptions,
+  type RequestPlacementOptions,
+  type ReservedAmounts,
   type ReservedMemory,
   type TopologyManagerPolicy,
   type TopologyManagerPolicyOptions,
@@ -74,7 +76,16 @@ export {
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
 export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
-export type { ContainerSpec, PlainPod, PodManifest, PodSpec, QosClass, ResourceAmounts } from './pod-request.js';
+export type {
+  ContainerSpec,
+  PlainPod,
+  PodContainers,
+  PodManifest,
+  PodSpec,
+  QosClass,
+  ResourceAmounts,
+  ResourceRequirements,
+} from './pod-request.js';
 export type { Quantity } from './quantity.js';
 export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';

@@ -62,14 +62,14 @@ export function checkBesideKubelet(facts: KubeletFacts, universe: CpuSet, online
   const [reserved, own] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
   if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return;
   const ways = [
-    ...(reserved.isEmpty ? [] : [`managedCPUs within ${reserved}, which it has strictly reserved`]),
-    ...(own.isEmpty ? [] : [`managedCPUs within ${own}, which are this container's alone`]),
-    'a Guaranteed pod with whole CPUs of its own, of which numalign hands out parts',
-    'besideKubelet: true to insist',
+    ...(reserved.isEmpty ? [] : [`set managedCPUs within ${reserved}, which it has strictly reserved`]),
+    ...(own.isEmpty ? [] : [`set managedCPUs within ${own}, which are this container's alone`]),
+    'run in a Guaranteed pod with whole CPUs of its own, of which numalign then hands out parts',
+    'insist (besideKubelet: true, --beside-kubelet)',
   ];
   throw new NumalignError(
     'ERR_KUBELET_CONFLICT',
-    `a kubelet manages this machine (${facts.found.join(', ')}) and may give CPUs ${universe} to others: ${ways.join('; or ')}`,
+    `a kubelet manages this machine (${facts.found.join(', ')}) and may give CPUs ${universe} to others; ${ways.join('; or ')}`,
     {
       value: universe.toString(),
       valid: [reserved, own].filter((cpus) => !cpus.isEmpty).map(String),

@@ -5,7 +5,7 @@ import type { Settings } from './machine-settings.js';
 import type { Assignments, PodAssignment } from './state/assignments.js';
 import type { Checkpoint } from './state/checkpoint.js';
 import { difference } from './state/difference.js';
-import type { Store } from './state/store.js';
+import type { StateRecovered, Store } from './state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
@@ -18,6 +18,8 @@ export interface StateChange {
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
   /** Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also without a commit: `before` is `generation` then. */
   readonly flagged: readonly GrantInfo[];
+  /** What was damaged and has been put together again by this process. */
+  readonly recovered: readonly StateRecovered[];
   /** The machine's settings, where they have changed; else null. */
   readonly settings: Settings | null;
   /** As it is now. */
@@ -27,6 +29,7 @@ export interface StateChange {
 /** What is watched, and who is told. */
 export interface Watched {
   store(): Store;
+  recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
   settings(): Settings;
   sharedPool(): CpuSet;
@@ -45,6 +48,8 @@ export class ManagerWatch {
   // What the listeners were told last.
   #seen: Checkpoint | undefined;
   #flags: ReadonlyMap<string, string> = new Map();
+  // How many were told.
+  #recoveries = 0;
   #isReclaiming = false;
   #nextQuietLook = 0;
 
@@ -57,6 +62,7 @@ export class ManagerWatch {
     if (this.#end) return;
     const store = this.#watched.store();
     this.#seen = store.read();
+    this.#recoveries = this.#watched.recoveries().length;
     if (this.#seen) this.#flags = flagsOf(this.#infosOf(this.#seen));
     this.#end = store.watch(() => this.#look());
   }
@@ -78,6 +84,7 @@ export class ManagerWatch {
       const infos = this.#infosOf(now);
       const flagged = this.#newlyFlagged(infos);
       if (before && (hasChanged || flagged.length > 0)) this.#watched.tell(this.#change(before, now, flagged));
+      this.#recoveries = this.#watched.recoveries().length;
       if (isQuietLook) this.#nextQuietLook = performance.now() + QUIET_MS;
       if (isQuietLook && !now.refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
     } catch (error) {
@@ -108,6 +115,7 @@ export class ManagerWatch {
       removed: earlier.slice(0, removed.length),
       changed: present.slice(added.length).map((after, i) => ({ before: befores[i]!, after })),
       flagged,
+      recovered: this.#watched.recoveries().slice(this.#recoveries),
       settings: haveSettingsChanged ? this.#watched.settings() : null,
       sharedPool: this.#watched.sharedPool(),
     });

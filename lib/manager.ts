@@ -46,6 +46,7 @@ import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
+  knownAssignments,
   planFor,
   reclaim,
   type Site,
@@ -123,8 +124,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #providers = new HintProviders();
   readonly #found: readonly Warning[];
   #closed = false;
+  readonly #closing = new AbortController();
   readonly #watch = new ManagerWatch({
     store: () => this.#ledger,
+    recoveries: () => this.#ledger.recoveries,
     infos: (pods, state) => this.#infos(pods, state),
     settings: () => this.settings,
     sharedPool: () => this.sharedPool,
@@ -163,7 +166,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   #checkOpen(): void {
-    if (this.#closed) throw new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
+    if (this.#closed) throw closedError();
   }
 
   get #site(): Site {
@@ -181,10 +184,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * What opening has found: a state of an earlier boot, grants of which something does not hold any more, settings that the machine cannot meet at present.
-   * For how things are now, see {@link grants}.
+   * For how things are now, see {@link grants}. And whenever it was: a damaged state that this process has put together again.
    */
   get warnings(): readonly Warning[] {
-    return this.#found;
+    return [...this.#ledger.recoveries, ...this.#found];
   }
 
   /** The generation of the state that the synchronous getters answer for. */
@@ -193,17 +196,21 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return this.#ledger.read()?.generation ?? 0;
   }
 
-  /** CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed. */
+  /**
+   * CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed.
+   * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
+   */
   get sharedPool(): CpuSet {
-    return sharedPool(this.#state(), this.#online());
+    return sharedPool(knownAssignments(this.#site), this.#online());
   }
 
   /**
    * CPUs that nobody holds and that are not reserved. One grant cannot take all of them where nothing else would be left to share; those of dead
    * owners count as taken until the next transaction.
+   * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   get freeCpus(): CpuSet {
-    return freeCpus(this.#state(), this.#online());
+    return freeCpus(knownAssignments(this.#site), this.#online());
   }
 
   get settings(): Settings {
@@ -228,12 +235,18 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
-    const { owners } = this.#ledger;
+    const dead = new Set(this.#ledger.owners.deadPods(pods));
     const online = this.#online();
     return pods.map((pod) => {
       const flags = flagsOf(pod, state, this.topology, this.#resources, online);
-      return grantInfo(pod, this.topology, owners.isAlive(pod.owner), flags);
+      return grantInfo(pod, this.topology, !dead.has(pod), flags);
     });
+  }
+
+  // Nobody would hear of what a closed manager gets.
+  #untilClosed({ wait }: { readonly wait: boolean }, signal: AbortSignal | undefined): AbortSignal | undefined {
+    if (!wait) return signal;
+    return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
   }
 
   /**
@@ -245,7 +258,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
     checkAcquirable(request, this.#resources.keys(), !this.#providers.isEmpty);
-    const { pod, warnings } = await admit(site, request, options.signal);
+    const { pod, warnings } = await admit(site, request, this.#untilClosed(request, options.signal));
     return new Grant(site, this.#config.placement, pod, warnings);
   }
 
@@ -260,7 +273,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    const admission = await admit(site, request, options.signal);
+    const admission = await admit(site, request, this.#untilClosed(request, options.signal));
     return new Pod(site, admission);
   }
 
@@ -336,7 +349,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /**
    * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and returns once its threads have left the CPUs.
    * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended; ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the
-   *   grant is the other's
+   *   grant is the other's; ERR_OWNER_ALIVE where the signal aborts while the other has not left: the grant is this process's then (`details.value` is its id)
    */
   async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
@@ -400,9 +413,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
   }
 
-  /** Ends the use of this object, and its events. Grants stay as they are. */
+  /** Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants stay as they are. */
   close(): void {
     this.#closed = true;
+    this.#closing.abort(closedError());
     this.#watch.stop();
     this.removeAllListeners('change');
     this.removeAllListeners('error');
@@ -411,6 +425,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+function closedError(): NumalignError {
+  return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
 }
 
 // The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped. Whatever has
@@ -436,7 +454,6 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
     if (state !== recorded) await commit(withIdentities(state, recorded, topology));
     const online = onlineCpus(topology);
     return [
-      ...ledger.recoveries,
       ...archived,
       ...settingWarnings(state, topology, online),
       ...grantWarnings(state, topology, resources, online),

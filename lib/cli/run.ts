@@ -125,6 +125,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     devices: await devicesOf(flags),
   });
   openingLines(manager.warnings).forEach(tell);
+  if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
   const grant = await manager.acquire({
     cpu: cpus,
     ...(memory !== undefined && { memory }),

@@ -16,6 +16,7 @@ import {
   type FoundState,
   findOwners,
   findState,
+  isLocked,
   isOwnerAlive,
   NO_OWNERS,
   PREVIOUS_FILE,
@@ -129,7 +130,8 @@ function viewOf(
   const { settings } = state;
   const owners = childOf(folder, 'owners');
   const grants = state.pods.map((pod) => {
-    const alive = isOwnerAlive(owners, pod.owner);
+    const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);
+    const alive = isLeaving || isOwnerAlive(owners, pod.owner);
     // Nobody has registered devices here.
     const flags = flagsOf(pod, state, topology, new Map());
     return { ...grantInfo(pod, topology, alive, flags), containers: pod.containers.map(podContainer) };

@@ -174,8 +174,8 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(view),
-      ['shared:', listed(sharedPool)],
-      ['free:', listed(free)],
+      ['shared:', refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`],
+      ['free:', refusal === null ? listed(free) : 'unknown'],
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
     options.width,
@@ -183,7 +183,7 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
   const lines = [...head, ...warningLines(warnings), ''];
   if (damage !== null) {
     const repair = 'This is what can be told of it, and what the next transaction makes of it.';
-    lines.push(`The state file is damaged: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
+    lines.push(`The state file cannot be used: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
   }
   if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal)}.`);
   if (isOfEarlierBoot) {

@@ -141,7 +141,7 @@ function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assign
 /** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
 export function planFor(site: Site, request: AdmissionRequest): Plan {
   const { topology, ledger, resources, providers } = site;
-  const recorded = assignmentsOf(site, ledger.read());
+  const recorded = knownAssignments(site);
   const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
@@ -187,6 +187,7 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
   const { topology, ledger, providers } = site;
   const { uid } = grant;
   return transact(site, undefined, async (state, commit, recorded) => {
+    if (commit.refusal) throw commit.refusal;
     const pod = findGrant(recorded, grant);
     if (pod) checkReleasable(site, pod);
     const next = pod ? removePods(state, new Set([uid])) : state;
@@ -208,6 +209,7 @@ export function handOver<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>)
   const { topology, ledger, providers } = site;
   const { uid } = grant;
   return transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
     const pod = findGrant(state, grant);
     if (!pod) return false;
     checkReleasable(site, pod);
@@ -260,8 +262,8 @@ export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: P
   if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
     throw new NumalignError(
       'ERR_OWNER_ALIVE',
-      `grant ${uid} is being taken over, and threads of its former owner may still be on the CPUs: wait for takeOver`,
-      { value: uid, pid: owner.pid, command: owner.command },
+      `grant ${uid} is being handed over: threads of the process that had it before may still be on its CPUs`,
+      { value: uid },
     );
   }
   if (owner.kind !== 'process' || ledger.owners.isOwn(owner) || !ledger.owners.isAlive(owner)) return;
@@ -319,7 +321,8 @@ export function transact<T>(
       (next: Assignments, isLast?: boolean) => commit(withIdentities(next, recorded, topology), isLast),
       { refusal: commit.refusal },
     );
-    const state = withoutDead(site, recorded);
+    // Where nothing can be written nobody can tell either where threads may go that others have left behind.
+    const state = commit.refusal ? recorded : withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
   });
@@ -330,6 +333,13 @@ export function reclaim(site: Site): Promise<void> {
   return transact(site, undefined, async (state, commit, recorded) => {
     if (state !== recorded) await commit(state, true);
   });
+}
+
+/** What is on record, where that is known for certain. @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+export function knownAssignments(site: Site): Assignments {
+  const checkpoint = site.ledger.read();
+  if (checkpoint?.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
+  return assignmentsOf(site, checkpoint);
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */

@@ -47,9 +47,7 @@ async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await look();
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code === 'ERR_UNKNOWN_GRANT' || error.code === 'ERR_STATE_FOLDER') {
-      throw error;
-    }
+    if (!(error instanceof NumalignError) || error.code === 'ERR_UNKNOWN_GRANT') throw error;
     return undefined;
   }
 }
@@ -84,11 +82,12 @@ export function handedOver<T>(
 
 /**
  * Becomes the owner, and waits until the one before has left the CPUs.
- * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason, while the grant is another's
+ * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason, while the grant is another's, then ERR_OWNER_ALIVE
  */
 export async function takeOver(site: Site, token: string, signal?: AbortSignal): Promise<PodAssignment> {
   const { ledger } = site;
   const { owners } = ledger;
+  let former: number | null = null;
   const { uid } = await transact(site, signal, async (state, commit) => {
     const offered = state.pods.find(({ transfer }) => transfer === token);
     if (!offered) {
@@ -101,10 +100,17 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     if (commit.refusal) throw commit.refusal;
     const owner = owners.recordFor('process');
     const isOwn = owner.uuid === offered.owner.uuid;
+    former = offered.owner.pid;
     // What the former owner has announced it can carry out no more.
     const taken = { ...offered, owner, transfer: null, formerOwner: isOwn ? null : offered.owner.uuid, upcoming: null };
-    await commit(replacePod(state, taken));
+    // Before anybody can see it.
     if (isOwn) shownHere.add(token);
+    try {
+      await commit(replacePod(state, taken));
+    } catch (error) {
+      shownHere.delete(token);
+      throw error;
+    }
     return taken;
   });
   const look = () => {
@@ -113,5 +119,14 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     return pod.formerOwner === null || !owners.isProcessAlive(pod.formerOwner) ? pod : undefined;
   };
-  return until(ledger, undefined, () => orLater(look));
+  try {
+    return await until(ledger, signal, () => orLater(look));
+  } catch (cause) {
+    if (!signal?.aborted) throw cause;
+    throw new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} belongs to this process now, but the one that handed it over (process ${former}) has not left its CPUs yet`,
+      { value: uid, pid: former, cause },
+    );
+  }
 }

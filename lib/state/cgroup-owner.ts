@@ -44,7 +44,7 @@ export function identifyCgroup(folder: string): CgroupIdentity {
     return { path, ...numbersOf(path)!, namespace: namespaceOf('cgroup') };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-    return invalidOption('owner.cgroup', folder, `${valid}: ${(error as Error).message}`);
+    return invalidOption('owner.cgroup', folder, `${valid} (${(error as NodeJS.ErrnoException).code})`);
   }
 }
 

@@ -134,6 +134,10 @@ function checkOwner(path: string, folder: NativeFolder): void {
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
 }
 
+function refusing(refusal: NumalignError): Commit {
+  return Object.assign(() => Promise.reject(refusal), { refusal });
+}
+
 type GoodState = Extract<FoundState, { kind: 'good' }>;
 
 // One for each folder: managers of one environment share what they have read and their owner. Kept for the life of the environment, since closing a
@@ -271,7 +275,7 @@ export class Ledger implements Store {
     this.#totalOn = options.totalOn;
     const known = this.read();
     // Not a byte of a newer format is touched, those of the lock's file neither.
-    if (known?.refusal && known === this.#good?.checkpoint) return decide(known, this.#refusing(known, known.refusal));
+    if (known?.refusal && known === this.#good?.checkpoint) return decide(known, refusing(known.refusal));
     const note = lockNote();
     const lock = explaining(this.path, () => this.#folder.tryLock(LOCK, note));
     // In one go where the lock is free: it must not be held while the caller's own code runs.
@@ -288,7 +292,7 @@ export class Ledger implements Store {
       // By its bytes: what is granted must not hang on two versions never looking the same.
       const found = explaining(this.path, () => this.#checkAge(this.#load(this.#folder.version(STATE_FILE))));
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
-      if (checkpoint?.refusal) return await decide(checkpoint, this.#refusing(checkpoint, checkpoint.refusal));
+      if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
         this.#commit(this.#bootId, checkpoint?.assignments, next, lock, isLast),
@@ -296,14 +300,6 @@ export class Ledger implements Store {
     } finally {
       lock.release();
     }
-  }
-
-  // Where nothing may be written, what this process gives up is off its own file: then it does not come back with the rest.
-  #refusing({ assignments }: Checkpoint, refusal: NumalignError): Commit {
-    const commit = async (next: Assignments) => {
-      if (refusal.code === 'ERR_STATE_VERSION' || !this.owners.giveUp(assignments, next)) throw refusal;
-    };
-    return Object.assign(commit, { refusal });
   }
 
   #checkCurrent(): void {

@@ -163,15 +163,6 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
-  /** Gives up grants of this environment where the state cannot be written: false where the change is another. */
-  giveUp(before: Assignments, next: Assignments): boolean {
-    const gone = before.pods.filter((pod) => !next.pods.includes(pod));
-    const isLess = next.pods.every((pod) => before.pods.includes(pod));
-    if (!this.#own || gone.length === 0 || !isLess || !gone.every(({ owner }) => this.isOwn(owner))) return false;
-    this.#writeOwn(this.#own.file.pods.filter(({ uid }) => !gone.some((pod) => pod.uid === uid)));
-    return true;
-  }
-
   #ownOf(pods: readonly PodAssignment[]): PodAssignment[] {
     const uuid = this.#own?.record.uuid;
     return uuid === undefined ? [] : pods.filter((pod) => isHeldBy(pod, uuid));

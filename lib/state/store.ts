@@ -17,7 +17,7 @@ export interface TransactOptions {
 /** Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is, whatever this process does next. */
 export interface Commit {
   (next: Assignments, isLast?: boolean): Promise<void>;
-  /** Why this and every other commit fails at present, but for one that gives up grants of this process. */
+  /** Why this and every other commit fails at present. */
   readonly refusal?: NumalignError | undefined;
 }
 

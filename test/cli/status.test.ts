@@ -82,7 +82,10 @@ describe('numalign status', { timeout: 30_000 }, () => {
     const damaged = readFileSync(file, 'utf8').replace('gateway', 'getaway');
     writeFileSync(file, damaged);
     const { code, stdout } = await numalign(['status', '--state-dir', folder]);
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('The state file is damaged:') });
+    expect({ code, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('The state file cannot be used: the state file is damaged:'),
+    });
     expect(stdout).toContain('gateway');
     const { stdout: json } = await numalign(['status', '--output', 'json', '--state-dir', folder]);
     expect(JSON.parse(json)).toMatchObject({
