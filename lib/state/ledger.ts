@@ -50,7 +50,7 @@ function folderError(path: string, message: string, cause?: unknown): NumalignEr
 }
 
 // By number: Node has no name for some of them.
-const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS } = constants.errno;
+const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
 const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 
 // What an errno of the folder or of a file in it means to somebody who chose the folder.
@@ -67,11 +67,11 @@ function explain(path: string, error: unknown): unknown {
     EACCES: denied,
     EPERM: denied,
     EROFS: 'its file system is read-only',
-    ESTALE: 'the file of its lock was removed while it was locked, and somebody else may have it now',
   };
   const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
   const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
-  const reason = isLocking ? noLocks : reasons[error.errnoName ?? ''];
+  const stale = 'the file of its lock was removed while it was locked, and somebody else may have the lock now';
+  const reason = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
   if (reason === undefined) return error;
   // Of something in the folder the message says what.
   const isInside = /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { openManager, pin, threads } from '../../dist/index.js';
+import { discover, openManager, pin, threads } from '../../dist/index.js';
 
 let manager;
 const grants = new Map();
@@ -13,8 +13,9 @@ const changes = [];
 const maskOf = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 
 const verbs = {
-  async open(options) {
-    manager = await openManager(options);
+  async open({ simulate, ...options }) {
+    const topology = simulate && (await discover({ synthetic: simulate }));
+    manager = await openManager({ ...options, ...(topology && { topology }) });
     return process.pid;
   },
   async acquire(options) {

@@ -1,0 +1,300 @@
+// What may go wrong between the steps of a grant's life: stopped processes, failing commits, things that come twice.
+import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { affinity, CpuSet, discover, type Manager, openManager, pin } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const ALL = affinity();
+const MACHINE = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
+const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+async function simulated(stateDir = makeStateDir(), options: object = {}): Promise<Manager> {
+  const manager = await openManager({ topology: await discover(MACHINE), stateDir, ...options });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+async function agentOn(stateDir: string, options: object = {}): Promise<Agent> {
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE.synthetic, ...options });
+  return agent;
+}
+
+// Commits fail, as on a full disk: a folder is in the way, and it cannot be put aside.
+function breakCommits(stateDir: string): () => void {
+  const inTheWay = join(stateDir, 'state.json.new');
+  mkdirSync(join(inTheWay, 'full'), { recursive: true });
+  writeFileSync(join(stateDir, 'quarantine'), '');
+  return () => {
+    rmSync(inTheWay, { recursive: true });
+    rmSync(join(stateDir, 'quarantine'));
+  };
+}
+
+describe('a transfer', () => {
+  it('that is offered once more ends the first, which nobody has accepted', async () => {
+    const manager = await simulated();
+    const grant = await manager.acquire({ cpu: 2 });
+    const [first, second] = [await grant.transfer(), await grant.transfer()];
+    expect(await first.accepted).toBe(false);
+    expect(await errorOf(() => manager.takeOver(first.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    expect(await first.cancel()).toBe(false);
+    expect(await second.cancel()).toBe(true);
+    expect(await second.accepted).toBe(false);
+    await grant.release();
+    expect(manager.grants()).toEqual([]);
+  });
+
+  it('calls off what the former owner had announced', async () => {
+    const stateDir = makeStateDir();
+    const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
+    const { id } = await old.tell('acquire', { cpu: 2 });
+    const token = await old.tell('transfer', { id });
+    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 400 });
+    const witness = await simulated(stateDir);
+    while (witness.grants()[0]!.upcoming === null) await soon();
+    await successor.tell('takeOver', { token });
+    expect(witness.grants()).toMatchObject([{ upcoming: null }]);
+    expect(witness.freeCpus.size).toBe(14);
+    expect((await resizing).error).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    expect((await successor.tell('resize', { id, cpu: 3 })).cpus).toBe('0-2');
+  });
+
+  it('is waited for until the signal aborts, and the grant is the successor’s then', async () => {
+    const stateDir = makeStateDir();
+    const old = await agentOn(stateDir);
+    const { id } = await old.tell('acquire', { cpu: 2 });
+    const token = await old.tell('transfer', { id });
+    old.process.kill('SIGSTOP');
+    const manager = await simulated(stateDir);
+    const error = await errorOf(() => manager.takeOver(token, { signal: AbortSignal.timeout(150) }));
+    expect(error).toMatchObject({ code: 'ERR_OWNER_ALIVE', details: { value: id, pid: old.process.pid } });
+    expect(await errorOf(() => manager.release(id))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    expect(await errorOf(() => manager.grant(id).resize({ cpu: 3 }))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    expect(manager.grants()).toMatchObject([{ alive: true, owner: { pid: process.pid } }]);
+    old.process.kill('SIGCONT');
+    await expect
+      .poll(async () => (await errorOf(() => manager.release(id))).code, { timeout: 5_000 })
+      .toBe('ERR_UNKNOWN_GRANT');
+  });
+
+  it.runIf(ALL.size > 1)('keeps the CPUs while the former owner’s child is on them, whoever ends', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1 });
+    const { token, accepted } = await grant.transfer();
+    const child = grant.spawn('sleep', ['60']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const successor = new Agent();
+    await successor.tell('open', { stateDir });
+    const taking = successor.ask('takeOver', { token });
+    while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
+    expect(await errorOf(() => grant.handOver())).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+    expect((await taking).value).toMatchObject({ id: grant.id });
+    expect(await accepted).toBe(true);
+  });
+});
+
+describe('a resize', () => {
+  it('that could not be carried out is called off', async () => {
+    const manager = await simulated(makeStateDir(), { lockTimeoutMs: 100 });
+    const grant = await manager.acquire({ cpu: 2 });
+    const { native } = await import('../../lib/native.js');
+    const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
+    const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 1_000 }));
+    while (grant.upcoming === null) await soon();
+    const lock = folder.tryLock('lock', 'a test')!;
+    expect((await outcome).code).toBe('ERR_LOCK_TIMEOUT');
+    lock.release();
+    await expect.poll(() => grant.upcoming, { timeout: 5_000 }).toBe(null);
+    expect(manager.freeCpus.size).toBe(14);
+  });
+
+  it('changes nothing where the disk is full', async () => {
+    const manager = await simulated();
+    const grant = await manager.acquire({ cpu: 2 });
+    const repair = breakCommits(manager.stateDir);
+    expect((await errorOf(() => grant.resize({ cpu: 4 }))).code).toMatch(/ERR_S/);
+    repair();
+    expect([grant.cpus.size, grant.upcoming]).toEqual([2, null]);
+    await grant.resize({ cpu: 4 });
+  });
+
+  it('takes and gives whole cores where that was asked for', async () => {
+    const manager = await simulated();
+    const grant = await manager.acquire({ cpu: 4, cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
+    for (const cpu of [3, 5]) {
+      expect(await errorOf(() => grant.resize({ cpu }))).toMatchObject({ code: 'ERR_SMT_ALIGNMENT' });
+    }
+    await grant.resize({ cpu: 6 });
+    await grant.resize({ cpu: 2 });
+    expect(manager.topology.wholeCores(grant.cpus).size).toBe(2);
+  });
+
+  it('to no memory gives just that back, and not the hugepages', async () => {
+    const described = (await discover({ synthetic: '[numa(memory=8GiB)] core:4 pu:1' })).toJSON() as any;
+    const nodes = described.nodes.map((node: object) => ({ ...node, hugepages: [{ sizeKiB: 2048, count: 64 }] }));
+    const topology = await discover({ json: { ...described, nodes } });
+    const manager = await openManager({ topology });
+    const grant = await manager.acquire({ cpu: 1, memory: '1Gi', resources: { 'hugepages-2Mi': '128Mi' } });
+    await grant.resize({ memory: 0 });
+    expect(grant.memory).toMatchObject([{ type: 'hugepages-2Mi', bytes: 2 ** 27 }]);
+    const other = errorOf(() => manager.acquire({ cpu: 1, resources: { 'hugepages-2Mi': '2Mi' } }));
+    expect(await other).toMatchObject({ code: 'ERR_INSUFFICIENT_MEMORY' });
+    await grant.resize({ cpu: 2, memory: '2Gi' });
+    expect(grant.memory.map(({ bytes }) => bytes).sort()).toEqual([2 ** 27, 2 ** 31]);
+    await grant.release();
+    expect(manager.memory.every(({ reserved }) => reserved === 0)).toBe(true);
+  });
+});
+
+describe('giving back', () => {
+  it('ends nothing but that grant, whoever has come under its uid since', async () => {
+    const manager = await simulated();
+    const spec = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p', uid: 'u' },
+      spec: { containers: [{ name: 'a', resources: { limits: { cpu: 1, memory: '1Gi' } } }] },
+    } as never;
+    const first = await manager.admit(spec);
+    await first.release();
+    await soon();
+    await manager.admit(spec);
+    expect(await errorOf(() => first.release())).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
+    expect(manager.grants()).toHaveLength(1);
+  });
+
+  it.runIf(ALL.size > 1)('keeps threads and children off from when it begins', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => void pin(ALL));
+    const grant = await manager.acquire({ cpu: 1 });
+    const releasing = grant.release();
+    await Promise.resolve();
+    const again = manager.grant(grant.id);
+    expect(() => again.pin()).toThrow(expect.objectContaining({ code: 'ERR_GRANT_RELEASED' }));
+    expect(() => again.spawn('true')).toThrow(expect.objectContaining({ code: 'ERR_GRANT_RELEASED' }));
+    await releasing;
+    expect(affinity().equals(ALL)).toBe(true);
+  });
+
+  it.runIf(ALL.size > 1)('to a child that is gone leaves no thread behind, though the commit fails', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => void pin(ALL));
+    const grant = await manager.acquire({ cpu: 1 });
+    grant.pin();
+    const repair = breakCommits(manager.stateDir);
+    expect((await errorOf(() => grant.handOver())).code).toMatch(/ERR_S/);
+    expect(affinity().intersects(grant.cpus)).toBe(false);
+    repair();
+    const other = await manager.acquire({ cpu: ALL.size - 1 });
+    expect(manager.grants()).toMatchObject([{ id: other.id }]);
+    await other.release();
+  });
+});
+
+describe('waiting', () => {
+  it('is not held up by a process that is stopped, which has its place again when it goes on', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    const holder = await manager.acquire({ cpu: 14 });
+    const stopped = await agentOn(stateDir);
+    await stopped.tell('begin', { key: 'a', cpu: 15 });
+    while (readdirSync(join(stateDir, 'waiting')).length < 1) await soon();
+    // Once it answers it has let the lock go.
+    await stopped.tell('grants');
+    stopped.process.kill('SIGSTOP');
+    await holder.release();
+    const grant = await manager.acquire({ cpu: 2, wait: true, signal: AbortSignal.timeout(10_000) });
+    stopped.process.kill('SIGCONT');
+    await grant.release();
+    expect((await stopped.tell('settled', { key: 'a' })).cpus).toBe('0-14');
+  });
+
+  it('does not mind what else lies in its folder', async () => {
+    const manager = await simulated();
+    mkdirSync(join(manager.stateDir, 'waiting', 'lost+found'));
+    writeFileSync(join(manager.stateDir, 'waiting', 'note'), 'mine');
+    const holder = await manager.acquire({ cpu: 14 });
+    const waiting = manager.acquire({ cpu: 14, wait: true });
+    while (readdirSync(join(manager.stateDir, 'waiting')).length < 3) await soon();
+    await holder.release();
+    await (await waiting).release();
+    expect(readdirSync(join(manager.stateDir, 'waiting')).sort()).toEqual(['lost+found', 'note']);
+    rmdirSync(join(manager.stateDir, 'waiting', 'lost+found'));
+  });
+
+  it('ends with the manager', async () => {
+    const manager = await simulated();
+    await manager.acquire({ cpu: 14, owner: 'persistent' });
+    const waiting = expect(manager.acquire({ cpu: 14, wait: true })).rejects.toMatchObject({
+      code: 'ERR_MANAGER_CLOSED',
+    });
+    while (readdirSync(join(manager.stateDir, 'waiting')).length < 1) await soon();
+    manager.close();
+    await waiting;
+    expect(readdirSync(join(manager.stateDir, 'waiting'))).toEqual([]);
+  });
+});
+
+describe('a state folder', () => {
+  it('whose lock is removed while a stopped process has it keeps that process from committing', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    let reached = () => {};
+    const isInside = new Promise<void>((resolve) => (reached = resolve));
+    let proceed = () => {};
+    const { Ledger } = await import('../../lib/state/ledger.js');
+    const ledger = Ledger.open(stateDir);
+    const late = ledger.transact({ lockTimeoutMs: 1000, totalOn: () => 0 }, async (checkpoint, commit) => {
+      reached();
+      await new Promise<void>((resolve) => (proceed = resolve));
+      await commit(checkpoint!.assignments);
+    });
+    const outcome = expect(late).rejects.toMatchObject({ code: 'ERR_STATE_FOLDER' });
+    await isInside;
+    rmSync(join(stateDir, 'lock'));
+    const agent = await agentOn(stateDir);
+    const { id } = await agent.tell('acquire', { cpu: 4 });
+    proceed();
+    await outcome;
+    expect(manager.grants()).toMatchObject([{ id }]);
+  });
+
+  it('that has lost all its files, and is put together by somebody else, goes on above what others have seen', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    const mine = await manager.acquire({ cpu: 2 });
+    for (let i = 0; i < 5; i++) await (await manager.acquire({ cpu: 1, owner: 'persistent' })).release();
+    const { generation } = manager;
+    for (const name of ['state.json', 'state.prev.json']) rmSync(join(stateDir, name));
+    const other = await agentOn(stateDir);
+    const theirs = await other.tell('acquire', { cpu: 4 });
+    expect(manager.generation).toBeGreaterThan(generation);
+    expect(CpuSet.parse(theirs.cpus).intersects(mine.cpus)).toBe(false);
+    const third = await manager.acquire({ cpu: 9 });
+    expect(third.cpus.intersects(CpuSet.parse(theirs.cpus))).toBe(false);
+    expect(manager.grants()).toHaveLength(3);
+  });
+
+  it('into which an older state is put back is not trusted by who opens it while an owner lives', async () => {
+    const stateDir = makeStateDir();
+    const { copyFileSync } = await import('node:fs');
+    const owner = await agentOn(stateDir);
+    copyFileSync(join(stateDir, 'state.json'), join(stateDir, 'older'));
+    const { cpus } = await owner.tell('acquire', { cpu: 4 });
+    for (let i = 0; i < 3; i++) await owner.tell('release', { id: (await owner.tell('acquire', { cpu: 1 })).id });
+    copyFileSync(join(stateDir, 'older'), join(stateDir, 'state.json'));
+    const other = await agentOn(stateDir);
+    const theirs = await other.tell('acquire', { cpu: 8 });
+    expect(CpuSet.parse(theirs.cpus).intersects(CpuSet.parse(cpus))).toBe(false);
+    expect(await other.tell('grants')).toHaveLength(2);
+  });
+});
