@@ -156,6 +156,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
     if (pin.grant == grant) granted |= pin.cpus;
   }
   if (granted.empty()) return outcome;
+  const CpuSet lost = granted - cpus;
   std::set<pid_t> seen;
   for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> list = process_threads();
@@ -165,10 +166,12 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       auto pin = pins_.find(tid);
       if (pin != pins_.end() && pin->second.grant != grant) continue;
       Result<CpuSet> now = get_affinity(tid);
-      // Elsewhere by its own choice, or by nobody's.
-      if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
+      if (!now.ok() || now.value().empty()) continue;
+      // Pinned for it, and on other CPUs too by its own choice: it must leave what is lost all the same.
+      const bool is_on_both = pin != pins_.end() && now.value().intersects(lost);
+      if (!now.value().is_subset_of(granted) && !is_on_both) continue;
       if (!seen.insert(tid).second) continue;
-      CpuSet wanted = now.value() == granted ? cpus : now.value() & cpus;
+      CpuSet wanted = now.value() == granted ? cpus : now.value() - lost;
       if (wanted.empty()) wanted = cpus;
       Result<ThreadMove> move = move_thread(tid, wanted);
       if (!move.ok()) {
