@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ unit tests: scripts/core-tests.sh [none|address|thread]
 # address: AddressSanitizer and UndefinedBehaviorSanitizer; thread: ThreadSanitizer.
+# JOBS=n bounds how many compilers and tests run at a time.
 # NUMALIGN_TEST_SEED=n repeats the random tests of the run that printed n.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,11 +27,12 @@ echo '#include <gtest/gtest.h>' | "$cxx" -std=c++20 -E -x c++ - >/dev/null 2>&1 
 
 build=build/core-$sanitizer
 cmake -S native -B "$build" -DNUMALIGN_SANITIZER="$sanitizer"
-cmake --build "$build" -j"$(nproc)"
+jobs=${JOBS:-$(nproc)}
+cmake --build "$build" -j"$jobs"
 
 # ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" where the kernel randomises addresses by more
 # bits than it knows (vm.mmap_rnd_bits above 28); without randomisation it always runs. Some containers forbid personality().
 run=()
 if [ "$sanitizer" = thread ] && setarch -R true 2>/dev/null; then run=(setarch -R); fi
 
-"${run[@]}" ctest --test-dir "$build" --output-on-failure -j"$(nproc)"
+"${run[@]}" ctest --test-dir "$build" --output-on-failure -j"$jobs"

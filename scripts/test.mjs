@@ -1,5 +1,6 @@
-// Runs what `npm test` runs, one suite after the other, and closes with one line that adds them up. Arguments go to vitest.
-import { spawnSync } from 'node:child_process';
+// Runs what `npm test` runs, the core's tests beside the others, and closes with one line that adds them up. Arguments go to vitest.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -10,14 +11,20 @@ mkdirSync(reports, { recursive: true });
 let [passed, failed, skipped] = [0, 0, 0];
 const failures = [];
 
-function run(command, args) {
-  return spawnSync(command, args, { cwd: root, stdio: 'inherit' }).status === 0;
+async function run(command, args) {
+  const [status] = await once(spawn(command, args, { cwd: root, stdio: 'inherit' }), 'exit');
+  return status === 0;
 }
 
-function vitest() {
+async function vitest() {
   const report = `${reports}/vitest.json`;
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const ok = run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...process.argv.slice(2)]);
+  const ok = await run(process.execPath, [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    ...reporters,
+    ...process.argv.slice(2),
+  ]);
   const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
   passed += numPassedTests;
   skipped += numPendingTests;
@@ -31,22 +38,30 @@ function vitest() {
   }
 }
 
-function core() {
+// One compiler at a time, since vitest has a process of its own. Answers what is to be said of it when that has ended.
+async function core() {
   const hasTools = existsSync('/usr/include/gtest/gtest.h') && spawnSync('cmake', ['--version']).status === 0;
-  if (!hasTools) {
-    console.log('core tests left out; for them, as root: apt-get install cmake libgtest-dev');
-    return;
-  }
-  console.log('\nThe core without Node, with address and undefined behaviour sanitizers:');
-  if (run('bash', ['scripts/core-tests.sh', 'address'])) passed += 1;
+  if (!hasTools) return 'core tests left out; for them, as root: apt-get install cmake libgtest-dev';
+  const env = { ...process.env, JOBS: '1' };
+  const child = spawn('bash', ['scripts/core-tests.sh', 'address'], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const output = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => output.push(data));
+  const [status] = await once(child, 'close');
+  const said = `The core without Node, with address and undefined behaviour sanitizers:\n${Buffer.concat(output)}`;
+  if (status === 0) passed += 1;
   else {
     failed += 1;
-    failures.push('The core without Node: see above');
+    failures.push(said);
   }
+  return said;
 }
 
-vitest();
-if (process.argv.length === 2) core();
+const [said = ''] = await Promise.all([process.argv.length === 2 ? core() : undefined, vitest()]);
+console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);

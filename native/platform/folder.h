@@ -70,9 +70,9 @@ class Folder {
   // failure before the rename the old file is intact. `stamp` (0 to 999,999,999) becomes the nanoseconds of
   // the file's modification time: kernels count time in steps of milliseconds and file systems use inodes
   // again, so that without it two versions could look the same.
-  // `may_go_on` is asked once the new file is synced, before anything that others see is changed.
+  // `may_go_on`, if any, is asked once the new file is synced, before anything that others see is changed.
   Result<Done> replace_durably(const std::string& name, const std::string& previous, std::string_view bytes,
-                               uint32_t stamp, const std::function<Result<Done>()>& may_go_on) const;
+                               uint32_t stamp, const std::function<Result<Done>()>& may_go_on = {}) const;
 
  private:
   Folder(std::string path, UniqueFd fd, unsigned file_mode)

@@ -29,6 +29,21 @@ std::optional<HeldLock> try_lock_or_die(const Folder& folder, const std::string&
   return std::move(lock).value();
 }
 
+TEST(FileLock, KnowsWhetherItsFileWasRemoved) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  std::optional<HeldLock> lock = try_lock_or_die(*folder);
+  ASSERT_TRUE(lock);
+  EXPECT_TRUE(lock->check(*folder).ok());
+  ASSERT_TRUE(folder->remove("lock").ok());
+  EXPECT_EQ(lock->check(*folder).error().errno_value, ESTALE);
+  // Somebody else has it now, in another file.
+  std::optional<HeldLock> other = try_lock_or_die(*folder);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(lock->check(*folder).error().errno_value, ESTALE);
+  EXPECT_TRUE(other->check(*folder).ok());
+}
+
 TEST(FileLock, IsHeldByOneAtATimeEvenWithinAProcess) {
   TemporaryFolder temporary;
   auto folder = open(temporary);

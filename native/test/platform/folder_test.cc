@@ -148,5 +148,16 @@ TEST(Folder, KeepsTheOldFileWhereTheNewOneCannotBeWritten) {
   EXPECT_EQ(read_or_die(folder, "state"), "old");
 }
 
+TEST(Folder, ReplacesNothingWhereItMayNotGoOn) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "first", 1).ok());
+  ASSERT_TRUE(folder.replace_durably("state", "previous", "second", 2).ok());
+  auto refuse = [] { return Result<Done>(syscall_error("test", "not now", ESTALE)); };
+  EXPECT_EQ(folder.replace_durably("state", "previous", "third", 3, refuse).error().errno_value, ESTALE);
+  EXPECT_EQ(read_or_die(folder, "state"), "second");
+  EXPECT_EQ(read_or_die(folder, "previous"), "first");
+}
+
 }  // namespace
 }  // namespace numalign
