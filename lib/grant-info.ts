@@ -2,13 +2,13 @@
 import type { CpuSet, NodeSet } from './cpu-set.js';
 import type { Flag } from './managers/flags.js';
 import {
-  cpusOf,
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
+  presentCpus,
 } from './state/assignments.js';
 import type { Topology } from './topology.js';
 
@@ -40,7 +40,7 @@ export interface GrantInfo {
 
 /** What is told of a grant on record. */
 export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean, flags: readonly Flag[]): GrantInfo {
-  const cpus = cpusOf({ ...pod, upcoming: null });
+  const cpus = presentCpus(pod);
   const { kind, pid, command } = pod.owner;
   return {
     id: pod.uid,

@@ -41,13 +41,13 @@ import { onlineCpus } from './online-cpus.js';
 import type { Quantity } from './quantity.js';
 import { parseResize, type ResizeOptions } from './request.js';
 import {
-  cpusOf,
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
+  presentCpus,
   runningCpus,
   sharedPool,
 } from './state/assignments.js';
@@ -111,7 +111,7 @@ export class Grant {
 
   /** CPUs that are kept from others though nothing runs on them. */
   get held(): CpuSet {
-    return cpusOf({ ...this.#look(), upcoming: null }).difference(this.cpus);
+    return presentCpus(this.#look()).difference(this.cpus);
   }
 
   /** The CPUs that it is about to have instead, while a resize is announced; else null. */

@@ -83,7 +83,7 @@ export class ManagerWatch {
       this.#seen = now;
       const infos = this.#infosOf(now);
       const flagged = this.#newlyFlagged(infos);
-      if (before && (hasChanged || flagged.length > 0)) this.#watched.tell(this.#change(before, now, flagged));
+      if (before && (hasChanged || flagged.length > 0)) this.#watched.tell(this.#change(before, now, infos, flagged));
       this.#recoveries = this.#watched.recoveries().length;
       if (isQuietLook) this.#nextQuietLook = performance.now() + QUIET_MS;
       if (isQuietLook && !now.refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
@@ -102,18 +102,24 @@ export class ManagerWatch {
     return infos.filter(({ id }) => before.has(id) && before.get(id) !== this.#flags.get(id));
   }
 
-  #change(before: Checkpoint, now: Checkpoint, flagged: readonly GrantInfo[]): StateChange {
+  // `infos`: of all grants now.
+  #change(
+    before: Checkpoint,
+    now: Checkpoint,
+    infos: readonly GrantInfo[],
+    flagged: readonly GrantInfo[],
+  ): StateChange {
     const [old, state] = [before.assignments, now.assignments];
     const { added, removed, changed, haveSettingsChanged } = difference(old, state);
     const earlier = this.#watched.infos([...removed, ...changed.map((each) => each.before)], old);
-    const present = this.#watched.infos([...added, ...changed.map((each) => each.after)], state);
     const befores = earlier.slice(removed.length);
+    const present = new Map(infos.map((info) => [info.id, info]));
     return Object.freeze({
       before: before.generation,
       generation: now.generation,
-      added: present.slice(0, added.length),
+      added: added.map(({ uid }) => present.get(uid)!),
       removed: earlier.slice(0, removed.length),
-      changed: present.slice(added.length).map((after, i) => ({ before: befores[i]!, after })),
+      changed: changed.map(({ after }, i) => ({ before: befores[i]!, after: present.get(after.uid)! })),
       flagged,
       recovered: this.#watched.recoveries().slice(this.#recoveries),
       settings: haveSettingsChanged ? this.#watched.settings() : null,

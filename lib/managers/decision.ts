@@ -23,6 +23,7 @@ import {
   addPod,
   type ContainerAssignment,
   cpusOf,
+  JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
 } from '../state/assignments.js';
@@ -237,10 +238,7 @@ function podAssignment({ question, draft, containers }: Progress): PodAssignment
     scope: placement.scope,
     options: placementOptions(placement),
     owner,
-    enforcement: { level: 'recorded', target: null },
-    upcoming: null,
-    transfer: null,
-    formerOwner: null,
+    ...JUST_PLACED,
     admittedAt: now.toISOString(),
     unknown: {},
   };

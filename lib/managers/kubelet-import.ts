@@ -1,7 +1,8 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
 import { checkOptions, invalidOption } from '../check-options.js';
 import { onlineCpus } from '../online-cpus.js';
-import { type PodAssignment, sharedPool } from '../state/assignments.js';
+import { checkSignal } from '../request.js';
+import type { PodAssignment } from '../state/assignments.js';
 import {
   type CpuManagerFormatOptions,
   formatCpuManagerState,
@@ -10,7 +11,7 @@ import {
   parseMemoryManagerState,
 } from '../state/kubelet-format.js';
 import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
-import { type Site, transact } from './topology-manager.js';
+import { commitConfined, type Site, transact } from './topology-manager.js';
 
 /** The texts of the kubelet's state files; null where there is no such file. */
 export interface KubeletFiles {
@@ -47,7 +48,7 @@ export function parseKubeletFiles(
   if (runningContainers !== undefined && (typeof runningContainers !== 'object' || runningContainers === null)) {
     invalidOption('runningContainers', runningContainers, '[pod uid, container name] by container id');
   }
-  if (signal !== undefined && !(signal instanceof AbortSignal)) invalidOption('signal', signal, 'an AbortSignal');
+  checkSignal(signal);
   const { allowUnverified: isAllowed = false, runningContainers: running = {} } = options;
   const { verified, ...cpu } = parseCpuManagerState(cpuFile!, {
     allowUnverified: isAllowed,
@@ -70,14 +71,12 @@ export function importPods(
   states: KubeletStates,
   signal: AbortSignal | undefined,
 ): Promise<readonly PodAssignment[]> {
-  const { topology, ledger, members, providers } = site;
+  const { topology, ledger, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
     const { next, pods } = withKubeletPods(state, topology, states, { newOwner, now: new Date() });
     if (pods.length === 0) return pods;
-    const leaving = members.confineTo(sharedPool(next, onlineCpus(topology)));
-    if (leaving) await leaving;
-    await commit(next, providers.isEmpty);
+    await commitConfined(site, next, onlineCpus(topology), commit, providers.isEmpty);
     for (const pod of pods) providers.keep(pod);
     return pods;
   });

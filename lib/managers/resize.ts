@@ -14,12 +14,11 @@ import {
   removePods,
   replacePod,
   runningCpus,
-  sharedPool,
 } from '../state/assignments.js';
 import { releaseMemory } from '../state/booked-memory.js';
 import type { Commit } from '../state/store.js';
 import { decide } from './decision.js';
-import { heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
+import { commitConfined, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
 
 /** The threads of this process that run on the grant. */
 export interface Followers<T> {
@@ -92,10 +91,8 @@ function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, 
   return { pod, next: replacePod(state, pod) };
 }
 
-async function record({ members, topology }: Site, { pod, next }: Resized, commit: Commit): Promise<PodAssignment> {
-  const leaving = members.confineTo(sharedPool(next, onlineCpus(topology)));
-  if (leaving) await leaving;
-  await commit(next, true);
+async function record(site: Site, { pod, next }: Resized, commit: Commit): Promise<PodAssignment> {
+  await commitConfined(site, next, onlineCpus(site.topology), commit, true);
   return pod;
 }
 

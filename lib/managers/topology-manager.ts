@@ -74,7 +74,7 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
 }
 
 async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignments, commit: Commit): Promise<Admission> {
-  const { ledger, members, providers } = site;
+  const { ledger, providers } = site;
   const placed = placedPod(state, request.pod);
   if (placed) {
     providers.keep(placed);
@@ -88,15 +88,26 @@ async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignment
   if ('error' in decision) throw decision.error;
   const { pod, next } = decision;
   try {
-    const leaving = members.confineTo(sharedPool(next, question.online));
-    if (leaving) await leaving;
-    await commit(next, providers.isEmpty);
+    await commitConfined(site, next, question.online, commit, providers.isEmpty);
   } catch (error) {
     const failure = undo(question);
     throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
   }
   providers.keep(pod);
   return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
+}
+
+/** Commits a state that takes CPUs out of the shared pool: its members leave them first, read back. `isLast` as of {@link Commit}. */
+export async function commitConfined(
+  { members }: Site,
+  next: Assignments,
+  online: CpuSet,
+  commit: Commit,
+  isLast: boolean,
+): Promise<void> {
+  const leaving = members.confineTo(sharedPool(next, online));
+  if (leaving) await leaving;
+  await commit(next, isLast);
 }
 
 function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {

@@ -126,6 +126,14 @@ export interface NamedCpus {
   readonly cpus: CpuSet;
 }
 
+/** Of a pod that has just been placed: nobody keeps others off yet but the record, and nothing is about to change. */
+export const JUST_PLACED = Object.freeze({
+  enforcement: Object.freeze({ level: 'recorded', target: null }),
+  upcoming: null,
+  transfer: null,
+  formerOwner: null,
+} as const);
+
 export interface Assignments {
   readonly settings: MachineSettings;
   /** The machine's CPUs when the state was last written. */
@@ -152,12 +160,19 @@ export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
 }
 
-/** All CPUs that a pod keeps from others: running, held, kept for its later containers, and those that it is about to have. */
-export function cpusOf({ containers, upcoming }: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
+/** All CPUs that a pod has now: running, held, and kept for its later containers. */
+export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): CpuSet {
   return containers.reduce(
     (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
-    upcoming === null ? CpuSet.EMPTY : upcoming.cpus.union(upcoming.held),
+    CpuSet.EMPTY,
   );
+}
+
+/** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
+export function cpusOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
+  const { upcoming } = pod;
+  const present = presentCpus(pod);
+  return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
 }
 
 /** All memory that is booked for a pod, a block for each type and set of nodes. */
@@ -258,7 +273,7 @@ const MOST_NAMES = 64;
 
 function rememberCpus(last: readonly NamedCpus[], pod: PodAssignment): readonly NamedCpus[] {
   const { uid, name } = pod;
-  const cpus = cpusOf({ ...pod, upcoming: null });
+  const cpus = presentCpus(pod);
   // Nobody comes again under a name that was made up for one grant.
   if (name === uid || cpus.isEmpty) return last;
   return [...last.filter((each) => each.name !== name), { name, cpus }].slice(-MOST_NAMES);
