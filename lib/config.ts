@@ -3,17 +3,22 @@ import { resolve } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
 import type { DeviceSelection } from './devices.js';
+import { ENFORCEMENT_LEVELS, type EnforcementRequest } from './enforcement/levels.js';
 import { NumalignError } from './errors.js';
 import { MAX_HINT_NODES } from './hints.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import { isMemoryType } from './memory-types.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
+import type { EnforcementLevel } from './state/assignments.js';
 import { type BookedMemory, bookedOn } from './state/booked-memory.js';
 import { Topology } from './topology.js';
 
 /** The state folder of the whole machine. Any other makes a manager private. */
 export const MACHINE_STATE_DIR = '/run/numalign';
+
+/** The cgroup of the machine's folder. */
+export const MACHINE_CGROUP_ROOT = '/numalign';
 
 /** The policies of the Topology Manager, in the order of the core's enumerators. */
 export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
@@ -101,6 +106,11 @@ export interface MachineOptions {
   strictCPUReservation?: boolean;
   /** Memory that is never granted. Default: none. */
   reservedMemory?: readonly ReservedMemory[];
+  /**
+   * The cgroup below which numalign makes its own, as a path in the hierarchy of cpusets, such as `/numalign`; nothing outside is ever touched. null: no cgroups are
+   * used. Default at first: `/numalign` for the machine's folder, unless this process lives in a cgroup namespace of its own; null for a private folder.
+   */
+  cgroupRoot?: string | null;
 }
 
 /** Options of {@link openManager}. */
@@ -121,6 +131,12 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   devices?: Readonly<Record<string, DeviceSelection>>;
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
+  /** This process runs in the shared pool where it has no grant: it leaves CPUs that become somebody's. Default: true. */
+  sharedMember?: boolean;
+  /** The strongest level of enforcement that grants aim at. Default: partition. */
+  enforcement?: AimedLevel;
+  /** A shared member that cannot be moved: `fail` (default) refuses the request, `report` grants all the same, at the level `recorded`, with a warning. */
+  unmovableMembers?: 'fail' | 'report';
   /** Speak for the machine though a kubelet manages it too, and may give the same CPUs to others. Default: false. */
   besideKubelet?: boolean;
 }
@@ -148,6 +164,7 @@ export interface RequiredSettings {
   readonly reservedSystemCPUs: CpuSet | undefined;
   readonly strictCPUReservation: boolean | undefined;
   readonly reservedMemory: BookedMemory | undefined;
+  readonly cgroupRoot: string | null | undefined;
 }
 
 /** Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they are chosen. */
@@ -163,6 +180,8 @@ export interface Config {
   readonly placement: Placement;
   readonly devices: Readonly<Record<string, DeviceSelection>>;
   readonly lockTimeoutMs: number;
+  readonly sharedMember: boolean;
+  readonly enforcement: EnforcementRequest;
   readonly besideKubelet: boolean;
 }
 
@@ -197,6 +216,16 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   scope: 'container',
 });
 
+/** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
+const AIMED_LEVELS = ['members', 'cpuset', 'partition', 'isolated'] as const satisfies readonly EnforcementLevel[];
+export type AimedLevel = (typeof AIMED_LEVELS)[number];
+
+const DEFAULT_ENFORCEMENT: EnforcementRequest = {
+  enforcement: 'partition',
+  require: 'recorded',
+  unmovableMembers: 'fail',
+};
+
 // The kubelet's own limit, below which it does not let the option go.
 const LEAST_MAX_NUMA_NODES = 8;
 
@@ -207,6 +236,7 @@ const MACHINE_OPTIONS = [
   'kubeReserved',
   'strictCPUReservation',
   'reservedMemory',
+  'cgroupRoot',
 ] as const;
 const PLACEMENT_OPTIONS = [
   'cpuManagerPolicy',
@@ -224,6 +254,9 @@ const MANAGER_OPTIONS = [
   'topology',
   'devices',
   'lockTimeoutMs',
+  'sharedMember',
+  'enforcement',
+  'unmovableMembers',
   'besideKubelet',
 ] as const;
 
@@ -420,7 +453,36 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
     reservedMemory: parseReservedMemory(options.reservedMemory),
+    cgroupRoot: parseCgroupRoot(options.cgroupRoot),
   });
+}
+
+function parseCgroupRoot(value: unknown): string | null | undefined {
+  if (value === undefined || value === null) return value;
+  const valid =
+    'null, or an absolute path below the root of the hierarchy, without ., .. and empty parts, such as /numalign';
+  if (typeof value !== 'string' || !/^(\/[^/\0\n]+)+$/.test(value)) return invalidOption('cgroupRoot', value, valid);
+  return value.split('/').some((part) => part === '.' || part === '..')
+    ? invalidOption('cgroupRoot', value, valid)
+    : value;
+}
+
+/**
+ * What is wanted of the enforcement of new grants; what is left out is not in the answer.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseEnforcement({
+  enforcement,
+  require,
+  unmovableMembers,
+}: Record<string, unknown>): Partial<EnforcementRequest> {
+  return {
+    ...(enforcement !== undefined && { enforcement: oneOf('enforcement', enforcement, AIMED_LEVELS) }),
+    ...(require !== undefined && { require: oneOf('require', require, ENFORCEMENT_LEVELS) }),
+    ...(unmovableMembers !== undefined && {
+      unmovableMembers: oneOf('unmovableMembers', unmovableMembers, ['fail', 'report']),
+    }),
+  };
 }
 
 function parseReservedMemory(value: unknown): BookedMemory | undefined {
@@ -491,6 +553,8 @@ export function parseConfig(options: ManagerOptions): Config {
     settings: parseSettings(given),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
+    sharedMember: parseBoolean('sharedMember', given.sharedMember) ?? true,
+    enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
     besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
   });
 }

@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'ERR_ALREADY_PINNED'
   | 'ERR_CHILD_ALIVE'
   | 'ERR_CONFIG_CONFLICT'
+  | 'ERR_ENFORCEMENT'
   | 'ERR_GRANT_BUSY'
   | 'ERR_GRANT_RELEASED'
   | 'ERR_HINT_PROVIDER'
@@ -25,6 +26,7 @@ export type ErrorCode =
   | 'ERR_LOCK_TIMEOUT'
   | 'ERR_MANAGER_CLOSED'
   | 'ERR_MEMORY_SHORTAGE'
+  | 'ERR_MEMBER_UNMOVABLE'
   | 'ERR_OWNER_ALIVE'
   | 'ERR_OWNER_SHARED'
   | 'ERR_POD_CONFLICT'
@@ -39,6 +41,7 @@ export type ErrorCode =
   | 'ERR_TOPOLOGY_AFFINITY'
   | 'ERR_UNKNOWN_CONTAINER'
   | 'ERR_UNKNOWN_GRANT'
+  | 'ERR_UNKNOWN_MEMBER'
   | 'ERR_UNKNOWN_TRANSFER';
 
 /** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */

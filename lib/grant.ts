@@ -1,6 +1,14 @@
 // Grant: CPUs that are this holder's alone, until released.
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
-import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
+import {
+  affinity,
+  type MovedThread,
+  type PinResult,
+  pinFor,
+  pinThread,
+  type Threads,
+  toPinResult,
+} from './affinity.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -219,7 +227,8 @@ export class Grant {
     return transact(this.#site, undefined, async (state) => {
       const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
       unpinMemory(this.id);
-      return result;
+      this.#site.enforcer.apply(state, movedThreads(result));
+      return readAgain(result);
     });
   }
 
@@ -457,6 +466,26 @@ function followersOf(uid: string): Followers<PinResult> {
   };
 }
 
+const movedThreads = ({ moved, unmovable }: PinResult) => [...moved, ...unmovable].map(({ tid }) => tid);
+
+// The shared pool may have become larger since they were moved. A thread that has ended is told as it was.
+function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
+  const now = <T extends MovedThread>(thread: T): T => ({
+    ...thread,
+    cpus: affinityIfThere(thread.tid) ?? thread.cpus,
+  });
+  return { ...result, moved: moved.map(now), unmovable: unmovable.map(now) };
+}
+
+function affinityIfThere(tid: number): CpuSet | undefined {
+  try {
+    return affinity(tid);
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
+}
+
 const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
 // Takes the threads that were pinned for a grant off its CPUs, and back.
@@ -469,6 +498,8 @@ function vacateOf(pod: PodAssignment): Vacate<PinResult> {
       pinMemoryAgain = unpinMemory(uid);
       return result;
     },
+    threads: movedThreads,
+    settled: readAgain,
     comeBack: ({ moved }) => {
       const cpus = runningCpus(pod);
       for (const { tid } of moved) native.pin(tid, cpus.words, uid, owner.uuid, false);

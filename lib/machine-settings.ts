@@ -14,6 +14,7 @@ const DEFAULT_SETTINGS: MachineSettings = {
   reservedSystemCPUs: CpuSet.EMPTY,
   strictCPUReservation: false,
   reservedMemory: NOTHING_BOOKED,
+  cgroupRoot: null,
   simulated: false,
   unknown: {},
 };
@@ -25,6 +26,8 @@ export interface Settings {
   readonly strictCPUReservation: boolean;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
+  /** null: no cgroups are used. */
+  readonly cgroupRoot: string | null;
 }
 
 /** Settings with those that are required instead. */
@@ -106,18 +109,21 @@ function memoryText(memory: BookedMemory): string {
 
 /** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
 function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
-  const show = (value: unknown) => {
-    if (value === null) return 'all';
+  const show = (name: string, value: unknown) => {
+    if (value === null) return name === 'cgroupRoot' ? 'none' : 'all';
     const text =
       typeof value === 'object' && !(value instanceof CpuSet) ? memoryText(value as BookedMemory) : String(value);
     return text === '' ? 'none' : text;
   };
   const differences = Object.entries(required)
-    .filter(([name, value]) => value !== undefined && show(value) !== show(recorded[name as keyof RequiredSettings]))
+    .filter(
+      ([name, value]) =>
+        value !== undefined && show(name, value) !== show(name, recorded[name as keyof RequiredSettings]),
+    )
     .map(([name, value]) => ({
       option: name,
-      asked: show(value),
-      recorded: show(recorded[name as keyof RequiredSettings]),
+      asked: show(name, value),
+      recorded: show(name, recorded[name as keyof RequiredSettings]),
     }));
   if (differences.length === 0) return;
   const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');

@@ -1,10 +1,10 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { EventEmitter } from 'node:events';
-import { NO_MEMBERS } from './cgroups/shared-members.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
   type Config,
   checkPlacement,
+  MACHINE_CGROUP_ROOT,
   MACHINE_STATE_DIR,
   type MachineOptions,
   type ManagerOptions,
@@ -14,6 +14,8 @@ import {
 import type { CpuSet } from './cpu-set.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
+import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
+import { enforcerOf, NO_ENFORCER } from './enforcement/enforcer.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
 import { type GrantInfo, grantInfo } from './grant-info.js';
@@ -46,6 +48,7 @@ import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
+  commitEnforced,
   knownAssignments,
   planFor,
   reclaim,
@@ -119,9 +122,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Empty where nothing is kept on disk. */
   readonly stateDir: string;
   readonly #config: Config;
+  readonly #openSite: Site;
   readonly #ledger: Store;
   readonly #resources: Map<string, DeviceResource>;
-  readonly #providers = new HintProviders();
   readonly #found: readonly Warning[];
   #closed = false;
   readonly #closing = new AbortController();
@@ -139,15 +142,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   });
 
   /** Use {@link openManager}. */
-  constructor(
-    config: Config,
-    topology: Topology,
-    ledger: Store,
-    resources: Map<string, DeviceResource>,
-    found: readonly Warning[],
-  ) {
+  constructor(config: Config, site: Site, resources: Map<string, DeviceResource>, found: readonly Warning[]) {
     super();
+    const { ledger, topology } = site;
     this.#config = config;
+    this.#openSite = site;
     this.#resources = resources;
     this.#found = found;
     this.#ledger = ledger;
@@ -165,13 +164,18 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     });
   }
 
+  // Where it is still in use by another manager of this process, the process stays a member.
+  #leavePool(): void {
+    if (this.#config.sharedMember) this.#openSite.enforcer.leave();
+  }
+
   #checkOpen(): void {
     if (this.#closed) throw closedError();
   }
 
   get #site(): Site {
     this.#checkOpen();
-    return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers);
+    return this.#openSite;
   }
 
   #state(): Assignments {
@@ -217,6 +221,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const { settings } = this.#state();
     return {
       managedCPUs: universe(settings, this.#online()),
+      cgroupRoot: settings.cgroupRoot,
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
       reservedMemory: settings.reservedMemory,
@@ -257,7 +262,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const site = this.#site;
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    checkAcquirable(request, this.#resources.keys(), !this.#providers.isEmpty);
+    checkAcquirable(request, this.#resources.keys(), !site.providers.isEmpty);
     const { pod, warnings } = await admit(site, request, this.#untilClosed(request, options.signal));
     return new Grant(site, this.#config.placement, pod, warnings);
   }
@@ -415,9 +420,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /** Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants stay as they are. */
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
     this.#closing.abort(closedError());
     this.#watch.stop();
+    this.#leavePool();
     this.removeAllListeners('change');
     this.removeAllListeners('error');
   }
@@ -437,9 +444,10 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
     if (!checkpoint) {
-      const first = firstState(config, topology);
+      const first = withCgroupRoot(firstState(config, topology), config, ledger);
       refuseBesideKubelet(site, config, first);
       await commit(withIdentities(first, first, topology));
+      joinPool(site, config, first);
       return settingWarnings(first, topology, onlineCpus(topology));
     }
     const recorded = checkpoint.assignments;
@@ -451,7 +459,8 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
-    if (state !== recorded) await commit(withIdentities(state, recorded, topology));
+    if (state !== recorded) await commitEnforced(site, recorded, state, commit);
+    joinPool(site, config, state);
     const online = onlineCpus(topology);
     return [
       ...archived,
@@ -459,6 +468,20 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       ...grantWarnings(state, topology, resources, online),
     ];
   });
+}
+
+// This process is one of those who leave what becomes exclusive; at once, where something is. What a crash has left behind is made good with it.
+function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
+  const { enforcer } = site;
+  if (sharedMember)
+    enforcer.join(state, () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {}));
+  enforcer.apply(state);
+}
+
+function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
+  if (settings.cgroupRoot !== undefined) return state;
+  const cgroupRoot = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
+  return { ...state, settings: { ...state.settings, cgroupRoot } };
 }
 
 // Who speaks for the whole machine must not meet somebody else who does. @throws ERR_KUBELET_CONFLICT
@@ -483,14 +506,19 @@ function openStore({ stateDir }: Config, topology: Topology): Store {
   );
 }
 
-function siteOf(
-  { lockTimeoutMs }: Config,
-  topology: Topology,
-  ledger: Store,
-  resources: Site['resources'],
-  providers: HintProviders,
-): Site {
-  return { topology, ledger, members: NO_MEMBERS, resources, providers, lockTimeoutMs };
+function siteOf(config: Config, topology: Topology, ledger: Store, resources: Site['resources']): Site {
+  const { lockTimeoutMs, enforcement } = config;
+  const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
+  const site: Site = {
+    topology,
+    ledger,
+    enforcer,
+    enforcement,
+    resources,
+    providers: new HintProviders(),
+    lockTimeoutMs,
+  };
+  return site;
 }
 
 /** The devices among the options. @throws ERR_INVALID_OPTION */
@@ -518,6 +546,7 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  const warnings = await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config);
-  return new Manager(config, topology, ledger, resources, Object.freeze(warnings));
+  const site = siteOf(config, topology, ledger, resources);
+  const warnings = await prepare(site, config);
+  return new Manager(config, site, resources, Object.freeze(warnings));
 }

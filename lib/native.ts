@@ -119,6 +119,20 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
 }
 
+/** A thread whose mask is not its own choice: what it has chosen, and what it was given instead. */
+export interface NativeMemberThread {
+  tid: number;
+  chosen: Words;
+  applied: Words;
+}
+
+export interface NativeConfinement {
+  threads: NativeMemberThread[];
+  /** Still on CPUs that they must leave. `errno` 0: the kernel did something else than it was told. */
+  stuck: { tid: number; errno: number; cpus: Words }[];
+  moved: number;
+}
+
 interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 
@@ -169,6 +183,17 @@ interface Native {
   /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
   followGrant(grant: string, cpus: Words): NativePinOutcome;
   affinity(tid: number): Words;
+  /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
+  confineMember(
+    pid: number,
+    known: readonly NativeMemberThread[],
+    taken: Words,
+    pool: Words,
+    grants: readonly Words[],
+    unpinned: readonly number[],
+    onlyNarrow: boolean,
+    dryRun: boolean,
+  ): NativeConfinement | undefined;
   /** Read anew. */
   onlineCpus(): Words;
   threadId(): number;

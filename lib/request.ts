@@ -1,8 +1,15 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption, isName, NAME } from './check-options.js';
-import { type Placement, parsePlacement, type RequestPlacementOptions } from './config.js';
+import {
+  type AimedLevel,
+  type Placement,
+  parseEnforcement,
+  parsePlacement,
+  type RequestPlacementOptions,
+} from './config.js';
 import { CpuSet } from './cpu-set.js';
+import { type EnforcementRequest, isAtLeast } from './enforcement/levels.js';
 import { NumalignError } from './errors.js';
 import { isMemoryType } from './memory-types.js';
 import {
@@ -14,6 +21,7 @@ import {
   type ResourceAmounts,
 } from './pod-request.js';
 import type { Quantity } from './quantity.js';
+import type { EnforcementLevel } from './state/assignments.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
@@ -25,6 +33,12 @@ export interface RequestOptions extends RequestPlacementOptions {
    * cgroup's folder: it ends when no process is in the cgroup or below it any more; one must be when it is made.
    */
   owner?: OwnerChoice;
+  /** The weakest level of enforcement that will do; below it the request is refused. Default: recorded. */
+  require?: EnforcementLevel;
+  /** The strongest level that is aimed at. Default: the manager's. */
+  enforcement?: AimedLevel;
+  /** Default: the manager's. */
+  unmovableMembers?: 'fail' | 'report';
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
@@ -54,6 +68,8 @@ export interface AdmissionRequest {
   readonly pod: PodRequest;
   readonly owner: OwnerChoice;
   readonly placement: Placement;
+  /** Where it says something. */
+  readonly enforcement: Partial<EnforcementRequest>;
   /** It runs in this process, so CPUs outside its cpuset are of no use. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
@@ -87,6 +103,9 @@ const REQUEST_OPTIONS = [
   'cpuManagerPolicyOptions',
   'topologyManagerPolicyOptions',
   'smt',
+  'require',
+  'enforcement',
+  'unmovableMembers',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];
@@ -108,7 +127,14 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  return { owner, wait, placement: parsePlacement(options, placement) } as const;
+  const enforcement = parseEnforcement(options);
+  const { require } = enforcement;
+  // Who requires a level aims at it.
+  const aim = require === 'isolated' ? { enforcement: require, ...enforcement } : enforcement;
+  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
+    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
+  }
+  return { owner, wait, enforcement: aim, placement: parsePlacement(options, placement) } as const;
 }
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   affinity,
   CpuSet,
@@ -38,6 +38,9 @@ async function open(options: ManagerOptions = {}) {
   return manager;
 }
 
+// Tests end without releasing: what the process was confined to for them is no choice of its own.
+beforeEach(() => void pin(ALL));
+
 describe('acquire', () => {
   it('grants exclusive CPUs, records them on disk, and takes them out of the shared pool', async () => {
     const manager = await open({ reservedSystemCPUs: RESERVED });
@@ -45,7 +48,7 @@ describe('acquire', () => {
     expect(grant.cpus.size).toBe(1);
     expect(grant.cpus.isSubsetOf(CpuSet.parse(REST))).toBe(true);
     expect(grant.numaNodes.size).toBe(1);
-    expect(grant.enforcement).toBe('recorded');
+    expect(grant.enforcement).toBe('members');
     expect(manager.sharedPool.equals(ALL.difference(grant.cpus))).toBe(true);
     const { pods, generation } = stateOf(manager.stateDir);
     expect(manager.generation).toBe(generation);

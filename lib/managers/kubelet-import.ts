@@ -11,7 +11,7 @@ import {
   parseMemoryManagerState,
 } from '../state/kubelet-format.js';
 import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
-import { commitConfined, type Site, transact } from './topology-manager.js';
+import { type Site, transact } from './topology-manager.js';
 
 /** The texts of the kubelet's state files; null where there is no such file. */
 export interface KubeletFiles {
@@ -76,7 +76,7 @@ export function importPods(
     const newOwner = () => ledger.owners.recordFor('persistent');
     const { next, pods } = withKubeletPods(state, topology, states, { newOwner, now: new Date() });
     if (pods.length === 0) return pods;
-    await commitConfined(site, next, onlineCpus(topology), commit, providers.isEmpty);
+    await commit(next, providers.isEmpty);
     for (const pod of pods) providers.keep(pod);
     return pods;
   });

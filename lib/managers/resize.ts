@@ -16,9 +16,8 @@ import {
   runningCpus,
 } from '../state/assignments.js';
 import { releaseMemory } from '../state/booked-memory.js';
-import type { Commit } from '../state/store.js';
 import { decide } from './decision.js';
-import { commitConfined, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
+import { type EnforcedCommit, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
 
 /** The threads of this process that run on the grant. */
 export interface Followers<T> {
@@ -63,7 +62,7 @@ export async function resize<T>(
       const [after] = resized.pod.containers;
       // Without any change of CPUs there is nobody to tell.
       const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
-      return record(site, isSame ? resized : announcement(site, state, pod, after!), commit);
+      return record(isSame ? resized : announcement(site, state, pod, after!), commit);
     });
     isAnnounced = announced.upcoming !== null;
     if (!isAnnounced) return { pod: announced, followed: undefined };
@@ -91,15 +90,15 @@ function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, 
   return { pod, next: replacePod(state, pod) };
 }
 
-async function record(site: Site, { pod, next }: Resized, commit: Commit): Promise<PodAssignment> {
-  await commitConfined(site, next, onlineCpus(site.topology), commit, true);
+async function record({ pod, next }: Resized, commit: EnforcedCommit): Promise<PodAssignment> {
+  await commit(next, true);
   return pod;
 }
 
 interface Step {
   readonly site: Site;
   readonly state: Assignments;
-  readonly commit: Commit;
+  readonly commit: EnforcedCommit;
 }
 
 async function carryOut<T>(
@@ -119,11 +118,11 @@ async function carryOut<T>(
     resized = decided(site, state, pod, request, defaults);
     const kept = cpus.intersection(runningCpus(resized.pod));
     if (!kept.equals(cpus)) followed = followers.narrow(kept);
-    await record(site, resized, commit);
+    await record(resized, commit);
   } catch (error) {
     followers.widen(cpus);
     const unchanged = { ...pod, upcoming: null };
-    await record(site, { pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
+    await record({ pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
     throw error;
   }
   const after = runningCpus(resized.pod);
@@ -166,6 +165,7 @@ function decided(
       pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
+      enforcement: {},
       isForCaller: true,
       wait: false,
     },

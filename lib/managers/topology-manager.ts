@@ -1,8 +1,9 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
 import { randomUUID } from 'node:crypto';
-import type { SharedMembers } from '../cgroups/shared-members.js';
 import type { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
+import type { Enforcer } from '../enforcement/enforcer.js';
+import type { EnforcementRequest } from '../enforcement/levels.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
@@ -31,13 +32,15 @@ import { type Flag, flagsOf } from './flags.js';
 import { totalsOf } from './memory-manager.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { inTurn } from './turns.js';
-import { type Warning, warningsOf } from './warnings.js';
+import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 
-/** Where admission happens: a machine, its state, and who runs in its shared pool. */
+/** Where admission happens: a machine, its state, and how the kernel is told. */
 export interface Site {
   readonly topology: Topology;
   readonly ledger: Store;
-  readonly members: SharedMembers;
+  readonly enforcer: Enforcer;
+  /** Of requests that do not say otherwise. */
+  readonly enforcement: EnforcementRequest;
   readonly resources: DeviceResources;
   readonly providers: HintProviders;
   readonly lockTimeoutMs: number;
@@ -73,7 +76,12 @@ export function admit(site: Site, request: AdmissionRequest, signal?: AbortSigna
   );
 }
 
-async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignments, commit: Commit): Promise<Admission> {
+async function tryAdmit(
+  site: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+  commit: EnforcedCommit,
+): Promise<Admission> {
   const { ledger, providers } = site;
   const placed = placedPod(state, request.pod);
   if (placed) {
@@ -86,28 +94,20 @@ async function tryAdmit(site: Site, request: AdmissionRequest, state: Assignment
   const question = { ...questionOf(site, request, state), owner, uid, now: new Date(), dryRun: false };
   const decision = decideNamed(question);
   if ('error' in decision) throw decision.error;
-  const { pod, next } = decision;
+  const { next } = decision;
+  let enforced: Enforced;
   try {
-    await commitConfined(site, next, question.online, commit, providers.isEmpty);
+    enforced = await commit(next, providers.isEmpty, {
+      request: { ...site.enforcement, ...request.enforcement },
+    });
   } catch (error) {
     const failure = undo(question);
     throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
   }
+  const pod = findPod(enforced.next, uid)!;
   providers.keep(pod);
-  return { pod, warnings: warningsOf(pod, question), alreadyAdmitted: false };
-}
-
-/** Commits a state that takes CPUs out of the shared pool: its members leave them first, read back. `isLast` as of {@link Commit}. */
-export async function commitConfined(
-  { members }: Site,
-  next: Assignments,
-  online: CpuSet,
-  commit: Commit,
-  isLast: boolean,
-): Promise<void> {
-  const leaving = members.confineTo(sharedPool(next, online));
-  if (leaving) await leaving;
-  await commit(next, isLast);
+  const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
+  return { pod, warnings, alreadyAdmitted: false };
 }
 
 function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
@@ -187,6 +187,10 @@ export function placedPod(state: Assignments, { uid, containers }: PodRequest): 
 /** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
 export interface Vacate<T> {
   leave(pool: CpuSet): T;
+  /** Those that left. */
+  threads(left: T): readonly number[];
+  /** Where they are once the CPUs are the shared pool's again. */
+  settled(left: T): T;
   comeBack(left: T): void;
 }
 
@@ -203,15 +207,18 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
     if (pod) checkReleasable(site, pod);
     const next = pod ? removePods(state, new Set([uid])) : state;
     const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
-    if (!pod) throw unknownGrant(uid, state, ledger.path);
+    if (!pod) {
+      site.enforcer.apply(state, vacate.threads(left));
+      throw unknownGrant(uid, state, ledger.path);
+    }
     try {
-      await commit(next, providers.isEmpty);
+      await commit(next, providers.isEmpty, { unpinned: () => vacate.threads(left) });
     } catch (error) {
       vacate.comeBack(left);
       throw error;
     }
     tellProviders(providers, pod, next);
-    return left;
+    return vacate.settled(left);
   });
 }
 
@@ -226,10 +233,10 @@ export function handOver<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>)
     checkReleasable(site, pod);
     // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
     const isAlive = ledger.owners.handOver(uid);
-    vacate.leave(sharedPool(state, onlineCpus(topology)));
+    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
-    await commit(next, providers.isEmpty);
+    await commit(next, providers.isEmpty, { unpinned: () => vacate.threads(left) });
     tellProviders(providers, pod, next);
     return false;
   });
@@ -316,6 +323,25 @@ export const PERSISTENT_OWNER: OwnerRecord = {
   unknown: {},
 };
 
+/** What was committed, and of new grants why they have not reached the level of enforcement that was aimed at. */
+export interface Enforced {
+  readonly next: Assignments;
+  readonly shortfalls: readonly string[];
+}
+
+export interface CommitOptions {
+  /** Of new grants. */
+  readonly request?: EnforcementRequest;
+  /** Threads of this process whose masks were changed for them before. */
+  readonly unpinned?: () => readonly number[];
+}
+
+/** A commit by which the kernel keeps others off what is taken. @throws as {@link Enforcer.clear} and {@link Commit} */
+export interface EnforcedCommit {
+  (next: Assignments, isLast?: boolean, options?: CommitOptions): Promise<Enforced>;
+  readonly refusal?: NumalignError | undefined;
+}
+
 /**
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
  * first state, so that there always is one.
@@ -323,13 +349,14 @@ export const PERSISTENT_OWNER: OwnerRecord = {
 export function transact<T>(
   site: Site,
   signal: AbortSignal | undefined,
-  step: (state: Assignments, commit: Commit, recorded: Assignments) => Promise<T>,
+  step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
   return ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, (checkpoint, commit) => {
     const recorded = assignmentsOf(site, checkpoint);
-    const write: Commit = Object.assign(
-      (next: Assignments, isLast?: boolean) => commit(withIdentities(next, recorded, topology), isLast),
+    const write: EnforcedCommit = Object.assign(
+      (next: Assignments, isLast = false, options?: CommitOptions) =>
+        commitEnforced(site, recorded, next, commit, { isLast, ...options }),
       { refusal: commit.refusal },
     );
     // Where nothing can be written nobody can tell either where threads may go that others have left behind.
@@ -337,6 +364,29 @@ export function transact<T>(
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
   });
+}
+
+/**
+ * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to the others: under the lock, so that nobody else clears it
+ * meanwhile.
+ */
+export async function commitEnforced(
+  { enforcer, enforcement, topology }: Site,
+  before: Assignments,
+  wanted: Assignments,
+  commit: Commit,
+  { isLast = false, request = enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
+): Promise<Enforced> {
+  const clearing = enforcer.clear(before, wanted, request);
+  const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
+  try {
+    await commit(withIdentities(next, before, topology), isLast && settle === undefined);
+  } catch (error) {
+    undo();
+    throw error;
+  }
+  settle?.(unpinned?.() ?? []);
+  return { next, shortfalls };
 }
 
 /** Ends the grants of dead owners, on record too. */

@@ -70,6 +70,7 @@ export function handedOver<T>(
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
+        site.enforcer.apply(state, leaving.threads(moved));
       } catch (error) {
         leaving.comeBack(moved);
         throw error;

@@ -10,6 +10,7 @@ import {
   cpusOf,
   type DeviceAssignment,
   devicesOf,
+  type EnforcementLevel,
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
@@ -72,6 +73,13 @@ export interface GrantFlagged {
   readonly flags: readonly Flag[];
 }
 
+/** A new grant is enforced less strongly than was aimed at. */
+export interface EnforcementShortfall {
+  readonly code: 'ENFORCEMENT_SHORTFALL';
+  readonly message: string;
+  readonly level: EnforcementLevel;
+}
+
 /** The machine's recorded settings name what it does not have at present. They stay as they are. */
 export interface SettingUnmet {
   readonly code: 'SETTING_UNMET';
@@ -80,7 +88,14 @@ export interface SettingUnmet {
 }
 
 /** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
-export type Warning = HugepagesTaken | ResourceUnknown | StateArchived | StateRecovered | GrantFlagged | SettingUnmet;
+export type Warning =
+  | EnforcementShortfall
+  | HugepagesTaken
+  | ResourceUnknown
+  | StateArchived
+  | StateRecovered
+  | GrantFlagged
+  | SettingUnmet;
 
 /** The persistent grants of a state of an earlier boot. */
 export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
@@ -179,4 +194,16 @@ function resourceWarnings({ request, resources, providers }: Question): Warning[
       const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
       return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
     });
+}
+
+/** Why a new grant has not reached the level of enforcement that was aimed at. */
+export function enforcementWarnings(
+  { enforcement: { level } }: PodAssignment,
+  shortfalls: readonly string[],
+): readonly EnforcementShortfall[] {
+  return shortfalls.map((why) => ({
+    code: 'ENFORCEMENT_SHORTFALL',
+    message: `enforced by the level ${level}: ${why}`,
+    level,
+  }));
 }

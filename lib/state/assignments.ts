@@ -15,6 +15,8 @@ export interface MachineSettings {
   readonly strictCPUReservation: boolean;
   /** Bytes kept for the system by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
+  /** Below it are the cgroups that numalign makes: a path in the hierarchy of cpusets. null: none are used. */
+  readonly cgroupRoot: string | null;
   /** The state is of a simulated machine. */
   readonly simulated: boolean;
   readonly unknown: UnknownFields;

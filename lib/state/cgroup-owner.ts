@@ -10,7 +10,8 @@ const CGROUP_V2 = 0x63677270;
 // linux/proc_ns.h: the namespace that every other pid namespace lies in.
 const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 
-function namespaceOf(kind: 'cgroup' | 'pid'): string {
+/** As /proc/self/ns reads; empty where the kernel has no such namespaces. */
+export function namespaceOf(kind: 'cgroup' | 'pid'): string {
   try {
     return readlinkSync(`/proc/self/ns/${kind}`);
   } catch {
@@ -19,7 +20,8 @@ function namespaceOf(kind: 'cgroup' | 'pid'): string {
   }
 }
 
-function isCgroupFolder(path: string): boolean {
+/** @throws where nothing is there */
+export function isCgroupFolder(path: string): boolean {
   const { type } = statfsSync(path);
   return (type === CGROUP_V1 || type === CGROUP_V2) && statSync(path).isDirectory();
 }

@@ -267,6 +267,7 @@ export function decodeSettings(value: unknown): MachineSettings {
     reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
     strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
     reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
+    cgroupRoot: orNull(given.cgroupRoot ?? null, text, 'settings.cgroupRoot'),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
   return { ...known, unknown: unknownOf(given, known) };

@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MACHINE_STATE_DIR } from '../config.js';
+import { SharedMembers } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
@@ -150,6 +151,7 @@ export class Ledger implements Store {
   readonly path: string;
   readonly owners: Owners;
   readonly waiters: WaitQueue;
+  readonly members: SharedMembers;
   readonly #watch: FolderWatch;
   readonly #folder: NativeFolder;
   readonly #bootId = readBootId();
@@ -169,6 +171,7 @@ export class Ledger implements Store {
     this.#folder = folder;
     this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1), this.#bootId);
     this.waiters = new FolderQueue(folder.child('waiting', true, folder.owner().mode, -1));
+    this.members = new SharedMembers(folder.child('members', true, folder.owner().mode, -1), join(path, 'members'));
     this.#watch = new FolderWatch(path, STATE_FILE);
   }
 

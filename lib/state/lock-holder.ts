@@ -1,6 +1,6 @@
 // What the lock's file says of the process that has the lock, and whether that process is stopped. For people: it decides nothing.
-import { readFileSync, readlinkSync } from 'node:fs';
 import { processCommand } from './owners.js';
+import { pidNamespace, statOf } from './process-identity.js';
 
 export interface LockHolder {
   /** For messages. */
@@ -8,16 +8,6 @@ export interface LockHolder {
   readonly pid: number | null;
   /** A signal such as SIGSTOP, or a debugger, holds it. False where that cannot be told from here. */
   readonly isStopped: boolean;
-}
-
-const pidNamespace = () => readlinkSync('/proc/self/ns/pid');
-
-// proc(5): the command stands in parentheses and may have any in it; the state follows, and the start time is the 22nd field.
-function statOf(pid: number | 'self'): { state: string; start: string } {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return { state: fields[0]!, start: fields[19]! };
 }
 
 let ownNote: string | undefined;

@@ -27,6 +27,7 @@ export class MemoryStore implements Store {
   readonly path = 'memory';
   readonly owners = OWNERS;
   readonly recoveries = [];
+  readonly members = undefined;
   readonly waiters = new MemoryQueue(() => this.#tell());
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;

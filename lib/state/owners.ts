@@ -13,10 +13,13 @@ import type { OwnerRegistry } from './store.js';
 
 const MAX_COMMAND_LENGTH = 200;
 
-/** What this process runs, for people; on one line, cut to a readable length. */
-export function processCommand(): string {
-  return process.argv.join(' ').replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
+/** A command for people: on one line, cut to a readable length. */
+export function readableCommand(command: string): string {
+  return command.replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
 }
+
+/** What this process runs. */
+export const processCommand = () => readableCommand(process.argv.join(' '));
 
 /** The record of an owner that is none yet. */
 export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {

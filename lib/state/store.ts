@@ -1,4 +1,6 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
+
+import type { SharedMembers } from '../enforcement/shared-members.js';
 import type { NumalignError } from '../errors.js';
 import type { OwnerChoice } from '../request.js';
 import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
@@ -60,6 +62,8 @@ export interface Store {
   readonly path: string;
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
+  /** Who runs in the shared pool; undefined where nobody runs on the machine. */
+  readonly members: SharedMembers | undefined;
   /**
    * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
    */

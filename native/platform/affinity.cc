@@ -22,6 +22,18 @@ std::string thread_name(pid_t tid) {
   return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
 }
 
+Result<std::vector<pid_t>> list_threads(const std::string& path) {
+  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir(path.c_str()));
+  if (!folder) {
+    return syscall_error("opendir", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
+  }
+  std::vector<pid_t> threads;
+  while (const dirent* entry = readdir(folder.get())) {
+    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  }
+  return threads;
+}
+
 }  // namespace
 
 pid_t current_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
@@ -48,15 +60,11 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
 
 bool is_own_thread(pid_t tid) { return tid == 0 || syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
 
-Result<std::vector<pid_t>> process_threads() {
-  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir("/proc/self/task"));
-  if (!folder) return syscall_error("opendir", "cannot list the threads in /proc/self/task");
-  std::vector<pid_t> threads;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
-  }
-  return threads;
+Result<std::vector<pid_t>> threads_of(pid_t pid) {
+  return list_threads("/proc/" + std::to_string(pid) + "/task");
 }
+
+Result<std::vector<pid_t>> process_threads() { return list_threads("/proc/self/task"); }
 
 Result<CpuSet> online_cpus() {
   constexpr const char* kPath = "/sys/devices/system/cpu/online";

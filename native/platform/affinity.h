@@ -26,7 +26,10 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 // threads.
 bool is_own_thread(pid_t tid);
 
-// The threads of this process, as /proc/self/task lists them at this moment.
+// The threads of a process, as /proc/PID/task lists them at this moment. ESRCH: no such process.
+Result<std::vector<pid_t>> threads_of(pid_t pid);
+
+// Those of this process.
 Result<std::vector<pid_t>> process_threads();
 
 // The machine's CPUs that are online at this moment: /sys/devices/system/cpu/online. ENOENT, EACCES: hidden

@@ -31,6 +31,7 @@ function view(fields: Partial<StateView>): StateView {
       reservedSystemCPUs: CpuSet.EMPTY,
       strictCPUReservation: false,
       reservedMemory: {},
+      cgroupRoot: null,
       simulated: false,
       unknown: {},
     }),

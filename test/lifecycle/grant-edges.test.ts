@@ -1,7 +1,7 @@
 // What may go wrong between the steps of a grant's life: stopped processes, failing commits, things that come twice.
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, discover, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
@@ -33,6 +33,9 @@ function breakCommits(stateDir: string): () => void {
     rmSync(join(stateDir, 'quarantine'));
   };
 }
+
+// Tests end without releasing: what the process was confined to for them is no choice of its own.
+beforeEach(() => void pin(ALL));
 
 describe('a transfer', () => {
   it('that is offered once more ends the first, which nobody has accepted', async () => {

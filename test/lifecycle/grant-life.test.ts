@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, discover, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
@@ -17,6 +17,9 @@ async function simulated(stateDir?: string, machine: object = TWO_NODES): Promis
   onTestFinished(() => manager.close());
   return manager;
 }
+
+// Tests end without releasing: what the process was confined to for them is no choice of its own.
+beforeEach(() => void pin(ALL));
 
 describe('acquire({ wait: true })', () => {
   it('waits until there is room, and takes what the others release', async () => {

@@ -1,0 +1,194 @@
+// CpusetLayout: which groups there are below the configured root, and what they may use. Plain: <root>/shared has the shared pool, <root>/<uid>/<container> a container's CPUs. As a
+// partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group.
+import { readlinkSync } from 'node:fs';
+import type { CpusetGroup, CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { CpuSet, type NodeSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { type ContainerAssignment, cpusOf, type PodAssignment } from '../state/assignments.js';
+import type { SharedMember } from './shared-members.js';
+
+const SHARED = 'shared';
+// linux/proc_ns.h: the namespace in which paths are those of the machine.
+const INITIAL_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
+
+/** Whether this process sees the machine's cgroups under their own names. */
+export function isInInitialCgroupNamespace(): boolean {
+  try {
+    return readlinkSync('/proc/self/ns/cgroup') === INITIAL_CGROUP_NAMESPACE;
+  } catch {
+    // Kernels without such namespaces have one.
+    return true;
+  }
+}
+
+/** Whether a grant's CPUs are in the root partition. */
+export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'enforcement'>): boolean {
+  return level === 'partition' || level === 'isolated';
+}
+
+export function allCpusOf(pods: Iterable<PodAssignment>): CpuSet {
+  let cpus = CpuSet.EMPTY;
+  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
+  return cpus;
+}
+
+const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`);
+
+/** Where processes of a group go that is to be removed. */
+type Home = string | ((pid: number) => string);
+
+/** REQUIRES for everything that writes: the state's lock. */
+export class CpusetLayout {
+  readonly hierarchy: CpusetHierarchy;
+  readonly #shared: CpusetGroup;
+
+  constructor(hierarchy: CpusetHierarchy) {
+    this.hierarchy = hierarchy;
+    this.#shared = hierarchy.group(SHARED);
+  }
+
+  canWrite(): boolean {
+    return this.hierarchy.canWrite();
+  }
+
+  /** Where a grant's groups are, or will be. */
+  pathOf({ uid }: Pick<PodAssignment, 'uid'>): string {
+    return this.hierarchy.group(uid).path;
+  }
+
+  /** Whether the root is a partition now. */
+  get isPartition(): boolean {
+    return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
+  }
+
+  /** Whether groups of the plain layout are in use. */
+  get isPlain(): boolean {
+    return this.#shared.exists() && !this.isPartition;
+  }
+
+  /**
+   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; grants at the level `isolated` are partitions in it.
+   * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
+   */
+  setPartition(pods: readonly PodAssignment[]): void {
+    const { hierarchy } = this;
+    const inside = pods.filter(isPartitioned);
+    const cpus = allCpusOf(inside);
+    const ofGrant = (uid: string) => allCpusOf(inside.filter((pod) => pod.uid === uid));
+    if (cpus.isEmpty) {
+      if (this.isPartition) hierarchy.setPartition('member', CpuSet.EMPTY);
+      return;
+    }
+    // What leaves must have left the groups inside before.
+    for (const pod of inside) {
+      const group = hierarchy.group(pod.uid);
+      if (group.exists() && !group.cpus().isSubsetOf(cpus)) this.#fit(group, ofGrant(pod.uid));
+    }
+    hierarchy.setPartition('root', cpus);
+    for (const pod of inside.filter(({ enforcement }) => enforcement.level === 'isolated')) {
+      const group = this.hierarchy.group(pod.uid);
+      group.create(ofGrant(pod.uid), this.#mems());
+      group.setPartition('isolated', ofGrant(pod.uid));
+    }
+  }
+
+  #fit(group: CpusetGroup, cpus: CpuSet): void {
+    if (!group.cpus().equals(cpus)) group.setCpus(cpus);
+  }
+
+  #mems(): NodeSet {
+    return this.hierarchy.group().effectiveMems();
+  }
+
+  /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
+  setPool(pool: CpuSet, members: readonly SharedMember[]): void {
+    if (this.#shared.exists() && !this.isPartition) this.#fit(this.#shared, pool);
+    for (const member of members) {
+      if (member.kind !== 'cgroup' || !this.isOurs(member.path)) continue;
+      const group = this.#at(member.path);
+      if (group.exists()) this.#fit(group, pool);
+    }
+  }
+
+  #at(path: string): CpusetGroup {
+    const names = path.slice(this.hierarchy.rootPath.length + 1).split('/');
+    return this.hierarchy.group(...names.map(decodeURIComponent));
+  }
+
+  /** Whether a cgroup is below the root, so that its CPUs are ours to set. */
+  isOurs(path: string): boolean {
+    return path !== this.hierarchy.rootPath && isBelow(path, this.hierarchy.rootPath);
+  }
+
+  /** Whether a cpuset of the plain layout keeps a member in the shared pool. */
+  confines(member: SharedMember, members: readonly SharedMember[], pods: readonly PodAssignment[]): boolean {
+    if (member.kind === 'cgroup') return this.isOurs(member.path);
+    try {
+      const { path } = this.hierarchy.groupOf(member.pid);
+      if (!this.isOurs(path)) return false;
+      const registered = members.flatMap((each) => (each.kind === 'cgroup' ? [each.path] : []));
+      // In the groups of a grant it is no shared member at present.
+      const granted = pods.flatMap(({ enforcement }) => enforcement.target ?? []);
+      return [this.#shared.path, ...registered, ...granted].some((above) => isBelow(path, above));
+    } catch {
+      // It has ended.
+      return true;
+    }
+  }
+
+  /**
+   * Has a process run in the shared group; true where it does. One that somebody has put into a group of its own stays there, and so does every process of cgroup v2, where a group is
+   * more than a cpuset.
+   */
+  joinShared(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): boolean {
+    const { hierarchy } = this;
+    if (hierarchy.version !== 1 || !hierarchy.canWrite()) return false;
+    try {
+      const at = hierarchy.groupOf(pid);
+      if (isBelow(at.path, this.#shared.path)) return true;
+      if (!at.isHierarchyRoot) return false;
+      hierarchy.ensureRoot(all, mems);
+      this.#shared.create(pool, mems);
+      this.#shared.attach(pid);
+      return true;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
+  /** Back to where {@link joinShared} took it from; only where nothing is exclusive. */
+  leaveShared(pid: number): void {
+    const { hierarchy } = this;
+    if (hierarchy.version === 1 && isBelow(hierarchy.groupOf(pid).path, this.#shared.path)) hierarchy.attachToTop(pid);
+  }
+
+  /** The group of a container, made where it is not there yet. @throws ERR_CGROUP */
+  groupFor(
+    pod: PodAssignment,
+    { name, cpus }: Pick<ContainerAssignment, 'name' | 'cpus'>,
+    all: CpuSet,
+    mems: NodeSet,
+  ): CpusetGroup {
+    const { hierarchy } = this;
+    if (!this.isPartition) hierarchy.ensureRoot(all, mems);
+    const ofPod = hierarchy.group(pod.uid);
+    const group = hierarchy.group(pod.uid, name);
+    const nodes = hierarchy.version === 1 ? mems : this.#mems();
+    if (!ofPod.exists()) ofPod.create(cpusOf(pod), nodes);
+    else if (!cpusOf(pod).isSubsetOf(ofPod.cpus())) ofPod.setCpus(ofPod.cpus().union(cpusOf(pod)));
+    group.create(cpus, nodes);
+    return group;
+  }
+
+  /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */
+  remove(pod: PodAssignment, home: Home = this.home): void {
+    const group = this.hierarchy.group(pod.uid);
+    if (group.exists()) group.remove(home);
+  }
+
+  /** Where processes belong that nothing else is known of. */
+  get home(): string {
+    return this.isPlain ? this.#shared.path : this.hierarchy.mount;
+  }
+}

@@ -1,0 +1,322 @@
+// Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
+// are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
+import { join } from 'node:path';
+import { FolderMadeGroups, openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { type CpuSet, NodeSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { onlineCpus } from '../online-cpus.js';
+import {
+  type Assignments,
+  cpusOf,
+  type EnforcementLevel,
+  exclusiveCpus,
+  type MachineSettings,
+  type PodAssignment,
+  sharedPool,
+} from '../state/assignments.js';
+import type { Store } from '../state/store.js';
+import type { Topology } from '../topology.js';
+import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
+import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
+import type { Confinement, SharedMember, SharedMembers, StuckMember } from './shared-members.js';
+
+/** CPUs are cleared for a state that is about to be committed. */
+export interface Cleared {
+  /** With the level that each new grant has reached. */
+  readonly next: Assignments;
+  /** Why new grants have not reached what was aimed at. */
+  readonly shortfalls: readonly string[];
+  /** Opens what is given back, once it is committed; `unpinned`: threads of this process whose masks were changed for them. Undefined where nothing is. */
+  readonly settle: ((unpinned: readonly number[]) => void) | undefined;
+  /** It was not committed. */
+  undo(): void;
+}
+
+export interface Enforcer {
+  /**
+   * Clears what `next` takes. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
+   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it requires; then everything is as it was
+   */
+  clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
+  /** Has the kernel agree with a state, as far as it does not. Answers what could not be done. REQUIRES: the lock. */
+  apply(state: Assignments, unpinned?: readonly number[]): readonly string[];
+  /** Where processes of grants are put; undefined where masks must do. */
+  layoutOf(settings: MachineSettings): CpusetLayout | undefined;
+  readonly members: SharedMembers | undefined;
+  /** This process runs in the shared pool from now on. REQUIRES: the lock. */
+  join(state: Assignments, reopened: () => void): void;
+  /** As often as {@link join}. */
+  leave(): void;
+}
+
+/** Of a simulated machine. */
+export const NO_ENFORCER: Enforcer = {
+  clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
+  apply: () => [],
+  layoutOf: () => undefined,
+  members: undefined,
+  join: () => {},
+  leave: () => {},
+};
+
+// How long a member that nobody here can move has to leave by itself.
+const MEMBER_TIMEOUT_MS = 1000;
+
+/** From one state to the next. */
+interface Step {
+  readonly before: Assignments;
+  readonly next: Assignments;
+  readonly added: readonly PodAssignment[];
+  readonly gone: readonly PodAssignment[];
+  readonly isGivenBack: boolean;
+}
+
+// How members stand to a state.
+interface Standing extends Confinement {
+  readonly stuck: readonly StuckMember[];
+  /** Processes that only masks keep off. */
+  readonly byMask: number;
+  readonly members: number;
+}
+
+// Another grant may have come under a uid.
+const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
+
+function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
+  if (pods === others) return [];
+  const known = new Set(others.map(grantKey));
+  return pods.filter((pod) => !known.has(grantKey(pod)));
+}
+
+const stuckText = ({ member, reason }: StuckMember) =>
+  member.kind === 'process'
+    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}`
+    : `a process in ${member.path} cannot be moved: ${reason}`;
+
+/** The cgroups below a root; or why there are none to be used. */
+export type FoundLayout = CpusetLayout | string;
+
+/** Of the machine that this process runs on. */
+export class MachineEnforcer implements Enforcer {
+  readonly members: SharedMembers;
+  readonly #topology: () => Topology;
+  readonly #pods: () => readonly PodAssignment[];
+  readonly #find: (cgroupRoot: string) => FoundLayout;
+  readonly #layouts = new Map<string, FoundLayout>();
+
+  /** `pods`: on record now. */
+  constructor(
+    topology: () => Topology,
+    pods: () => readonly PodAssignment[],
+    members: SharedMembers,
+    find: (cgroupRoot: string) => FoundLayout,
+  ) {
+    this.#topology = topology;
+    this.#pods = pods;
+    this.members = members;
+    this.#find = find;
+  }
+
+  layoutOf(settings: MachineSettings): CpusetLayout | undefined {
+    const found = this.#layout(settings);
+    return typeof found === 'string' ? undefined : found;
+  }
+
+  join(state: Assignments, reopened: () => void): void {
+    this.members.join(this.#pods, reopened);
+    this.#joinShared(process.pid, state);
+  }
+
+  /** Has a registered process run in the shared group, where that is possible. REQUIRES: the lock. */
+  #joinShared(pid: number, state: Assignments): void {
+    const topology = this.#topology();
+    const pool = sharedPool(state, onlineCpus(topology));
+    this.layoutOf(state.settings)?.joinShared(pid, pool, topology.cpus, NodeSet.from(topology.numaNodes));
+  }
+
+  leave(): void {
+    this.members.leave();
+  }
+
+  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): string {
+    if (members === 0) return 'nobody is registered as a shared member';
+    const found = this.#layout(settings);
+    if (typeof found === 'string') return found;
+    if (level === 'cpuset')
+      return `partitions need cgroup v2, and here the cpuset controller is in v${found.hierarchy.version}`;
+    return 'some shared members are in no cgroup of ours, and kept off by their masks only';
+  }
+
+  #layout({ cgroupRoot }: MachineSettings): FoundLayout {
+    if (cgroupRoot === null) return 'cgroupRoot is null';
+    const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
+    this.#layouts.set(cgroupRoot, found);
+    return found;
+  }
+
+  clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared {
+    const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
+    const gone = podsNotIn(before, next);
+    const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
+    if (added.length === 0 && gone.length === 0 && old.equals(now)) return NO_ENFORCER.clear(before, next, request);
+    return this.#take({ before, next, added, gone, isGivenBack: gone.length > 0 || !old.isSubsetOf(now) }, request);
+  }
+
+  // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
+  #take(step: Step, request: EnforcementRequest): Promise<Cleared> | Cleared {
+    const { before, next, gone } = step;
+    const shortfalls: string[] = [];
+    const orUndo = (error: unknown): never => {
+      this.apply(before);
+      throw error;
+    };
+    try {
+      // Whoever still runs there, though the grant ends.
+      for (const pod of gone) this.#dissolve(pod, before.settings, shortfalls);
+      const partitioned = this.#inPartition(step, request, shortfalls);
+      if (!partitioned) this.#setPartition([before, next]);
+      const confined = this.#confine([before, partitioned ?? next], []);
+      const finish = (stuck: readonly StuckMember[]) =>
+        this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
+      if (confined.stuck.length === 0) return finish([]);
+      return this.members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
+    } catch (error) {
+      return orUndo(error);
+    }
+  }
+
+  #taken(
+    { before, next, added, isGivenBack }: Step,
+    partitioned: Assignments | undefined,
+    standing: Standing,
+    { enforcement, require, unmovableMembers }: EnforcementRequest,
+    shortfalls: string[],
+  ): Cleared {
+    const [stuck] = standing.stuck;
+    if (stuck && unmovableMembers === 'fail') {
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
+        value: stuck.member,
+        valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
+      });
+    }
+    shortfalls.push(...standing.stuck.map(stuckText));
+    const level = weaker(levelOf(standing), enforcement);
+    if (!partitioned && added.length > 0 && !isAtLeast(level, require)) {
+      throw enforcementError(level, require, [...shortfalls, this.#whyNot(level, standing, next.settings)]);
+    }
+    const reached = partitioned ?? this.#withLevel(next, added, level);
+    const settle = (unpinned: readonly number[]) => void this.apply(reached, unpinned);
+    const undo = () => void this.apply(before);
+    return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
+  }
+
+  #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
+    if (added.length === 0) return next;
+    const layout = isAtLeast(level, 'cpuset') ? this.layoutOf(next.settings) : undefined;
+    const pods = next.pods.map((pod) =>
+      added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
+    );
+    return { ...next, pods };
+  }
+
+  /** The state with the new grants in the partition, once the kernel has made it so. */
+  #inPartition(
+    { before, next, added }: Step,
+    { enforcement, require }: EnforcementRequest,
+    shortfalls: string[],
+  ): Assignments | undefined {
+    const layout = this.layoutOf(next.settings);
+    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2) return undefined;
+    if (layout.isPlain) {
+      shortfalls.push('cgroups of the plain layout are in use');
+      return undefined;
+    }
+    const level = enforcement === 'isolated' || require === 'isolated' ? 'isolated' : 'partition';
+    const reached = this.#withLevel(next, added, level);
+    try {
+      this.#setPartition([before, reached]);
+      return reached;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      shortfalls.push(error.message);
+      return undefined;
+    }
+  }
+
+  // With the CPUs of all of these states.
+  #setPartition(states: readonly Assignments[]): void {
+    const layout = this.layoutOf(states[0]!.settings);
+    if (layout?.hierarchy.version !== 2) return;
+    const pods = states.flatMap((state) => state.pods).filter(isPartitioned);
+    if (pods.length > 0 || layout.isPartition) layout.setPartition(pods);
+  }
+
+  // Off what any of these states takes, unless a partition keeps everybody off it.
+  #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
+    const { members } = this;
+    const layout = this.layoutOf(states[0]!.settings);
+    const online = onlineCpus(this.#topology());
+    const pods = states.flatMap((state) => state.pods);
+    const pool = states.map((state) => sharedPool(state, online)).reduce((a, b) => a.intersection(b));
+    const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
+    const list = members.list();
+    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
+    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
+    const { stuck, byMask } = members.confine({ taken, pool, pods, unpinned }, isConfined);
+    return { stuck, byMask, members: list.length, taken, pool, pods, unpinned };
+  }
+
+  // Where it cannot be, masks must do.
+  #isPoolSet(layout: CpusetLayout, pool: CpuSet, members: readonly SharedMember[]): boolean {
+    try {
+      layout.setPool(pool, members);
+      return true;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
+  apply(state: Assignments, unpinned: readonly number[] = []): readonly string[] {
+    const failed: string[] = [];
+    try {
+      this.#setPartition([state]);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      failed.push(error.message);
+    }
+    const { stuck, ...confinement } = this.#confine([state], unpinned);
+    this.members.tellReopened(stuck, confinement);
+    return [...failed, ...stuck.map(stuckText)];
+  }
+
+  #dissolve(pod: PodAssignment, settings: MachineSettings, shortfalls: string[]): void {
+    if (pod.enforcement.target === null) return;
+    try {
+      this.layoutOf(settings)?.remove(pod);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      shortfalls.push(error.message);
+    }
+  }
+}
+
+function levelOf({ stuck, byMask, members }: Standing): EnforcementLevel {
+  if (stuck.length > 0 || members === 0) return 'recorded';
+  return byMask === 0 ? 'cpuset' : 'members';
+}
+
+/** Of the machine, as far as this process may enforce anything on it. */
+export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
+  if (!store.members) return NO_ENFORCER;
+  const pods = () => store.read()?.assignments.pods ?? [];
+  return new MachineEnforcer(topology, pods, store.members, (cgroupRoot) => {
+    try {
+      const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
+      return hierarchy.canWrite() ? new CpusetLayout(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
+    } catch (error) {
+      if (error instanceof NumalignError) return error.message;
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,100 @@
+// MemberRequests: members that nobody here can move (another pid namespace, another user) are asked to leave CPUs themselves, and answer when they have. The one that
+// asks holds the state's lock. Whoever is asked only leaves: late or early, that takes CPUs from nobody.
+import { randomUUID } from 'node:crypto';
+import { type FSWatcher, watch } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { CpuSet } from '../cpu-set.js';
+import type { NativeFolder } from '../native.js';
+
+const REQUEST = 'clear';
+const ANSWER = '.left';
+const LOOK_MS = 2;
+// Where the kernel has no watch left to give.
+const PERIOD_MS = 50;
+
+export interface ClearRequest {
+  readonly id: string;
+  /** The registrations that are asked. */
+  readonly names: readonly string[];
+  readonly taken: CpuSet;
+  readonly pool: CpuSet;
+  /** CPUs have been given back: nobody waits for an answer. */
+  readonly isOver: boolean;
+}
+
+export class MemberRequests {
+  readonly #folder: NativeFolder;
+  readonly #path: string;
+  #watcher: FSWatcher | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #answered = '';
+
+  /** `path`: of the folder, as this process sees it. */
+  constructor(folder: NativeFolder, path: string) {
+    this.#folder = folder;
+    this.#path = path;
+  }
+
+  /** Asks, and waits for the answers; answers the registrations that have not. REQUIRES: the lock. */
+  async ask(request: Omit<ClearRequest, 'id'>, timeoutMs: number): Promise<readonly string[]> {
+    const id = this.tell(request);
+    const end = performance.now() + timeoutMs;
+    for (let waiting = request.names; ; ) {
+      waiting = waiting.filter((name) => this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') !== id);
+      if (waiting.length === 0 || performance.now() >= end) return waiting;
+      await pause(LOOK_MS);
+    }
+  }
+
+  /** Asks, and does not wait. */
+  tell({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
+    const id = randomUUID();
+    this.#folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
+    return id;
+  }
+
+  /** Has `obey` called with what the registration `name` is asked; it is answered where that is true. Does not keep the process alive. */
+  listen(name: string, obey: (request: ClearRequest) => boolean): void {
+    if (this.#timer) return;
+    const look = () => {
+      const request = this.#read();
+      if (!request?.names.includes(name) || request.id === this.#answered) return;
+      this.#answered = request.id;
+      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, request.id);
+      else this.#answered = '';
+    };
+    const quietly = () => {
+      try {
+        look();
+      } catch {
+        // The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+      }
+    };
+    let isNotified = true;
+    try {
+      this.#watcher = watch(this.#path, { persistent: false }, (_, file) => {
+        if (file === null || file === REQUEST) quietly();
+      });
+      this.#watcher.on('error', () => this.#watcher?.close());
+    } catch {
+      isNotified = false;
+    }
+    this.#timer = setInterval(quietly, isNotified ? PERIOD_MS * 20 : PERIOD_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  #read(): ClearRequest | undefined {
+    try {
+      const given = JSON.parse(this.#folder.read(REQUEST)?.toString('utf8') ?? '');
+      return { ...given, taken: CpuSet.parse(given.taken), pool: CpuSet.parse(given.pool) };
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,229 @@
+// SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before these become exclusive, and come back when they are given back. Masks are
+// theirs to choose: what a thread had chosen is remembered beside the registration of its process.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { getSystemErrorName } from 'node:util';
+import { CpuSet } from '../cpu-set.js';
+import { type NativeFolder, type NativeMemberThread, native } from '../native.js';
+import { cpusOf, type PodAssignment } from '../state/assignments.js';
+import { namespaceOf } from '../state/cgroup-owner.js';
+import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
+import { type Entry, MASKS, MemberRegistry, processName, type Registered } from './member-registry.js';
+import { type ClearRequest, MemberRequests } from './member-requests.js';
+
+/** A process or a cgroup that runs in the shared pool. */
+export type SharedMember =
+  | { readonly kind: 'process'; readonly pid: number; readonly command: string }
+  | { readonly kind: 'cgroup'; readonly path: string };
+
+/** A member that may still run on CPUs that it must leave. */
+export interface StuckMember {
+  readonly member: SharedMember;
+  /** In words. */
+  readonly reason: string;
+  /** Registrations of processes that may be asked to leave by themselves. */
+  readonly names: readonly string[];
+}
+
+/** Where members may be from now on. */
+export interface Confinement {
+  /** CPUs that are nobody's but their holders'. */
+  readonly taken: CpuSet;
+  /** Where threads go that have chosen nothing else. */
+  readonly pool: CpuSet;
+  /** The grants before and after: their holders' threads stay on them. */
+  readonly pods: readonly PodAssignment[];
+  /** Threads of this process whose masks were changed for them just now. */
+  readonly unpinned: readonly number[];
+}
+
+/** What became of the members. */
+export interface Confined {
+  readonly stuck: readonly StuckMember[];
+  /** Threads whose masks were changed. */
+  readonly moved: number;
+  /** Processes that only masks keep off. */
+  readonly byMask: number;
+}
+
+interface Outcome {
+  readonly moved: number;
+  /** Why it is not off what is taken. */
+  readonly reason?: string;
+}
+
+const NOTHING_DONE: Outcome = { moved: 0 };
+
+const encodeThreads = (threads: readonly NativeMemberThread[]) =>
+  JSON.stringify(threads.map(({ tid, chosen, applied }) => [tid, `${new CpuSet(chosen)}`, `${new CpuSet(applied)}`]));
+
+// What cannot be read is forgotten: threads then keep what they have as their choice.
+function decodeThreads(text: string | undefined): NativeMemberThread[] {
+  try {
+    const rows = JSON.parse(text ?? '[]') as [number, string, string][];
+    return rows.map(([tid, chosen, applied]) => ({
+      tid,
+      chosen: CpuSet.parse(chosen).words,
+      applied: CpuSet.parse(applied).words,
+    }));
+  } catch {
+    return [];
+  }
+}
+
+function told(entry: Entry): SharedMember {
+  return entry.kind === 'process'
+    ? { kind: 'process', pid: entry.pid, command: entry.command }
+    : { kind: 'cgroup', path: entry.path };
+}
+
+/** The members of one state folder. What changes something REQUIRES the state's lock. */
+export class SharedMembers {
+  readonly registry: MemberRegistry;
+  readonly #requests: MemberRequests;
+  readonly #folder: NativeFolder;
+
+  /** `folder`: members/ of the state folder; `path`: where this process sees it. */
+  constructor(folder: NativeFolder, path: string) {
+    this.registry = new MemberRegistry(folder);
+    this.#requests = new MemberRequests(folder, path);
+    this.#folder = folder;
+  }
+
+  /** This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called when CPUs are given back. As often as {@link leave}. */
+  join(pods: () => readonly PodAssignment[], reopened: () => void): void {
+    this.registry.join();
+    const name = this.registry.ownName;
+    if (name !== undefined) this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened));
+  }
+
+  leave(): void {
+    if (this.registry.leave()) this.#requests.stop();
+  }
+
+  #obey({ taken, pool, isOver }: ClearRequest, pods: readonly PodAssignment[], reopened: () => void): boolean {
+    const own = identifyProcess(process.pid);
+    if (isOver) reopened();
+    if (isOver || !own) return true;
+    const confinement = { taken, pool, pods, unpinned: [] };
+    return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
+  }
+
+  /** Those that live, each once. */
+  list(): readonly SharedMember[] {
+    return this.registry.all().map(({ entry }) => told(entry));
+  }
+
+  /**
+   * Gives each thread of every member what it has chosen less what is taken, and reads back. Of cgroups every process that is in them. Answers who may still run on what is
+   * taken, and how many threads were moved. `isConfined`: members that a cpuset keeps off already.
+   */
+  confine(confinement: Confinement, isConfined: (member: SharedMember) => boolean): Confined {
+    const stuck: StuckMember[] = [];
+    let [moved, byMask] = [0, 0];
+    const names = this.#folder.list();
+    const seen = new Set<number>();
+    for (const registered of this.registry.all(names)) {
+      const member = told(registered.entry);
+      if (isConfined(member)) continue;
+      const processes = processesOf(registered);
+      if (typeof processes === 'string') {
+        byMask++;
+        stuck.push({ member, reason: processes, names: registered.names });
+        continue;
+      }
+      for (const process of processes) {
+        if (seen.has(process.pid)) continue;
+        seen.add(process.pid);
+        byMask++;
+        const result = this.#confineProcess(process, confinement, names, false);
+        moved += result.moved;
+        if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registered.names });
+      }
+    }
+    return { stuck, moved, byMask };
+  }
+
+  /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
+  async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
+    const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
+    if (names.length === 0) return [...stuck];
+    const silent = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs);
+    return stuck.filter((each) => each.member.kind !== 'process' || each.names.some((name) => silent.includes(name)));
+  }
+
+  /** Tells those who cannot be moved that CPUs are given back. */
+  tellReopened(stuck: readonly StuckMember[], { taken, pool }: Confinement): void {
+    const names = stuck.flatMap((each) => each.names);
+    if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
+  }
+
+  #confineProcess(
+    process: ProcessIdentity & { readonly grant?: string | null },
+    { taken, pool, pods, unpinned }: Confinement,
+    names: readonly string[],
+    onlyNarrow: boolean,
+  ): Outcome {
+    const { pid } = process;
+    const file = `${processName(process)}${MASKS}`;
+    const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
+    if (taken.isEmpty && before === undefined) return NOTHING_DONE;
+    const known = decodeThreads(before);
+    const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
+    const own = pid === globalThis.process.pid ? unpinned : [];
+    const run = (dryRun: boolean) =>
+      native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+    const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
+      const text = threads.length === 0 ? undefined : encodeThreads(threads);
+      if (text === old) return text;
+      if (text === undefined) this.#folder.remove(file);
+      else this.#folder.replace(file, text);
+      return text;
+    };
+    // Written down first: whoever crashes in between must not have forgotten what they had chosen.
+    const planned = run(true);
+    if (!planned) return NOTHING_DONE;
+    if (planned.moved === 0 && planned.stuck.length === 0) {
+      save(planned.threads, before);
+      return NOTHING_DONE;
+    }
+    // Those that move on to their own choice are known until they have it.
+    const leaving = known.filter(({ tid }) => !planned.threads.some((each) => each.tid === tid));
+    const text = save([...planned.threads, ...leaving], before);
+    const done = run(false);
+    if (!done) return NOTHING_DONE;
+    save(done.threads, text);
+    const [first] = done.stuck;
+    if (!first) return { moved: done.moved };
+    const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
+    return { moved: done.moved, reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
+  }
+}
+
+// Its own, the one that it was attached to, or one of nobody's that somebody may have put it on.
+function mayRunOn({ uid, owner }: PodAssignment, { pid, grant }: { pid: number; grant?: string | null }): boolean {
+  return owner.kind !== 'process' || owner.pid === pid || uid === grant;
+}
+
+/** The processes of a member; a reason in words where nobody here can move them. */
+function processesOf({ entry }: Registered): readonly ProcessIdentity[] | string {
+  if (entry.kind === 'process') {
+    return entry.namespace === pidNamespace() ? [entry] : 'it lives in another pid namespace';
+  }
+  if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
+  return processesIn(entry.path)
+    .map(identifyProcess)
+    .filter((found) => found !== undefined);
+}
+
+// In it and below it.
+function processesIn(path: string): number[] {
+  try {
+    const own = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
+    const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...own, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
+  } catch {
+    // It was removed meanwhile.
+    return [];
+  }
+}

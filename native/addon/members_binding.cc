@@ -1,0 +1,75 @@
+// Shared members: processes that are kept off CPUs by their masks.
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "platform/member_masks.h"
+
+namespace numalign::addon {
+namespace {
+
+template <class T, class Convert>
+std::vector<T> to_list(const Napi::Value& value, const char* what, Convert convert) {
+  if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), std::string(what) + " must be an array");
+  const Napi::Array array = value.As<Napi::Array>();
+  std::vector<T> list;
+  list.reserve(array.Length());
+  for (uint32_t i = 0; i < array.Length(); i++) list.push_back(convert(array.Get(i)));
+  return list;
+}
+
+MemberThread to_thread(const Napi::Value& value) {
+  if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "a thread must be an object");
+  const Napi::Object thread = value.As<Napi::Object>();
+  return {to_int(thread.Get("tid"), "tid"), to_id_set<CpuTag>(thread.Get("chosen")),
+          to_id_set<CpuTag>(thread.Get("applied"))};
+}
+
+// (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing) -> { threads,
+// stuck, moved }, undefined where there is no such process
+Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  ConfinementRequest request{
+      .pid = to_int(info[0], "the process"),
+      .known = to_list<MemberThread>(info[1], "what is known", to_thread),
+      .taken = to_id_set<CpuTag>(info[2]),
+      .pool = to_id_set<CpuTag>(info[3]),
+      .grants =
+          to_list<CpuSet>(info[4], "the grants", [](const Napi::Value& v) { return to_id_set<CpuTag>(v); }),
+      .only_narrow = to_bool(info[6], "whether only to narrow"),
+      .dry_run = to_bool(info[7], "the dry run"),
+      .unpinned =
+          to_list<pid_t>(info[5], "the threads", [](const Napi::Value& v) { return to_int(v, "a thread"); }),
+  };
+  Result<Confinement> result = confine_member(request);
+  if (!result.ok() && result.error().errno_value == ESRCH) return env.Undefined();
+  const Confinement confinement = unwrap(env, std::move(result));
+
+  auto threads = Napi::Array::New(env, confinement.threads.size());
+  for (uint32_t i = 0; i < threads.Length(); i++) {
+    Napi::Object thread = Napi::Object::New(env);
+    thread["tid"] = Napi::Number::New(env, confinement.threads[i].tid);
+    thread["chosen"] = from_id_set(env, confinement.threads[i].chosen);
+    thread["applied"] = from_id_set(env, confinement.threads[i].applied);
+    threads[i] = thread;
+  }
+  auto stuck = Napi::Array::New(env, confinement.stuck.size());
+  for (uint32_t i = 0; i < stuck.Length(); i++) {
+    Napi::Object thread = Napi::Object::New(env);
+    thread["tid"] = Napi::Number::New(env, confinement.stuck[i].tid);
+    thread["errno"] = Napi::Number::New(env, confinement.stuck[i].errno_value);
+    thread["cpus"] = from_id_set(env, confinement.stuck[i].cpus);
+    stuck[i] = thread;
+  }
+  Napi::Object answer = Napi::Object::New(env);
+  answer["threads"] = threads;
+  answer["stuck"] = stuck;
+  answer["moved"] = Napi::Number::New(env, confinement.moved);
+  return answer;
+}
+
+}  // namespace
+
+void export_members(Napi::Env env, Napi::Object exports) {
+  exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
+}
+
+}  // namespace numalign::addon
