@@ -5,6 +5,7 @@ import { getSystemErrorName } from 'node:util';
 export type ErrorCode =
   | 'ERR_ADDON_MISSING'
   | 'ERR_ALREADY_PINNED'
+  | 'ERR_CGROUP'
   | 'ERR_CHILD_ALIVE'
   | 'ERR_CONFIG_CONFLICT'
   | 'ERR_ENFORCEMENT'
@@ -51,10 +52,10 @@ export type ErrorDetails = Record<string, unknown> & { cause?: unknown };
 export class NumalignError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<ErrorDetails>;
-  /** With ERR_SYSCALL: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
+  /** With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
   readonly errno?: number;
   readonly errnoName?: string;
-  /** With ERR_SYSCALL: which system call was refused. */
+  /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
   readonly syscall?: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {

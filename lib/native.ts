@@ -213,6 +213,9 @@ interface Native {
   isOrphanedOwner(uuid: string): boolean;
   closeOrphanedOwner(uuid: string): void;
 
+  /** Undefined where the file has none of this name, or it is hidden from this process. */
+  extendedAttribute(path: string, name: string): string | undefined;
+
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
 }
 

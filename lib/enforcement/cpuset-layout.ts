@@ -1,7 +1,8 @@
 // CpusetLayout: which groups there are below the configured root, and what they may use. Plain: <root>/shared has the shared pool, <root>/<uid>/<container> a container's CPUs. As a
 // partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group.
 import { readlinkSync } from 'node:fs';
-import type { CpusetGroup, CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import type { CpusetGroup } from '../cgroups/cpuset-group.js';
+import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { type ContainerAssignment, cpusOf, type PodAssignment } from '../state/assignments.js';
@@ -160,7 +161,8 @@ export class CpusetLayout {
   /** Back to where {@link joinShared} took it from; only where nothing is exclusive. */
   leaveShared(pid: number): void {
     const { hierarchy } = this;
-    if (hierarchy.version === 1 && isBelow(hierarchy.groupOf(pid).path, this.#shared.path)) hierarchy.attachToTop(pid);
+    if (hierarchy.version === 1 && isBelow(hierarchy.groupOf(pid).path, this.#shared.path))
+      this.#shared.moveBack(pid, hierarchy.mount);
   }
 
   /** The group of a container, made where it is not there yet. @throws ERR_CGROUP */

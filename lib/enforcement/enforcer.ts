@@ -1,7 +1,8 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
 // are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
 import { join } from 'node:path';
-import { FolderMadeGroups, openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { FolderMadeGroups } from '../cgroups/made-groups.js';
 import { type CpuSet, NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { onlineCpus } from '../online-cpus.js';

@@ -1,8 +1,9 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for each registration.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
-import { isCgroupFolder, namespaceOf } from '../state/cgroup-owner.js';
+import { namespaceOf } from '../state/cgroup-owner.js';
 import { processCommand, readableCommand } from '../state/owners.js';
 import { identifyProcess, isProcessRunning, type ProcessIdentity } from '../state/process-identity.js';
 

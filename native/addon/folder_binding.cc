@@ -9,6 +9,7 @@
 #include "addon/async_job.h"
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "platform/extended_attribute.h"
 #include "platform/file_lock.h"
 #include "platform/folder.h"
 #include "platform/thread_pins.h"
@@ -360,6 +361,13 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   std::shared_ptr<LockWaiters> waiters_;
 };
 
+// (path, name)
+Napi::Value read_extended_attribute(const Napi::CallbackInfo& info) {
+  auto value =
+      unwrap(info.Env(), extended_attribute(to_string(info[0], "the path"), to_string(info[1], "the name")));
+  return value ? Napi::String::New(info.Env(), *value) : info.Env().Undefined();
+}
+
 }  // namespace
 
 void export_folder(Napi::Env env, Napi::Object exports) {
@@ -369,6 +377,7 @@ void export_folder(Napi::Env env, Napi::Object exports) {
   data.lock_class = Napi::Persistent(LockObject::define(env));
   data.owner_class = Napi::Persistent(OwnerObject::define(env));
   exports["Folder"] = folder;
+  exports["extendedAttribute"] = Napi::Function::New(env, read_extended_attribute);
   exports["isOrphanedOwner"] = Napi::Function::New(env, is_orphaned_owner);
   exports["closeOrphanedOwner"] = Napi::Function::New(env, close_orphaned_owner);
 }

@@ -1,0 +1,47 @@
+// Changes: what one operation did to a hierarchy so far, so that its failure leaves everything as it was.
+import { NumalignError } from '../errors.js';
+import { attempt, type CgroupAction } from './cgroup-error.js';
+import type { CgroupFiles } from './cgroup-files.js';
+
+export class Changes {
+  readonly #files: CgroupFiles;
+  readonly #undo: (() => void)[] = [];
+
+  private constructor(files: CgroupFiles) {
+    this.#files = files;
+  }
+
+  /** Runs `operation`; where it throws, what it did is undone, last first. */
+  static of<T>(files: CgroupFiles, operation: (changes: Changes) => T): T {
+    const changes = new Changes(files);
+    try {
+      return operation(changes);
+    } catch (error) {
+      throw changes.#undone(error);
+    }
+  }
+
+  /** `former` is what a write of it brings back. */
+  write(path: string, text: string, former: string, action: CgroupAction, doing: string): void {
+    attempt(action, doing, path, text, () => this.#files.write(path, text));
+    this.did(() => this.#files.write(path, former));
+  }
+
+  did(undo: () => void): void {
+    this.#undo.push(undo);
+  }
+
+  #undone(error: unknown): unknown {
+    let failure: unknown;
+    for (const undo of this.#undo.reverse()) {
+      try {
+        undo();
+      } catch (cause) {
+        failure ??= cause;
+      }
+    }
+    if (failure === undefined || !(error instanceof NumalignError)) return error;
+    const message = `${error.message}; and what it was before could not be restored: ${(failure as Error).message}`;
+    return new NumalignError(error.code, message, { ...error.details, restored: false, cause: failure });
+  }
+}

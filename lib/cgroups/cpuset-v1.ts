@@ -1,0 +1,81 @@
+// A group of the cpuset hierarchy of cgroup v1. See cpusets(7).
+import { readdirSync } from 'node:fs';
+import { CpuSet } from '../cpu-set.js';
+import { cgroupRefusal, unlessEnded } from './cgroup-error.js';
+import type { Changes } from './changes.js';
+import { CommonGroup, type Partition } from './cpuset-group.js';
+
+export class CpusetGroupV1 extends CommonGroup {
+  protected readonly threadsFile = 'tasks';
+
+  protected at(path: string): CpusetGroupV1 {
+    return new CpusetGroupV1(this.tree, path);
+  }
+
+  protected effectiveFile(name: 'cpus' | 'mems'): string {
+    return `cpuset.effective_${name}`;
+  }
+
+  protected prepareParent(): void {}
+
+  protected setMigration(changes: Changes): void {
+    if (this.text('cpuset.memory_migrate') === '1') return;
+    const doing = `have memory migrate with the processes of ${this.path}`;
+    changes.write(`${this.path}/cpuset.memory_migrate`, '1', '0', 'set-migration', doing);
+  }
+
+  // Quotas are in another hierarchy, where we make no cgroups.
+  protected liftQuota(): void {}
+
+  stats(): null {
+    return null;
+  }
+
+  // An exclusive neighbour is an error of the write itself.
+  protected checkNeighbours(): void {}
+
+  partitions(): CommonGroup[] {
+    return [];
+  }
+
+  attachThread(tid: number): void {
+    this.writeNumber(this.path, 'tasks', tid, 'attach-thread', `move thread ${tid} into ${this.path}`);
+  }
+
+  setPartition(kind: string): never {
+    const valid = 'cgroup v2';
+    throw cgroupRefusal(
+      'version',
+      `${this.path} cannot become a partition (${kind}): cgroup v1 has none; valid is ${valid}`,
+      { path: this.path, value: kind, valid },
+    );
+  }
+
+  partition(): Partition {
+    const [cpus, effective] = this.exists() ? [this.cpus(), this.effectiveCpus()] : [CpuSet.EMPTY, CpuSet.EMPTY];
+    return { kind: 'none', valid: false, text: '', cpus, effective };
+  }
+
+  // Threads of one process can be in several cgroups; those that are elsewhere stay there.
+  protected moveOut(pid: number, to: string): void {
+    const inside = new Set(this.threads());
+    const all = threadsOf(pid);
+    const doing = `move process ${pid} out of ${this.path}`;
+    unlessEnded(() => {
+      if (all.every((tid) => inside.has(tid))) this.writeNumber(to, 'cgroup.procs', pid, 'attach', doing);
+      else {
+        for (const tid of all.filter((tid) => inside.has(tid))) {
+          this.writeNumber(to, 'tasks', tid, 'attach-thread', doing);
+        }
+      }
+    });
+  }
+}
+
+function threadsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return [];
+  }
+}

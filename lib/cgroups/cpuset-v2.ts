@@ -1,0 +1,228 @@
+// A group of a cgroup v2 hierarchy with the cpuset controller. See Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { CpuSet } from '../cpu-set.js';
+import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
+import { readIfThere } from './cgroup-files.js';
+import type { Changes } from './changes.js';
+import {
+  CommonGroup,
+  CPUS,
+  type CpusetTree,
+  type Partition,
+  type PartitionKind,
+  type Throttling,
+} from './cpuset-group.js';
+import { isAtOrBelow } from './mounts.js';
+
+const PARTITION = 'cpuset.cpus.partition';
+const KINDS: readonly string[] = ['member', 'root', 'isolated'] satisfies PartitionKind[];
+
+export class CpusetGroupV2 extends CommonGroup {
+  protected readonly threadsFile = 'cgroup.threads';
+
+  protected at(path: string): CpusetGroupV2 {
+    return new CpusetGroupV2(this.tree, path);
+  }
+
+  protected effectiveFile(name: 'cpus' | 'mems'): string {
+    return `cpuset.${name}.effective`;
+  }
+
+  protected prepareParent(changes: Changes): void {
+    if (existsSync(join(this.path, 'cpuset.cpus'))) return;
+    for (const folder of withoutCpuset(this.tree, this.path)) {
+      const refusal = whyNotEnabled(this.tree, folder);
+      if (refusal) throw refusal;
+      const path = join(folder, 'cgroup.subtree_control');
+      changes.write(path, '+cpuset', '-cpuset', 'enable-controller', `enable the cpuset controller below ${folder}`);
+    }
+  }
+
+  // Since Linux 5.15 memory always migrates.
+  protected setMigration(): void {}
+
+  protected liftQuota(changes: Changes): void {
+    const former = this.textIfThere('cpu.max');
+    if (former === undefined || former.startsWith('max')) return;
+    changes.write(join(this.path, 'cpu.max'), 'max', former, 'set-quota', `lift the CPU quota of ${this.path}`);
+  }
+
+  // An overlap makes the partition that was there first invalid, without an error, and it stays so when the overlap has gone.
+  protected checkNeighbours(cpus: CpuSet): void {
+    for (const neighbour of this.#neighbours()) {
+      const partition = neighbour.partition();
+      if (!partition.valid || !partition.cpus.intersects(cpus)) continue;
+      const taken = partition.cpus.intersection(cpus);
+      const valid = `CPUs other than ${taken}`;
+      throw cgroupRefusal(
+        'foreign-partition',
+        `${this.path} cannot have CPUs ${taken}: they are in the partition ${neighbour.path}; valid is ${valid}`,
+        { path: neighbour.path, value: cpus, valid },
+      );
+    }
+  }
+
+  partitions(): CpusetGroupV2[] {
+    if (!this.exists()) return [];
+    const below = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
+    return this.partition().valid ? [this, ...below] : below;
+  }
+
+  attachThread(tid: number): never {
+    const valid = 'a whole process, or cgroup v1';
+    throw cgroupRefusal(
+      'version',
+      `thread ${tid} cannot move into ${this.path} alone: in cgroup v2 a process is in one cgroup with all its threads, except in threaded ` +
+        `subtrees, which numalign does not make; valid is ${valid}`,
+      { path: this.path, value: tid, valid },
+    );
+  }
+
+  partition(): Partition {
+    const text = this.exists() ? this.textIfThere(PARTITION) : undefined;
+    if (text === undefined) {
+      return { kind: 'none', valid: false, text: '', cpus: CpuSet.EMPTY, effective: CpuSet.EMPTY };
+    }
+    const [kind] = text.split(' ');
+    const isPartition = kind === 'root' || kind === 'isolated';
+    return {
+      kind: isPartition ? kind : 'member',
+      valid: isPartition && kind === text,
+      text,
+      cpus: this.cpus(),
+      effective: this.effectiveCpus(),
+    };
+  }
+
+  setPartition(kind: PartitionKind, cpus: CpuSet): void {
+    this.checkRoot();
+    this.#checkPartition(kind, cpus);
+    const nested = this.partitions().filter(({ path }) => path !== this.path);
+    if (kind === 'member' && nested.length > 0) {
+      throw this.#refuse('nested-partition', kind, `${nested[0]!.path} below it is one`, 'to end that one first');
+    }
+    this.configure(nested, (changes) => {
+      this.prepare(changes);
+      const now = this.partition();
+      // It would stay invalid, whatever its CPUs are from now on.
+      if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
+      this.place(changes, CPUS, cpus);
+      if (kind === 'member') return;
+      if (this.partition().kind !== kind) this.#write(changes, kind);
+      const { valid, text } = this.partition();
+      if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, this.#advice(text, cpus));
+      this.checkCpus(cpus);
+    });
+  }
+
+  stats(): Throttling | null {
+    return throttling(readIfThere(join(this.path, 'cpu.stat')));
+  }
+
+  protected moveOut(pid: number, to: string): void {
+    unlessEnded(() =>
+      this.writeNumber(to, 'cgroup.procs', pid, 'attach', `move process ${pid} from ${this.path} to ${to}`),
+    );
+  }
+
+  #checkPartition(kind: PartitionKind, cpus: CpuSet): void {
+    if (!KINDS.includes(kind)) throw this.#refuse('version', kind, 'there is no such kind', KINDS.join(', '));
+    if (kind === 'member') return;
+    if (cpus.isEmpty) throw this.#refuse('no-cpus', kind, 'it would have no CPUs', 'at least one CPU');
+    const parent = this.at(dirname(this.path));
+    if (isRealRoot(parent.path) || parent.partition().valid) return;
+    if (isAtOrBelow(parent.path, this.tree.rootPath)) {
+      throw this.#refuse('partition-invalid', kind, `${parent.path} above it is none`, 'to make that one first');
+    }
+    throw this.#refuse(
+      'not-delegated',
+      kind,
+      `${parent.path} above it is none ("${parent.partition().text}"), and only who owns what is above that one can make it one`,
+      'a cgroup root directly below that of the machine, as root, or below a partition',
+    );
+  }
+
+  #refuse(reason: Parameters<typeof cgroupRefusal>[0], kind: string, why: string, valid: string): Error {
+    return cgroupRefusal(reason, `${this.path} cannot become ${kind}: ${why}; valid is ${valid}`, {
+      path: this.path,
+      value: kind,
+      text: this.partition().text,
+      valid,
+    });
+  }
+
+  // What the kernel's reason asks for.
+  #advice(text: string, cpus: CpuSet): string {
+    if (text.includes('not exclusive')) {
+      const others = this.#neighbours().filter((group) => group.cpus().intersects(cpus));
+      return `CPUs that no cgroup beside it has${others.length > 0 ? `, as ${others.map(({ path }) => path).join(', ')} has` : ''}`;
+    }
+    if (text.includes('distribute')) return 'fewer CPUs: the cgroup above needs one for its processes';
+    return 'CPUs that the cgroup above has and may give away';
+  }
+
+  #write(changes: Changes, kind: PartitionKind): void {
+    const doing = kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
+    changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
+  }
+
+  // Those beside it that have CPUs of their own.
+  #neighbours(): CpusetGroupV2[] {
+    return (this.at(dirname(this.path)).children() as CpusetGroupV2[]).filter(
+      (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
+    );
+  }
+}
+
+/** Only the root of the whole hierarchy lacks a type; that of a container has one. */
+function isRealRoot(folder: string): boolean {
+  return !existsSync(join(folder, 'cgroup.type'));
+}
+
+/** The folders above one that do not hand the cpuset controller on, outermost first. What is not there yet does not. */
+export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string): string[] {
+  const found: string[] = [];
+  for (let folder = path; folder !== mount; ) {
+    folder = dirname(folder);
+    const file = join(folder, 'cgroup.subtree_control');
+    const controllers = attempt('look', `read ${file}`, file, undefined, () => readIfThere(file));
+    if (!controllers?.trim().split(' ').includes('cpuset')) found.unshift(folder);
+  }
+  return found;
+}
+
+/** Why a folder cannot be told to hand the controller on, as far as can be seen before; undefined: it may. */
+export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string): Error | undefined {
+  const refuse = (reason: 'systemd-unit' | 'internal-processes', why: string, valid: string) =>
+    cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}; valid is ${valid}`, {
+      path: join(folder, 'cgroup.subtree_control'),
+      value: '+cpuset',
+      valid,
+    });
+  if (!tree.isOpen(folder)) {
+    return refuse(
+      'systemd-unit',
+      'systemd keeps this cgroup to itself',
+      'a unit that systemd delegates the controller to (Delegate=cpuset)',
+    );
+  }
+  // The kernel would take it, as cpuset is a threaded controller: cgroups below could then hold no process.
+  if (!isRealRoot(folder) && readIfThere(join(folder, 'cgroup.procs'))?.trim()) {
+    return refuse(
+      'internal-processes',
+      'there are processes in it',
+      'a cgroup whose processes are all in cgroups below it (systemd: DelegateSubgroup=)',
+    );
+  }
+  return undefined;
+}
+
+/** What a cpu.stat says of throttling; null where it says nothing. */
+export function throttling(text: string | undefined): Throttling | null {
+  const field = (name: string) => new RegExp(`^${name} (\\d+)$`, 'm').exec(text ?? '')?.[1];
+  const periods = field('nr_throttled');
+  // v2 counts µs, v1 ns.
+  const us = field('throttled_usec') ?? Number(field('throttled_time')) / 1000;
+  return periods === undefined ? null : { nrThrottled: Number(periods), throttledUs: Math.round(Number(us)) };
+}

@@ -1,0 +1,111 @@
+// The limits that a cgroup or one above it sets on CPU time and memory: a grant does not lift them.
+import { dirname, join } from 'node:path';
+import { attempt, cgroupRefusal } from './cgroup-error.js';
+import { readIfThere } from './cgroup-files.js';
+import type { Throttling } from './cpuset-group.js';
+import { throttling } from './cpuset-v2.js';
+import { findHierarchy, folderOf, type Hierarchy, pathIn } from './mounts.js';
+
+export interface CpuLimit {
+  /** The folder of the cgroup that has it. */
+  path: string;
+  /** Quota divided by period: how many CPUs' time there is. */
+  cpus: number;
+  quotaUs: number;
+  periodUs: number;
+  /** How often that cgroup ran into it. */
+  throttled: Throttling | null;
+}
+
+export interface MemoryLimit {
+  path: string;
+  bytes: number;
+}
+
+/** The tightest of each; null where there is none that can be seen from here. */
+export interface CgroupLimits {
+  cpuMax: CpuLimit | null;
+  memoryMax: MemoryLimit | null;
+}
+
+/** The text of /proc/PID/cgroup. @throws ERR_CGROUP (`no-process`) */
+export function readMembership(pid: number, tid?: number): string {
+  const path = tid === undefined ? `/proc/${pid}/cgroup` : `/proc/${pid}/task/${tid}/cgroup`;
+  const text = attempt('look', `read ${path}`, path, pid, () => readIfThere(path));
+  if (text) return text;
+  const valid = 'the number of a living process';
+  throw cgroupRefusal(
+    'no-process',
+    `there is no process ${pid}${tid === undefined ? '' : ` with a thread ${tid}`}; valid is ${valid}`,
+    {
+      path,
+      value: tid ?? pid,
+      valid,
+    },
+  );
+}
+
+/** Where a process is in a hierarchy. Undefined where that part of it is not mounted here. */
+export function folderOfProcess(hierarchy: Hierarchy, membership: string): string | undefined {
+  const path = pathIn(hierarchy, membership);
+  return path === undefined ? undefined : folderOf(hierarchy, path);
+}
+
+/** The limits at and above a process, in whichever hierarchies the cpu and memory controllers are. */
+export function limitsOfProcess(pid: number): CgroupLimits {
+  const membership = readMembership(pid);
+  const from = (controller: string) => {
+    const hierarchy = findHierarchy(controller);
+    const folder = hierarchy && folderOfProcess(hierarchy, membership);
+    return hierarchy && folder !== undefined ? foldersUp(hierarchy, folder) : [];
+  };
+  return limitsOf(from('cpu'), from('memory'));
+}
+
+/** The limits at and above a folder of a v2 hierarchy. */
+export function limitsOfFolder(hierarchy: Hierarchy, folder: string): CgroupLimits {
+  const folders = foldersUp(hierarchy, folder);
+  return limitsOf(folders, folders);
+}
+
+function foldersUp({ mount }: Pick<Hierarchy, 'mount'>, folder: string): string[] {
+  return folder === mount.point ? [folder] : [folder, ...foldersUp({ mount }, dirname(folder))];
+}
+
+function limitsOf(cpuFolders: string[], memoryFolders: string[]): CgroupLimits {
+  return {
+    cpuMax: tightest(cpuFolders.map(cpuLimit), ({ cpus }) => cpus),
+    memoryMax: tightest(memoryFolders.map(memoryLimit), ({ bytes }) => bytes),
+  };
+}
+
+function tightest<T>(limits: (T | undefined)[], size: (limit: T) => number): T | null {
+  return limits.reduce<T | null>(
+    (least, limit) => (limit && (!least || size(limit) < size(least)) ? limit : least),
+    null,
+  );
+}
+
+function cpuLimit(path: string): CpuLimit | undefined {
+  const [quota, period] = look(path, 'cpu.max')?.split(' ') ?? [
+    look(path, 'cpu.cfs_quota_us'),
+    look(path, 'cpu.cfs_period_us'),
+  ];
+  const [quotaUs, periodUs] = [Number(quota), Number(period)];
+  // None is `max` in v2, -1 in v1.
+  if (!(quotaUs > 0 && periodUs > 0)) return undefined;
+  return { path, cpus: quotaUs / periodUs, quotaUs, periodUs, throttled: throttling(look(path, 'cpu.stat')) };
+}
+
+// None is `max` in v2, and in v1 the greatest number of pages that fits.
+const NO_LIMIT = 2 ** 62;
+
+function memoryLimit(path: string): MemoryLimit | undefined {
+  const bytes = Number(look(path, 'memory.max') ?? look(path, 'memory.limit_in_bytes'));
+  return bytes >= 0 && bytes < NO_LIMIT ? { path, bytes } : undefined;
+}
+
+function look(folder: string, file: string): string | undefined {
+  const path = join(folder, file);
+  return attempt('look', `read ${path}`, path, undefined, () => readIfThere(path))?.trim();
+}

@@ -1,0 +1,335 @@
+// The real cpuset hierarchy of cgroup v1, in a cgroup of the test's own.
+import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
+import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
+import { CpuSet, NodeSet } from '../../lib/index.js';
+import { thrownBy } from '../support/error-of.js';
+import { cpus, hierarchy, idler, isUsable, madeRoot, NODE0, ownRoot, ROOT, read, threadedIdler } from './own-root.js';
+
+const allowedOf = (pid: number) =>
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
+
+describe.skipIf(!isUsable)('cgroup v1', () => {
+  describe('our root', () => {
+    it('is looked at without a write, and can be written by root', () => {
+      const { tree, files } = ownRoot();
+      expect(tree).toMatchObject({
+        version: 1,
+        mount: hierarchy!.mount.point,
+        rootPath: hierarchy!.mount.point + ROOT,
+      });
+      expect(tree.canWrite()).toBe(true);
+      expect(tree.list()).toEqual([]);
+      expect(tree.group('a').exists()).toBe(false);
+      expect(tree.partition()).toMatchObject({ kind: 'none', valid: false });
+      expect(tree.limits()).toHaveProperty('cpuMax');
+      expect(files.log).toEqual([]);
+    });
+
+    it('is made once with CPUs and memory nodes, and then left alone', () => {
+      const { tree, files } = ownRoot();
+      tree.ensureRoot(cpus('0-1'), NODE0);
+      expect(read(tree.rootPath, 'cpuset.cpus')).toBe('0-1');
+      expect(read(tree.rootPath, 'cpuset.mems')).toBe('0');
+      expect(files.log).toHaveLength(3);
+      tree.ensureRoot(cpus('0-1'), NODE0);
+      expect(files.log).toHaveLength(3);
+      expect(tree.removeRoot()).toBe(true);
+      expect(tree.group().exists()).toBe(false);
+      expect(tree.removeRoot()).toBe(false);
+    });
+
+    it('is not removed while something is in it, or when another made it', () => {
+      const { tree } = madeRoot();
+      tree.group('a').create(cpus('0'), NODE0);
+      expect(tree.removeRoot()).toBe(false);
+      tree.group('a').remove();
+      const pid = idler();
+      tree.group().attach(pid);
+      expect(tree.removeRoot()).toBe(false);
+      writeFileSync(join(tree.mount, 'cgroup.procs'), String(pid));
+      const stranger = openCpusetHierarchy(ROOT, new MadeGroupsInMemory());
+      expect(stranger.removeRoot()).toBe(false);
+      expect(tree.removeRoot()).toBe(true);
+    });
+
+    it('must be a plain path below the hierarchy, whose parent is there', () => {
+      for (const path of ['numalign', '/', '', '/a/../b', '/..', '/a/./b', '/a//b', '/a/', '/a\nb', 7 as never]) {
+        expect(thrownBy(() => openCpusetHierarchy(path, new MadeGroupsInMemory()))).toMatchObject({
+          code: 'ERR_CGROUP',
+          details: { reason: 'bad-path', value: path },
+        });
+      }
+      const error = thrownBy(() => openCpusetHierarchy('/not-there/numalign', new MadeGroupsInMemory()));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'missing' } });
+    });
+
+    it('cannot be where the kernel has a file', () => {
+      const error = thrownBy(() => openCpusetHierarchy('/tasks', new MadeGroupsInMemory()));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'bad-path' } });
+      expect(error!.message).toContain('no folder');
+    });
+
+    it('cannot be in a systemd unit that is not delegated', () => {
+      const unit = join(hierarchy!.mount.point, `numalign-test-${process.pid}.service`);
+      mkdirSync(unit);
+      try {
+        for (const path of [basename(unit), `${basename(unit)}/numalign`]) {
+          expect(thrownBy(() => openCpusetHierarchy(`/${path}`, new MadeGroupsInMemory()))).toMatchObject({
+            code: 'ERR_CGROUP',
+            details: { reason: 'systemd-unit', path: unit },
+          });
+        }
+      } finally {
+        rmdirSync(unit);
+      }
+    });
+  });
+
+  describe('groups', () => {
+    it('are made with those between, which grow with them', () => {
+      const { tree } = madeRoot();
+      tree.group('pod', 'a').create(cpus('0'), NODE0);
+      expect(tree.group('pod').cpus()).toEqual(cpus('0'));
+      tree.group('pod', 'b').create(cpus('1'), NODE0);
+      expect(tree.group('pod').cpus()).toEqual(cpus('0-1'));
+      expect(tree.group('pod', 'a').cpus()).toEqual(cpus('0'));
+      expect(tree.group('pod', 'b').effectiveCpus()).toEqual(cpus('1'));
+      expect(tree.group('pod', 'b').effectiveMems()).toEqual(NODE0);
+      expect(tree.list()).toEqual(['pod']);
+    });
+
+    it("have names that cannot leave our root, nor be one of the kernel's files", () => {
+      const { tree } = madeRoot();
+      const names = ['..', '.', '../../x', 'a/b', 'tasks', 'cpuset.cpus', 'notify_on_release', 'a b', 'ü', '%2E', '-'];
+      for (const name of names) {
+        const group = tree.group(name);
+        expect(group.path).toMatch(new RegExp(`^${tree.rootPath}/[^/.]+$`));
+        group.create(cpus('0'), NODE0);
+      }
+      expect(tree.list()).toEqual([...names].sort());
+      for (const name of ['', 'x'.repeat(256), '\ud800', 3 as never]) {
+        expect(thrownBy(() => tree.group(name))).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'bad-name' } });
+      }
+    });
+
+    it('need our root', () => {
+      const { tree, files } = ownRoot();
+      const error = thrownBy(() => tree.group('a').create(cpus('0'), NODE0));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'missing' } });
+      expect(files.log).toEqual([]);
+    });
+
+    it('are configured only as far as they differ', () => {
+      const { tree, files } = madeRoot();
+      const group = tree.group('pod', 'a');
+      group.create(cpus('0'), NODE0, { migrateMemory: true });
+      expect(read(group.path, 'cpuset.memory_migrate')).toBe('1');
+      files.log.length = 0;
+      group.create(cpus('0'), NODE0, { migrateMemory: true });
+      group.create(cpus('0'), NODE0);
+      group.setCpus(cpus('0'));
+      group.setMems(NODE0, { migrate: true });
+      expect(files.log).toEqual([]);
+      group.create(cpus('0-1'), NODE0);
+      expect(files.log).toEqual([`${tree.group('pod').path}/cpuset.cpus=0-1`, `${group.path}/cpuset.cpus=0-1`]);
+    });
+
+    it('leave nothing behind where they cannot be made', () => {
+      const { tree, made } = ownRoot();
+      tree.ensureRoot(cpus('0'), NODE0);
+      const error = thrownBy(() => tree.group('pod', 'a').create(cpus('1'), NODE0));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', errnoName: 'EACCES', details: { reason: 'outside-parent' } });
+      expect(tree.list()).toEqual([]);
+      tree.group('pod').create(cpus('0'), NODE0);
+      const { dev, ino } = statSync(tree.group('pod').path, { bigint: true });
+      expect(made.has(tree.group('pod').path, dev, ino)).toBe(true);
+    });
+
+    it('hold processes, whole', async () => {
+      const { tree } = madeRoot();
+      const group = tree.group('a');
+      group.create(cpus('1'), NODE0);
+      const { pid, threads } = await threadedIdler();
+      group.attach(pid);
+      expect(group.processes()).toEqual([pid]);
+      expect(group.threads()).toEqual(threads().sort((a, b) => a - b));
+      expect(allowedOf(pid)).toBe('1');
+      expect(group.isPopulated()).toBe(true);
+      expect(tree.group().isPopulated()).toBe(true);
+      expect(tree.groupOf(pid)).toEqual({ path: group.path, isBelowRoot: true, isHierarchyRoot: false });
+    });
+
+    it('hold single threads', async () => {
+      const { tree } = madeRoot();
+      const group = tree.group('a');
+      group.create(cpus('1'), NODE0);
+      const { pid, threads } = await threadedIdler();
+      const tid = threads().find((id) => id !== pid)!;
+      group.attachThread(tid);
+      expect(group.threads()).toEqual([tid]);
+      expect(tree.groupOf(pid, tid).path).toBe(group.path);
+      expect(tree.groupOf(pid).isBelowRoot).toBe(false);
+      // What stays elsewhere is not moved with it.
+      group.remove(tree.rootPath);
+      expect(tree.group().threads()).toEqual([tid]);
+    });
+
+    it('shrink from the bottom, grow from the top, and move', () => {
+      const { tree, files } = madeRoot();
+      const [pod, a, b] = [tree.group('pod'), tree.group('pod', 'a'), tree.group('pod', 'b')];
+      pod.create(cpus('0-1'), NODE0);
+      a.create(cpus('0'), NODE0);
+      b.create(cpus('0-1'), NODE0);
+      const pid = idler();
+      a.attach(pid);
+      files.log.length = 0;
+      pod.setCpus(cpus('1'));
+      expect(files.log).toEqual([`${a.path}/cpuset.cpus=1`, `${b.path}/cpuset.cpus=1`, `${pod.path}/cpuset.cpus=1`]);
+      expect(allowedOf(pid)).toBe('1');
+      files.log.length = 0;
+      pod.setCpus(cpus('0'));
+      expect(files.log).toEqual([
+        `${pod.path}/cpuset.cpus=0-1`,
+        `${a.path}/cpuset.cpus=0`,
+        `${b.path}/cpuset.cpus=0`,
+        `${pod.path}/cpuset.cpus=0`,
+      ]);
+      files.log.length = 0;
+      pod.setCpus(cpus('0-1'));
+      expect(files.log).toEqual([`${pod.path}/cpuset.cpus=0-1`]);
+      expect(a.cpus()).toEqual(cpus('0'));
+    });
+
+    it('are as they were where a change fails half-way', () => {
+      const { tree } = madeRoot();
+      const [pod, a] = [tree.group('pod'), tree.group('pod', 'a')];
+      pod.create(cpus('0'), NODE0);
+      a.create(cpus('0'), NODE0);
+      const failing = openCpusetHierarchy(ROOT, new MadeGroupsInMemory(), {
+        ...tree,
+        makeFolder: mkdirSync,
+        removeFolder: rmdirSync,
+        write(path: string, text: string) {
+          if (path === `${pod.path}/cpuset.cpus` && text === '1') writeFileSync(path, '4000000');
+          writeFileSync(path, `${text}\n`);
+        },
+      });
+      const error = thrownBy(() => failing.group('pod').setCpus(cpus('1')));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', errnoName: 'ERANGE' });
+      expect([pod.cpus(), a.cpus()]).toEqual([cpus('0'), cpus('0')]);
+    });
+
+    it('are removed from the bottom, and what is inside goes where it is told', async () => {
+      const { tree, files } = madeRoot();
+      const [pod, a, b] = [tree.group('pod'), tree.group('pod', 'a'), tree.group('pod', 'b')];
+      a.create(cpus('0'), NODE0);
+      b.create(cpus('1'), NODE0);
+      const first = idler();
+      const second = idler();
+      a.attach(first);
+      b.attach(second);
+      expect(thrownBy(() => pod.remove())).toMatchObject({
+        code: 'ERR_CGROUP',
+        errnoName: 'EBUSY',
+        details: { reason: 'in-use' },
+      });
+      expect(b.exists()).toBe(true);
+      pod.remove((pid) => (pid === first ? tree.rootPath : tree.mount));
+      expect(pod.exists()).toBe(false);
+      expect(files.log.filter((line) => line.startsWith('rmdir'))).toEqual([
+        `rmdir ${a.path}`,
+        `rmdir ${b.path}`,
+        `rmdir ${pod.path}`,
+      ]);
+      expect(tree.group().processes()).toEqual([first]);
+      expect(tree.groupOf(second)).toEqual({ path: tree.mount, isBelowRoot: false, isHierarchyRoot: true });
+      pod.remove();
+    });
+
+    it('are not removed where numalign did not make them, or one below', () => {
+      const { tree, files } = madeRoot();
+      const pod = tree.group('pod');
+      mkdirSync(pod.path);
+      expect(thrownBy(() => pod.remove())).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'not-made' } });
+      rmdirSync(pod.path);
+      tree.group('pod', 'a').create(cpus('0'), NODE0);
+      mkdirSync(join(pod.path, 'a', 'theirs'));
+      files.log.length = 0;
+      const error = thrownBy(() => pod.remove(tree.rootPath));
+      expect(error).toMatchObject({
+        code: 'ERR_CGROUP',
+        details: { reason: 'not-made', path: join(pod.path, 'a', 'theirs') },
+      });
+      expect(files.log).toEqual([]);
+      // Another of the same path is not the one that was made.
+      rmdirSync(join(pod.path, 'a', 'theirs'));
+      rmdirSync(join(pod.path, 'a'));
+      mkdirSync(join(pod.path, 'a'));
+      expect(thrownBy(() => pod.remove())).toMatchObject({ details: { reason: 'not-made' } });
+    });
+
+    it('let processes go only to other cgroups of the hierarchy', () => {
+      const { tree } = madeRoot();
+      const group = tree.group('a');
+      group.create(cpus('0'), NODE0);
+      group.attach(idler());
+      for (const place of ['/tmp', group.path, `${tree.mount}/../cpu`, 'x', `${tree.mount}/`]) {
+        expect(thrownBy(() => group.remove(place))).toMatchObject({
+          code: 'ERR_CGROUP',
+          details: { reason: 'bad-path' },
+        });
+      }
+      expect(group.processes()).toHaveLength(1);
+    });
+  });
+
+  describe('refusals of the kernel', () => {
+    const refusal = (action: () => unknown) => {
+      const error = thrownBy(action);
+      return { code: error?.code, errno: error?.errnoName, reason: error?.details.reason };
+    };
+
+    it('say in words what is wrong', () => {
+      const { tree } = madeRoot();
+      const [bare, group] = [tree.group('bare'), tree.group('a')];
+      mkdirSync(bare.path);
+      group.create(cpus('0'), NODE0);
+      const pid = idler();
+      const code = 'ERR_CGROUP';
+      expect(refusal(() => bare.attach(pid))).toEqual({ code, errno: 'ENOSPC', reason: 'no-cpus' });
+      expect(refusal(() => bare.attachThread(pid))).toEqual({ code, errno: 'ENOSPC', reason: 'no-cpus' });
+      expect(refusal(() => group.attach(2 ** 22 + 1))).toEqual({ code, errno: 'ESRCH', reason: 'no-process' });
+      expect(refusal(() => tree.groupOf(2 ** 22 + 1))).toMatchObject({ code, reason: 'no-process' });
+      expect(refusal(() => group.attach(0))).toMatchObject({ code, reason: 'no-process' });
+      expect(refusal(() => group.attach(-1))).toMatchObject({ code, reason: 'no-process' });
+      expect(refusal(() => tree.group('none').attach(pid))).toEqual({ code, errno: 'ENOENT', reason: 'missing' });
+      expect(refusal(() => tree.group('none').cpus())).toEqual({ code, errno: 'ENOENT', reason: 'missing' });
+      expect(refusal(() => group.setCpus(CpuSet.EMPTY))).toMatchObject({ code, reason: 'no-cpus' });
+      expect(refusal(() => group.setMems(NodeSet.EMPTY))).toMatchObject({ code, reason: 'no-cpus' });
+      expect(refusal(() => group.setCpus(CpuSet.of(60_000)))).toEqual({ code, errno: 'ERANGE', reason: 'invalid-ids' });
+      expect(refusal(() => group.setMems(NodeSet.of(900)))).toMatchObject({ code, reason: 'invalid-ids' });
+      expect(refusal(() => group.setPartition('root', cpus('0')))).toMatchObject({ code, reason: 'version' });
+      expect(refusal(() => tree.setPartition('isolated', cpus('0')))).toMatchObject({ code, reason: 'version' });
+    });
+
+    it('name the system call, the file, the value and what would be valid', () => {
+      const { tree } = madeRoot();
+      tree.ensureRoot(cpus('0'), NODE0);
+      const group = tree.group('a');
+      group.create(cpus('0'), NODE0);
+      const error = thrownBy(() => group.setCpus(cpus('0-1')))!;
+      expect(error.message).toContain('the cgroup above does not have all of them (EACCES, write');
+      expect(error.details).toMatchObject({
+        errno: 13,
+        syscall: 'write',
+        path: `${group.path}/cpuset.cpus`,
+        value: '0-1',
+        valid: 'a part of what the cgroup above has',
+      });
+      expect(group.cpus()).toEqual(cpus('0'));
+    });
+  });
+});

@@ -1,0 +1,105 @@
+// A cgroup root of a test's own, its processes, and what is written below it.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { type CgroupFiles, KERNEL_FILES } from '../../lib/cgroups/cgroup-files.js';
+import { type CpusetHierarchy, openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
+import { type MadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
+import { findHierarchy } from '../../lib/cgroups/mounts.js';
+import { CpuSet, NodeSet } from '../../lib/index.js';
+
+export const ROOT = `/numalign-test-${process.pid}`;
+export const hierarchy = findHierarchy('cpuset');
+
+/** Whether the real cpuset hierarchy of v1 can be used here, with more than one CPU to move between. */
+export const isUsable =
+  process.getuid?.() === 0 &&
+  hierarchy?.version === 1 &&
+  !CpuSet.parse(readFileSync(join(hierarchy.mount.point, 'cpuset.cpus'), 'utf8').trim()).isSubsetOf(CpuSet.of(0));
+
+export const cpus = (list: string): CpuSet => CpuSet.parse(list);
+export const NODE0 = NodeSet.of(0);
+
+/** What is written below our root, in order. */
+export class CountedFiles implements CgroupFiles {
+  readonly log: string[] = [];
+
+  write(path: string, text: string): void {
+    KERNEL_FILES.write(path, text);
+    this.log.push(`${path}=${text}`);
+  }
+
+  makeFolder(path: string): void {
+    KERNEL_FILES.makeFolder(path);
+    this.log.push(`mkdir ${path}`);
+  }
+
+  removeFolder(path: string): void {
+    KERNEL_FILES.removeFolder(path);
+    this.log.push(`rmdir ${path}`);
+  }
+}
+
+export interface OwnRoot {
+  tree: CpusetHierarchy;
+  made: MadeGroups;
+  files: CountedFiles;
+}
+
+/** Our root, not made yet. Removed after the test with whatever is in it. */
+export function ownRoot(): OwnRoot {
+  const made = new MadeGroupsInMemory();
+  const files = new CountedFiles();
+  const tree = openCpusetHierarchy(ROOT, made, files);
+  onTestFinished(() => removeAll(tree.rootPath));
+  return { tree, made, files };
+}
+
+/** The same, made with all CPUs. */
+export function madeRoot(): OwnRoot {
+  const own = ownRoot();
+  own.tree.ensureRoot(cpus('0-1'), NODE0);
+  own.files.log.length = 0;
+  return own;
+}
+
+function removeAll(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeAll(join(folder, entry.name));
+  }
+  for (const tid of read(folder, 'tasks').split('\n').filter(Boolean)) {
+    writeFileSync(join(dirname(folder), 'tasks'), tid);
+  }
+  rmdirSync(folder);
+}
+
+/** A file of a cgroup. */
+export function read(folder: string, file: string): string {
+  return readFileSync(join(folder, file), 'utf8').trim();
+}
+
+/** A process that does nothing, ended after the test. */
+export function idler(): number {
+  return started(spawn('sleep', ['1000'], { stdio: 'ignore' }));
+}
+
+/** A Node process with a Worker; the numbers of all its threads. */
+export async function threadedIdler(): Promise<{ pid: number; threads: () => number[] }> {
+  const script = `new (require('worker_threads').Worker)('setInterval(() => {}, 1000); require("worker_threads").parentPort.postMessage(0)', { eval: true })
+    .once('message', () => console.log('up'))`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const pid = started(child);
+  await once(child.stdout!, 'data');
+  return { pid, threads: () => readdirSync(`/proc/${pid}/task`).map(Number) };
+}
+
+function started(child: ChildProcess): number {
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  });
+  return child.pid!;
+}
