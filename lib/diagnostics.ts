@@ -150,32 +150,25 @@ export interface Ended<T> {
 }
 
 /** The part of a site by which its manager is known. */
-export type Source = Pick<Site, 'ledger'>;
+export type Source = Pick<Site, 'managerId' | 'ledger'>;
 
 const CHANNELS = Object.fromEntries(
   Object.entries(DIAGNOSTICS_CHANNELS).map(([step, name]) => [step, channel(name)]),
 ) as Record<DiagnosticsStep, Channel>;
 
-// A store is one manager's.
-const ids = new WeakMap<Source['ledger'], number>();
 let lastId = 0;
 
-/** Tells the managers of a thread apart. */
-export function managerId(store: Source['ledger']): number {
-  let id = ids.get(store);
-  if (id === undefined) {
-    id = ++lastId;
-    ids.set(store, id);
-  }
-  return id;
+/** Another each time: it tells the managers of a thread apart. */
+export function newManagerId(): number {
+  return ++lastId;
 }
 
 /** Publishes what `describe` answers, if somebody subscribes. */
-export function publish<S extends DiagnosticsStep>(step: S, { ledger }: Source, describe: () => Fields<S>): void {
+export function publish<S extends DiagnosticsStep>(step: S, { managerId, ledger }: Source, describe: () => Fields<S>): void {
   const to = CHANNELS[step];
   if (!to.hasSubscribers) return;
   const stateDir = ledger.scope === 'memory' ? '' : ledger.path;
-  to.publish(Object.freeze({ managerId: managerId(ledger), stateDir, ...describe() }));
+  to.publish(Object.freeze({ managerId, stateDir, ...describe() }));
 }
 
 export function publishError(source: Source, step: ErrorMessage['step'], error: unknown): void {

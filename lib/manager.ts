@@ -14,7 +14,7 @@ import {
 import type { CpuSet } from './cpu-set.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
-import { managerId, publishError, tracedAdmission } from './diagnostics.js';
+import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
 import { type GrantInfo, grantInfo } from './grant-info.js';
@@ -115,7 +115,7 @@ interface ListenerEvents {
  */
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
-  readonly id: number;
+  readonly id = newManagerId();
   readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
@@ -137,7 +137,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     reclaim: async () => reclaim(this.#site),
     tell: (change) => this.emit('change', change),
     fail: (error) => {
-      publishError({ ledger: this.#ledger }, 'watch', error);
+      publishError({ managerId: this.id, ledger: this.#ledger }, 'watch', error);
       if (this.listenerCount('error') > 0) this.emit('error', error);
     },
   });
@@ -155,7 +155,6 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#resources = resources;
     this.#found = found;
     this.#ledger = ledger;
-    this.id = managerId(ledger);
     this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
@@ -176,7 +175,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   get #site(): Site {
     this.#checkOpen();
-    return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers);
+    return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers, this.id);
   }
 
   #state(): Assignments {
@@ -504,8 +503,9 @@ function siteOf(
   ledger: Store,
   resources: Site['resources'],
   providers: HintProviders,
+  managerId = 0,
 ): Site {
-  return { topology, ledger, members: NO_MEMBERS, resources, providers, lockTimeoutMs };
+  return { managerId, topology, ledger, members: NO_MEMBERS, resources, providers, lockTimeoutMs };
 }
 
 /** The devices among the options. @throws ERR_INVALID_OPTION */

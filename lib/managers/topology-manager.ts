@@ -35,6 +35,8 @@ import { type Warning, warningsOf } from './warnings.js';
 
 /** Where admission happens: a machine, its state, and who runs in its shared pool. */
 export interface Site {
+  /** Whose messages they are on the diagnostics channels. */
+  readonly managerId: number;
   readonly topology: Topology;
   readonly ledger: Store;
   readonly members: SharedMembers;
