@@ -4,13 +4,7 @@ declare module 'parse-prometheus-text-format' {
     name: string;
     help: string;
     type: string;
-    metrics: {
-      value?: string;
-      labels?: Record<string, string>;
-      buckets?: Record<string, string>;
-      count?: string;
-      sum?: string;
-    }[];
+    metrics: { value?: string; labels?: Record<string, string> }[];
   }
   /** @throws where the text is not in Prometheus' format */
   export default function parse(text: string): Family[];
