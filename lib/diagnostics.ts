@@ -164,7 +164,11 @@ export function newManagerId(): number {
 }
 
 /** Publishes what `describe` answers, if somebody subscribes. */
-export function publish<S extends DiagnosticsStep>(step: S, { managerId, ledger }: Source, describe: () => Fields<S>): void {
+export function publish<S extends DiagnosticsStep>(
+  step: S,
+  { managerId, ledger }: Source,
+  describe: () => Fields<S>,
+): void {
   const to = CHANNELS[step];
   if (!to.hasSubscribers) return;
   const stateDir = ledger.scope === 'memory' ? '' : ledger.path;

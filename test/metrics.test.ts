@@ -1,9 +1,10 @@
 // What collectMetrics makes of what a manager does, read as Prometheus reads it.
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/diagnostics.js';
-import { type Manager, type ManagerOptions, openManager } from '../lib/index.js';
+import { DIAGNOSTICS_CHANNELS, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
 import { collectMetrics, type MetricsOptions } from '../lib/metrics.js';
 import { newFolder, until } from './cli/numalign.js';
 import { Agent } from './support/agent.js';
@@ -62,6 +63,17 @@ describe('collectMetrics', () => {
       page.value('kubelet_topology_manager_admission_duration_ms_bucket', { le: String(le) }),
     );
     expect(counts).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it('has what docs/metrics.md lists, and nothing else', async () => {
+    const { scrape } = await collected({}, { watch: true });
+    const document = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
+    const listed = (pattern: RegExp) =>
+      [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
+        [...cell!.matchAll(pattern)].map(([, name]) => name!),
+      );
+    expect(listed(/`((?:kubelet|numalign)_\w+)`/g).sort()).toEqual(Object.keys((await scrape()).types).sort());
+    expect(listed(/`(numalign:\w+)`/g).sort()).toEqual(Object.values(DIAGNOSTICS_CHANNELS).sort());
   });
 
   it('counts admissions, rejections and how long they took', async () => {

@@ -5,6 +5,7 @@ import { NumalignError } from '../errors.js';
 import { type Manager, openManager } from '../manager.js';
 import { collectMetrics } from '../metrics.js';
 import { ailments } from './agent-health.js';
+import { type Reconciling, Rounds } from './agent-rounds.js';
 import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
@@ -88,7 +89,7 @@ async function run(flags: AgentFlags): Promise<void> {
   });
   openingLines(manager.warnings).forEach(tell);
   const { signal, stop } = abortedByEnd();
-  const rounds = new Rounds(manager);
+  const rounds = new Rounds(manager as Reconciling);
   try {
     tellOnce(manager, tell);
     const metrics = metricsOf(manager, tell);
@@ -139,51 +140,4 @@ function healthOf(manager: Manager, lastFailure: unknown): Answer {
   const lines = ailments(manager, lastFailure);
   const text = lines.length === 0 ? 'ok\n' : `${lines.map(printable).join('\n')}\n`;
   return { status: lines.length === 0 ? 200 : 503, type: PLAIN_TEXT, text };
-}
-
-const ROUND_MS = 10_000;
-// So that agents that were started together do not stay together.
-const JITTER = 0.1;
-
-/** Has the manager reconcile after every change, and now and then; one round at a time. */
-class Rounds {
-  readonly #manager: Manager & { reconcile?(): Promise<unknown> };
-  #timer: NodeJS.Timeout | undefined;
-  #isRunning = false;
-  #isDue = false;
-  #isStopped = false;
-  /** What the last round has thrown; undefined where it succeeded. */
-  lastFailure: unknown;
-
-  constructor(manager: Manager) {
-    this.#manager = manager;
-  }
-
-  run(): void {
-    this.#isDue = true;
-    if (this.#isRunning || this.#isStopped) return;
-    clearTimeout(this.#timer);
-    this.#isRunning = true;
-    void this.#runAll();
-  }
-
-  async #runAll(): Promise<void> {
-    while (this.#isDue && !this.#isStopped) {
-      this.#isDue = false;
-      try {
-        await this.#manager.reconcile?.();
-        this.lastFailure = undefined;
-      } catch (error) {
-        this.lastFailure = error;
-      }
-    }
-    this.#isRunning = false;
-    const wait = ROUND_MS * (1 + JITTER * (2 * Math.random() - 1));
-    if (!this.#isStopped) this.#timer = setTimeout(() => this.run(), wait);
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    clearTimeout(this.#timer);
-  }
 }
