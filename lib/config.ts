@@ -3,14 +3,14 @@ import { resolve } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
 import type { DeviceSelection } from './devices.js';
-import { ENFORCEMENT_LEVELS, type EnforcementRequest } from './enforcement/levels.js';
+import type { EnforcementRequest } from './enforcement/levels.js';
 import { NumalignError } from './errors.js';
 import { MAX_HINT_NODES } from './hints.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import { isMemoryType } from './memory-types.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
-import type { EnforcementLevel } from './state/assignments.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from './state/assignments.js';
 import { type BookedMemory, bookedOn } from './state/booked-memory.js';
 import { Topology } from './topology.js';
 

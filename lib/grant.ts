@@ -12,6 +12,7 @@ import {
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
+import { tracedApply, tracedRelease } from './diagnostics.js';
 import { NumalignError } from './errors.js';
 import type { Flag } from './managers/flags.js';
 import { type Followers, resize } from './managers/resize.js';
@@ -205,8 +206,10 @@ export class Grant {
     if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
-    const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
-    return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
+    return tracedApply(this.#site, this, 'pin', () => {
+      const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+      return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
+    });
   }
 
   #pinMemory(mode: MemoryMode, threads: Threads, migrate: boolean): MemoryPinResult {
@@ -224,12 +227,14 @@ export class Grant {
   async unpin(): Promise<PinResult> {
     this.#checkUsable();
     const { topology } = this.#site;
-    return transact(this.#site, undefined, async (state) => {
-      const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
-      unpinMemory(this.id);
-      this.#site.enforcer.apply(state, movedThreads(result));
-      return readAgain(result);
-    });
+    const undo = () =>
+      transact(this.#site, undefined, async (state) => {
+        const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
+        unpinMemory(this.id);
+        this.#site.enforcer.apply(state, movedThreads(result));
+        return readAgain(result);
+      });
+    return tracedApply(this.#site, this, 'unpin', undo);
   }
 
   /**
@@ -246,10 +251,12 @@ export class Grant {
       invalidOption('memory', options.memory, 'left out with the memory policy None, which books it for nobody');
     }
     this.#checkHeld();
-    const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
-    this.#pod = pod;
-    followMemory(this.id, this.memoryNodes);
-    return followed ?? NOTHING_MOVED;
+    return tracedApply(this.#site, this, 'resize', async () => {
+      const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
+      this.#pod = pod;
+      followMemory(this.id, this.memoryNodes);
+      return followed ?? NOTHING_MOVED;
+    });
   }
 
   /**
@@ -318,7 +325,8 @@ export class Grant {
     const before = affinity();
     pinThread(this.#cpusToStay);
     try {
-      const child = preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
+      const start = () => spawn(command, args, { ...options, stdio: streams });
+      const child = tracedApply(this.#site, this, 'spawn', () => preferring(this.memoryNodes, start));
       if (child.pid !== undefined) watchChild(this.id, child);
       return child;
     } finally {
@@ -334,7 +342,8 @@ export class Grant {
   async handOver(): Promise<boolean> {
     this.#checkUsable();
     try {
-      const isAlive = await ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#pod)));
+      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#pod)));
+      const isAlive = await tracedRelease(this.#site, this.#pod, give);
       this.#released = Promise.resolve(NOTHING_MOVED);
       return isAlive;
     } catch (error) {
@@ -434,7 +443,7 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  return ending(pod, () => release(site, pod, vacateOf(pod)));
+  return tracedRelease(site, pod, () => ending(pod, () => release(site, pod, vacateOf(pod))));
 }
 
 function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {

@@ -36,6 +36,21 @@ export {
   type DeviceTexts,
   selectDevices,
 } from './devices.js';
+export {
+  type AdmitMessage,
+  type ApplyAction,
+  type ApplyMessage,
+  DIAGNOSTICS_CHANNELS,
+  type DiagnosticsContainer,
+  type DiagnosticsMessages,
+  type DiagnosticsOrigin,
+  type DiagnosticsStep,
+  type DiagnosticsStepMessage,
+  type DriftMessage,
+  type ErrorMessage,
+  type ReconcileMessage,
+  type ReleaseMessage,
+} from './diagnostics.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
 export type { GrantInfo } from './grant-info.js';

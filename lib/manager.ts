@@ -14,6 +14,7 @@ import {
 import type { CpuSet } from './cpu-set.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
+import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import { enforcerOf, NO_ENFORCER } from './enforcement/enforcer.js';
 import { NumalignError } from './errors.js';
@@ -116,6 +117,8 @@ interface ListenerEvents {
  * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
  */
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
+  /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
+  readonly id: number;
   readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
@@ -137,6 +140,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     reclaim: async () => reclaim(this.#site),
     tell: (change) => this.emit('change', change),
     fail: (error) => {
+      publishError(this.#openSite, 'watch', error);
       if (this.listenerCount('error') > 0) this.emit('error', error);
     },
   });
@@ -144,7 +148,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Use {@link openManager}. */
   constructor(config: Config, site: Site, resources: Map<string, DeviceResource>, found: readonly Warning[]) {
     super();
-    const { ledger, topology } = site;
+    const { ledger, topology, managerId } = site;
+    this.id = managerId;
     this.#config = config;
     this.#openSite = site;
     this.#resources = resources;
@@ -217,6 +222,15 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return freeCpus(knownAssignments(this.#site), this.#online());
   }
 
+  /**
+   * Why nothing is granted or given back at present: ERR_STATE_CORRUPT, ERR_STATE_VERSION; else null. What is on record can be looked at all the same. Synchronous.
+   * @throws ERR_STATE_CORRUPT where the state is gone
+   */
+  get refusal(): NumalignError | null {
+    this.#state();
+    return this.#ledger.read()?.refusal ?? null;
+  }
+
   get settings(): Settings {
     const { settings } = this.#state();
     return {
@@ -263,7 +277,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const request = parseAcquire(options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
     checkAcquirable(request, this.#resources.keys(), !site.providers.isEmpty);
-    const { pod, warnings } = await admit(site, request, this.#untilClosed(request, options.signal));
+    const signal = this.#untilClosed(request, options.signal);
+    const { pod, warnings } = await tracedAdmission(site, request, () => admit(site, request, signal));
     return new Grant(site, this.#config.placement, pod, warnings);
   }
 
@@ -278,8 +293,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    const admission = await admit(site, request, this.#untilClosed(request, options.signal));
-    return new Pod(site, admission);
+    const signal = this.#untilClosed(request, options.signal);
+    return new Pod(site, await tracedAdmission(site, request, () => admit(site, request, signal)));
   }
 
   /**
@@ -510,6 +525,7 @@ function siteOf(config: Config, topology: Topology, ledger: Store, resources: Si
   const { lockTimeoutMs, enforcement } = config;
   const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
   const site: Site = {
+    managerId: newManagerId(),
     topology,
     ledger,
     enforcer,

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addAdmit } from './admit.js';
+import { addAgent } from './agent.js';
 import { addConfigure } from './configure.js';
 import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
@@ -32,6 +33,7 @@ export function createProgram(): Command {
   addRelease(program);
   addConfigure(program);
   addState(program);
+  addAgent(program);
   return program.addHelpText(
     'after',
     `

@@ -1,15 +1,6 @@
 // Levels of enforcement: how strongly a grant's CPUs are kept from others (decision 12 of the design).
 import { NumalignError } from '../errors.js';
-import type { EnforcementLevel } from '../state/assignments.js';
-
-/** From the weakest to the strongest. */
-export const ENFORCEMENT_LEVELS = [
-  'recorded',
-  'members',
-  'cpuset',
-  'partition',
-  'isolated',
-] as const satisfies readonly EnforcementLevel[];
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../state/assignments.js';
 
 export function isAtLeast(level: EnforcementLevel, least: EnforcementLevel): boolean {
   return ENFORCEMENT_LEVELS.indexOf(level) >= ENFORCEMENT_LEVELS.indexOf(least);

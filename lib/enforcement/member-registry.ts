@@ -114,7 +114,10 @@ export class MemberRegistry {
 
   #register(name: string, entry: ProcessEntry): void {
     const known = this.#own.get(name);
-    if (known) return known.write(JSON.stringify(entry));
+    if (known) {
+      known.write(JSON.stringify(entry));
+      return;
+    }
     // Of another environment, or of a process before us that has ended.
     if (this.folder.version(name) !== undefined) this.folder.remove(name);
     const lock = this.folder.createOwner(name);

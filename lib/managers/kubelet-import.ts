@@ -1,6 +1,5 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
 import { checkOptions, invalidOption } from '../check-options.js';
-import { onlineCpus } from '../online-cpus.js';
 import { checkSignal } from '../request.js';
 import type { PodAssignment } from '../state/assignments.js';
 import {

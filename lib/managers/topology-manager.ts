@@ -36,6 +36,8 @@ import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 
 /** Where admission happens: a machine, its state, and how the kernel is told. */
 export interface Site {
+  /** Whose messages they are on the diagnostics channels. */
+  readonly managerId: number;
   readonly topology: Topology;
   readonly ledger: Store;
   readonly enforcer: Enforcer;

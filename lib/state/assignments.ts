@@ -86,8 +86,9 @@ export interface OwnerRecord {
   readonly unknown: UnknownFields;
 }
 
-/** How strongly the grant is kept from others; decision 12 of the design. */
-export type EnforcementLevel = 'recorded' | 'members' | 'cpuset' | 'partition' | 'isolated';
+/** How strongly a grant can be kept from others, the weakest first; decision 12 of the design. */
+export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
+export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** CPUs that a container is about to have instead of its own. Until it is done both are held. */
 export interface UpcomingCpus {

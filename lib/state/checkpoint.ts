@@ -7,7 +7,6 @@ import type {
   ContainerAssignment,
   CpuIdentity,
   DeviceAssignment,
-  EnforcementLevel,
   MachineSettings,
   MemoryBlock,
   NamedCpus,
@@ -16,7 +15,7 @@ import type {
   UnknownFields,
   UpcomingCpus,
 } from './assignments.js';
-import { cpusOf, deviceKeys } from './assignments.js';
+import { cpusOf, deviceKeys, ENFORCEMENT_LEVELS } from './assignments.js';
 import { type BookedMemory, bookingFlaw } from './booked-memory.js';
 import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';
 
@@ -209,8 +208,6 @@ function decodeOwner(value: unknown, where: string): OwnerRecord {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
-const LEVELS: readonly EnforcementLevel[] = ['recorded', 'members', 'cpuset', 'partition', 'isolated'];
-
 function upcomingCpus(value: unknown, where: string): UpcomingCpus {
   const { container, cpus, held, by } = members(value, where);
   return {
@@ -235,7 +232,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     options: record(given.options, flag, `${where}.options`),
     owner: decodeOwner(given.owner, `${where}.owner`),
     enforcement: {
-      level: oneOf(enforcement.level, LEVELS, `${where}.enforcement.level`),
+      level: oneOf(enforcement.level, ENFORCEMENT_LEVELS, `${where}.enforcement.level`),
       target: orNull(enforcement.target, text, `${where}.enforcement.target`),
     },
     upcoming: orNull(given.upcoming ?? null, upcomingCpus, `${where}.upcoming`),

@@ -20,6 +20,7 @@ describe('the command line', { timeout: 30_000 }, () => {
     ['state'],
     ['state', 'export'],
     ['state', 'import'],
+    ['agent'],
   ])('%s --help has examples', async (...command) => {
     const { code, stdout, stderr } = await numalign([...command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

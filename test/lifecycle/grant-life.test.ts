@@ -1,11 +1,12 @@
 // A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one process and across several.
-import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, discover, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { makeNewer } from '../support/newer-state.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ALL = affinity();
@@ -550,10 +551,7 @@ describe("manager.on('change')", () => {
     manager.on('change', () => {});
     manager.on('error', (error) => errors.push(error));
     // A newer version has taken over, of whose state nothing can be made out.
-    const state = readFileSync(join(stateDir, 'state.json'), 'utf8');
-    const newer = state.replace('"version":1', '"version":99').replace('"pods":', '"grants":');
-    writeFileSync(join(stateDir, 'newer'), newer);
-    renameSync(join(stateDir, 'newer'), join(stateDir, 'state.json'));
+    makeNewer(stateDir);
     while (errors.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(errors[0]).toMatchObject({ code: 'ERR_STATE_VERSION' });
   });
