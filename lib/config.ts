@@ -9,6 +9,7 @@ import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import { isMemoryType } from './memory-types.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
+import { poolOf } from './state/assignments.js';
 import { type BookedMemory, bookedOn } from './state/booked-memory.js';
 import { Topology } from './topology.js';
 
@@ -35,6 +36,10 @@ export type CpuManagerPolicy = 'none' | 'static';
  * means that nobody counts on its being enforced.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
+
+/** The modes of {@link RequestPlacementOptions.isolatedCpus}. */
+export const ISOLATED_CPUS_CHOICES = ['never', 'prefer', 'require'] as const;
+export type IsolatedCpusChoice = (typeof ISOLATED_CPUS_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
@@ -99,6 +104,12 @@ export interface MachineOptions {
   kubeReserved?: ReservedAmounts;
   /** Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation). Default: false. */
   strictCPUReservation?: boolean;
+  /**
+   * CPUs that are a pool of their own: never shared, and only for requests that ask for them ({@link RequestPlacementOptions.isolatedCpus}). null (the default
+   * at first): those that the kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a simulated machine none. Those
+   * of them that are reserved stay reserved.
+   */
+  isolatedCPUs?: CpuSet | string | null;
   /** Memory that is never granted. Default: none. */
   reservedMemory?: readonly ReservedMemory[];
 }
@@ -135,6 +146,7 @@ export interface Placement {
   readonly preferAlignByUncoreCache: boolean;
   /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
   readonly holdSiblings: boolean;
+  readonly isolatedCpus: IsolatedCpusChoice;
   readonly memoryPolicy: MemoryManagerPolicy;
   readonly topologyPolicy: TopologyManagerPolicy;
   readonly preferClosest: boolean;
@@ -147,6 +159,7 @@ export interface RequiredSettings {
   readonly managedCPUs: CpuSet | null | undefined;
   readonly reservedSystemCPUs: CpuSet | undefined;
   readonly strictCPUReservation: boolean | undefined;
+  readonly isolatedCPUs: CpuSet | null | undefined;
   readonly reservedMemory: BookedMemory | undefined;
 }
 
@@ -190,6 +203,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   distributeAcrossCores: false,
   preferAlignByUncoreCache: false,
   holdSiblings: false,
+  isolatedCpus: 'never',
   memoryPolicy: 'Static',
   topologyPolicy: 'best-effort',
   preferClosest: false,
@@ -206,6 +220,7 @@ const MACHINE_OPTIONS = [
   'systemReserved',
   'kubeReserved',
   'strictCPUReservation',
+  'isolatedCPUs',
   'reservedMemory',
 ] as const;
 const PLACEMENT_OPTIONS = [
@@ -299,6 +314,11 @@ export interface RequestPlacementOptions {
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /** Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on which nothing runs. */
   smt?: 'hold-sibling';
+  /**
+   * Isolated CPUs: `never` (default) takes none; `require` takes no others; `prefer` takes them where they will do for the whole pod, else others. The kernel balances
+   * no load over them: several of them need threads that are placed one by one.
+   */
+  isolatedCpus?: IsolatedCpusChoice;
 }
 
 /** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
@@ -307,7 +327,7 @@ export function parsePlacement(
   defaults: Placement = DEFAULT_PLACEMENT,
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
-  const { memoryManagerPolicy } = given;
+  const { memoryManagerPolicy, isolatedCpus } = given;
   if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
@@ -322,6 +342,7 @@ export function parsePlacement(
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
     ...(smt !== undefined && { holdSiblings: true }),
+    ...(isolatedCpus !== undefined && { isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES) }),
   };
   checkCombination(placement);
   if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
@@ -329,6 +350,8 @@ export function parsePlacement(
   }
   if (placement.cpuPolicy === 'none' && placement.holdSiblings)
     invalidOption('smt', smt, 'left out with the CPU policy none');
+  if (placement.cpuPolicy === 'none' && placement.isolatedCpus !== 'never')
+    invalidOption('isolatedCpus', isolatedCpus, "'never' with the CPU policy none");
   return Object.freeze(placement);
 }
 
@@ -357,6 +380,7 @@ export function recordedPlacement(
     scope: oneOf('scope', scope, ['container', 'pod']),
     preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
     holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+    isolatedCpus: poolOf({ options }) === 'isolated' ? 'require' : 'never',
   });
 }
 
@@ -419,6 +443,7 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
     // A list wins over amounts, as it does in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
+    isolatedCPUs: options.isolatedCPUs === null ? null : parseCpus('isolatedCPUs', options.isolatedCPUs),
     reservedMemory: parseReservedMemory(options.reservedMemory),
   });
 }

@@ -4,7 +4,9 @@ import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult 
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
+import { cpusNow } from './cpus-now.js';
 import { NumalignError } from './errors.js';
+import { isIsolated } from './grant-info.js';
 import type { Flag } from './managers/flags.js';
 import { type Followers, resize } from './managers/resize.js';
 import {
@@ -37,7 +39,6 @@ import {
 } from './memory.js';
 import { pageBytes } from './memory-types.js';
 import { native } from './native.js';
-import { onlineCpus } from './online-cpus.js';
 import type { Quantity } from './quantity.js';
 import { parseResize, type ResizeOptions } from './request.js';
 import {
@@ -145,6 +146,14 @@ export class Grant {
     return this.#look().enforcement.level;
   }
 
+  /**
+   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by now. A thread that may use several of these stays on one: such a
+   * grant needs threads that are placed one by one.
+   */
+  get isIsolated(): boolean {
+    return isIsolated(this.#look(), cpusNow(this.#site.topology));
+  }
+
   // One stat, and a read where the state has changed. Once it is off the record, or the record cannot be read, as it was.
   #look(): PodAssignment {
     try {
@@ -217,7 +226,7 @@ export class Grant {
     this.#checkUsable();
     const { topology } = this.#site;
     return transact(this.#site, undefined, async (state) => {
-      const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
+      const result = toPinResult(native.undoPin(this.id, sharedPool(state, cpusNow(topology)).words), true);
       unpinMemory(this.id);
       return result;
     });
@@ -362,9 +371,12 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings } =
-      this;
-    return { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings };
+    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { isIsolated, enforcement, flags, warnings } = this;
+    return {
+      ...{ id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ isIsolated, enforcement, flags, warnings },
+    };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.

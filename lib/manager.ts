@@ -12,6 +12,7 @@ import {
   parseMachineOptions,
 } from './config.js';
 import type { CpuSet } from './cpu-set.js';
+import { cpusNow } from './cpus-now.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
 import { NumalignError } from './errors.js';
@@ -56,7 +57,6 @@ import {
 } from './managers/topology-manager.js';
 import { takeOver } from './managers/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
-import { onlineCpus } from './online-cpus.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
 import {
@@ -71,6 +71,7 @@ import {
   type Assignments,
   findPod,
   freeCpus,
+  isolatedPool,
   type PodAssignment,
   removePods,
   sharedPool,
@@ -113,15 +114,15 @@ interface ListenerEvents {
  * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
  */
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
-  readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
   /** Empty where nothing is kept on disk. */
   readonly stateDir: string;
   readonly #config: Config;
   readonly #ledger: Store;
+  readonly #ownSite: Site;
   readonly #resources: Map<string, DeviceResource>;
-  readonly #providers = new HintProviders();
+  readonly #providers: HintProviders;
   readonly #found: readonly Warning[];
   #closed = false;
   readonly #closing = new AbortController();
@@ -139,19 +140,15 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   });
 
   /** Use {@link openManager}. */
-  constructor(
-    config: Config,
-    topology: Topology,
-    ledger: Store,
-    resources: Map<string, DeviceResource>,
-    found: readonly Warning[],
-  ) {
+  constructor(config: Config, site: Site, resources: Map<string, DeviceResource>, found: readonly Warning[]) {
     super();
+    const { ledger, providers } = site;
     this.#config = config;
+    this.#ownSite = site;
     this.#resources = resources;
+    this.#providers = providers;
     this.#found = found;
     this.#ledger = ledger;
-    this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     // Told before the listener is added.
@@ -169,17 +166,23 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     if (this.#closed) throw closedError();
   }
 
+  // One for all, its grants too: what is changed in it all of them see.
   get #site(): Site {
     this.#checkOpen();
-    return siteOf(this.#config, this.topology, this.#ledger, this.#resources, this.#providers);
+    return this.#ownSite;
+  }
+
+  /** The machine. Replaced by a new one once CPUs have come online that it does not have. */
+  get topology(): Topology {
+    return this.#ownSite.topology;
   }
 
   #state(): Assignments {
     return assignmentsOf(this.#site, this.#ledger.read());
   }
 
-  #online(): CpuSet {
-    return onlineCpus(this.topology);
+  #now() {
+    return cpusNow(this.topology);
   }
 
   /**
@@ -201,24 +204,31 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
    */
   get sharedPool(): CpuSet {
-    return sharedPool(knownAssignments(this.#site), this.#online());
+    return sharedPool(knownAssignments(this.#site), this.#now());
+  }
+
+  /** Isolated CPUs that nobody holds, as {@link freeCpus}. */
+  get freeIsolatedCpus(): CpuSet {
+    return freeCpus(knownAssignments(this.#site), this.#now(), 'isolated');
   }
 
   /**
-   * CPUs that nobody holds and that are not reserved. One grant cannot take all of them where nothing else would be left to share; those of dead
+   * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of them where nothing else would be left to share; those of dead
    * owners count as taken until the next transaction.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   get freeCpus(): CpuSet {
-    return freeCpus(knownAssignments(this.#site), this.#online());
+    return freeCpus(knownAssignments(this.#site), this.#now());
   }
 
   get settings(): Settings {
     const { settings } = this.#state();
+    const now = this.#now();
     return {
-      managedCPUs: universe(settings, this.#online()),
+      managedCPUs: universe(settings, now),
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
+      isolatedCPUs: isolatedPool(settings, now),
       reservedMemory: settings.reservedMemory,
     };
   }
@@ -236,10 +246,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
     const dead = new Set(this.#ledger.owners.deadPods(pods));
-    const online = this.#online();
+    const now = this.#now();
     return pods.map((pod) => {
-      const flags = flagsOf(pod, state, this.topology, this.#resources, online);
-      return grantInfo(pod, this.topology, !dead.has(pod), flags);
+      const flags = flagsOf(pod, state, this.topology, this.#resources, now);
+      return grantInfo(pod, this.topology, !dead.has(pod), flags, now);
     });
   }
 
@@ -379,9 +389,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const given = parseMachineOptions(options);
     await transact(site, undefined, async (state, commit) => {
       checkKnown(given, this.topology, state.settings);
-      const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
+      const now = this.#now();
+      const required = chosenSettings(given, this.#config.placement, this.topology, now, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, this.#online());
+      checkLeavesPool({ ...state, settings }, now);
       refuseBesideKubelet(site, this.#config, { settings });
       await commit({ ...state, settings }, true);
     });
@@ -397,7 +408,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
     const { cpuPolicy, memoryPolicy } = this.#config.placement;
     const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
-    return formatKubeletFiles(toKubelet(removePods(state, new Set(dead)), this.topology, policies));
+    return formatKubeletFiles(
+      toKubelet(removePods(state, new Set(dead)), this.topology, this.#now().isolated, policies),
+    );
   }
 
   /**
@@ -436,14 +449,15 @@ function closedError(): NumalignError {
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
+    const now = cpusNow(topology);
     if (!checkpoint) {
-      const first = firstState(config, topology);
+      const first = firstState(config, topology, now);
       refuseBesideKubelet(site, config, first);
       await commit(withIdentities(first, first, topology));
-      return settingWarnings(first, topology, onlineCpus(topology));
+      return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
-    checkRecorded(recorded, config, topology, ledger.path);
+    checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.
     if (checkpoint.refusal) return [];
@@ -452,11 +466,10 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
     if (state !== recorded) await commit(withIdentities(state, recorded, topology));
-    const online = onlineCpus(topology);
     return [
       ...archived,
-      ...settingWarnings(state, topology, online),
-      ...grantWarnings(state, topology, resources, online),
+      ...settingWarnings(state, topology, now.online),
+      ...grantWarnings(state, topology, resources, now),
     ];
   });
 }
@@ -468,7 +481,7 @@ function refuseBesideKubelet(
   { settings }: Pick<Assignments, 'settings'>,
 ): void {
   if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
-  checkBesideKubelet(readKubeletFacts(), universe(settings, topology.cpus), topology.cpus);
+  checkBesideKubelet(readKubeletFacts(), universe(settings, { online: topology.cpus }), topology.cpus);
 }
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
@@ -481,16 +494,6 @@ function openStore({ stateDir }: Config, topology: Topology): Store {
     `a simulated machine cannot use ${stateDir}, which speaks for the real one: set another stateDir, or none`,
     { value: stateDir, valid: 'another folder' },
   );
-}
-
-function siteOf(
-  { lockTimeoutMs }: Config,
-  topology: Topology,
-  ledger: Store,
-  resources: Site['resources'],
-  providers: HintProviders,
-): Site {
-  return { topology, ledger, members: NO_MEMBERS, resources, providers, lockTimeoutMs };
 }
 
 /** The devices among the options. @throws ERR_INVALID_OPTION */
@@ -515,9 +518,11 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const topology = config.topology ?? (await discover());
   // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
   checkPlacement(config.placement, topology);
-  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
+  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  const warnings = await prepare(siteOf(config, topology, ledger, resources, new HintProviders()), config);
-  return new Manager(config, topology, ledger, resources, Object.freeze(warnings));
+  const { lockTimeoutMs } = config;
+  const site = { topology, ledger, members: NO_MEMBERS, resources, providers: new HintProviders(), lockTimeoutMs };
+  const warnings = await prepare(site, config);
+  return new Manager(config, site, resources, Object.freeze(warnings));
 }

@@ -87,6 +87,7 @@ const REQUEST_OPTIONS = [
   'cpuManagerPolicyOptions',
   'topologyManagerPolicyOptions',
   'smt',
+  'isolatedCpus',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];

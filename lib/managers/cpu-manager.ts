@@ -216,8 +216,9 @@ function smtAlignment(message: string, details: ErrorDetails): NumalignError {
   return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
 }
 
-function insufficient({ topology, placement }: Draft, count: number, from: CpuSet): NumalignError {
-  const what = placement.holdSiblings ? 'whole cores' : 'exclusive CPUs';
+function insufficient({ topology, placement, pool }: Draft, count: number, from: CpuSet): NumalignError {
+  const kind = pool === 'isolated' ? 'isolated CPUs' : 'exclusive CPUs';
+  const what = placement.holdSiblings ? `whole cores${pool === 'isolated' ? ' of isolated CPUs' : ''}` : kind;
   const which = from.isEmpty ? '' : ` (${from})`;
   return new NumalignError('ERR_INSUFFICIENT_CPUS', `${what} asked for: ${count}, free: ${from.size}${which}`, {
     reason: 'UnexpectedAdmissionError',
@@ -228,8 +229,8 @@ function insufficient({ topology, placement }: Draft, count: number, from: CpuSe
 }
 
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ online, state, taken }: Draft): void {
-  const pool = sharedPool(state, online);
+export function checkSharedPool({ present, state, taken }: Draft): void {
+  const pool = sharedPool(state, present);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   throw new NumalignError(
     'ERR_SHARED_POOL_EMPTY',

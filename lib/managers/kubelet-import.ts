@@ -1,6 +1,6 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
 import { checkOptions, invalidOption } from '../check-options.js';
-import { onlineCpus } from '../online-cpus.js';
+import { cpusNow } from '../cpus-now.js';
 import { checkSignal } from '../request.js';
 import type { PodAssignment } from '../state/assignments.js';
 import {
@@ -74,9 +74,11 @@ export function importPods(
   const { topology, ledger, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
-    const { next, pods } = withKubeletPods(state, topology, states, { newOwner, now: new Date() });
+    const present = cpusNow(topology);
+    const facts = { newOwner, now: new Date(), isolated: present.isolated };
+    const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
-    await commitConfined(site, next, onlineCpus(topology), commit, providers.isEmpty);
+    await commitConfined(site, next, present, commit, providers.isEmpty);
     for (const pod of pods) providers.keep(pod);
     return pods;
   });

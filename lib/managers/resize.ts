@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Placement, recordedPlacement } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
-import { onlineCpus } from '../online-cpus.js';
 import { MILLI } from '../pod-request.js';
 import type { ResizeRequest } from '../request.js';
 import {
@@ -92,7 +92,7 @@ function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, 
 }
 
 async function record(site: Site, { pod, next }: Resized, commit: Commit): Promise<PodAssignment> {
-  await commitConfined(site, next, onlineCpus(site.topology), commit, true);
+  await commitConfined(site, next, cpusNow(site.topology), commit, true);
   return pod;
 }
 
@@ -160,7 +160,7 @@ function decided(
   const container = { name: now.name, kind: now.kind, requests };
   const decision = decide({
     topology,
-    online: onlineCpus(topology),
+    present: cpusNow(topology),
     state: removePods(state, new Set([pod.uid])),
     request: {
       pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },
