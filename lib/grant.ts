@@ -8,7 +8,8 @@ import { cpusNow } from './cpus-now.js';
 import { NumalignError } from './errors.js';
 import { isIsolated } from './grant-info.js';
 import type { Flag } from './managers/flags.js';
-import { type Followers, resize } from './managers/resize.js';
+import { resize } from './managers/resize.js';
+import type { GrantThreads } from './managers/substitute.js';
 import {
   assignmentsOf,
   findGrant,
@@ -246,7 +247,7 @@ export class Grant {
       invalidOption('memory', options.memory, 'left out with the memory policy None, which books it for nobody');
     }
     this.#checkHeld();
-    const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
+    const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, threadsOf(this.id));
     this.#pod = pod;
     followMemory(this.id, this.memoryNodes);
     return followed ?? NOTHING_MOVED;
@@ -450,8 +451,8 @@ function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
   );
 }
 
-// The threads that are pinned for a grant.
-function followersOf(uid: string): Followers<PinResult> {
+/** The threads of this process that are pinned for a grant. */
+export function threadsOf(uid: string): GrantThreads<PinResult> {
   const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
   return {
     narrow: (cpus) => {
@@ -466,6 +467,10 @@ function followersOf(uid: string): Followers<PinResult> {
       });
     },
     widen: follow,
+    park: (pool) => {
+      checkNoChild({ uid }, 'taken from it');
+      return toPinResult(native.parkGrant(uid, pool.words), true);
+    },
   };
 }
 
