@@ -10,7 +10,7 @@ import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import { isMemoryType } from './memory-types.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from './state/assignments.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel, poolOf } from './state/assignments.js';
 import { type BookedMemory, bookedOn } from './state/booked-memory.js';
 import { Topology } from './topology.js';
 
@@ -40,6 +40,10 @@ export type CpuManagerPolicy = 'none' | 'static';
  * means that nobody counts on its being enforced.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
+
+/** The modes of {@link RequestPlacementOptions.isolatedCpus}. */
+export const ISOLATED_CPUS_CHOICES = ['never', 'prefer', 'require'] as const;
+export type IsolatedCpusChoice = (typeof ISOLATED_CPUS_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
@@ -104,6 +108,12 @@ export interface MachineOptions {
   kubeReserved?: ReservedAmounts;
   /** Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation). Default: false. */
   strictCPUReservation?: boolean;
+  /**
+   * CPUs that are a pool of their own: never shared, and only for requests that ask for them ({@link RequestPlacementOptions.isolatedCpus}). null (the default
+   * at first): those that the kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a simulated machine none. Those
+   * of them that are reserved stay reserved.
+   */
+  isolatedCPUs?: CpuSet | string | null;
   /** Memory that is never granted. Default: none. */
   reservedMemory?: readonly ReservedMemory[];
   /**
@@ -151,6 +161,7 @@ export interface Placement {
   readonly preferAlignByUncoreCache: boolean;
   /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
   readonly holdSiblings: boolean;
+  readonly isolatedCpus: IsolatedCpusChoice;
   readonly memoryPolicy: MemoryManagerPolicy;
   readonly topologyPolicy: TopologyManagerPolicy;
   readonly preferClosest: boolean;
@@ -163,6 +174,7 @@ export interface RequiredSettings {
   readonly managedCPUs: CpuSet | null | undefined;
   readonly reservedSystemCPUs: CpuSet | undefined;
   readonly strictCPUReservation: boolean | undefined;
+  readonly isolatedCPUs: CpuSet | null | undefined;
   readonly reservedMemory: BookedMemory | undefined;
   readonly cgroupRoot: string | null | undefined;
 }
@@ -209,6 +221,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   distributeAcrossCores: false,
   preferAlignByUncoreCache: false,
   holdSiblings: false,
+  isolatedCpus: 'never',
   memoryPolicy: 'Static',
   topologyPolicy: 'best-effort',
   preferClosest: false,
@@ -235,6 +248,7 @@ const MACHINE_OPTIONS = [
   'systemReserved',
   'kubeReserved',
   'strictCPUReservation',
+  'isolatedCPUs',
   'reservedMemory',
   'cgroupRoot',
 ] as const;
@@ -332,6 +346,11 @@ export interface RequestPlacementOptions {
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /** Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on which nothing runs. */
   smt?: 'hold-sibling';
+  /**
+   * Isolated CPUs: `never` (default) takes none; `require` takes no others; `prefer` takes them where they will do for the whole pod, else others. The kernel balances
+   * no load over them: several of them need threads that are placed one by one.
+   */
+  isolatedCpus?: IsolatedCpusChoice;
 }
 
 /** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
@@ -340,7 +359,7 @@ export function parsePlacement(
   defaults: Placement = DEFAULT_PLACEMENT,
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
-  const { memoryManagerPolicy } = given;
+  const { memoryManagerPolicy, isolatedCpus } = given;
   if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
@@ -355,6 +374,7 @@ export function parsePlacement(
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
     ...(smt !== undefined && { holdSiblings: true }),
+    ...(isolatedCpus !== undefined && { isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES) }),
   };
   checkCombination(placement);
   if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
@@ -362,6 +382,8 @@ export function parsePlacement(
   }
   if (placement.cpuPolicy === 'none' && placement.holdSiblings)
     invalidOption('smt', smt, 'left out with the CPU policy none');
+  if (placement.cpuPolicy === 'none' && placement.isolatedCpus !== 'never')
+    invalidOption('isolatedCpus', isolatedCpus, "'never' with the CPU policy none");
   return Object.freeze(placement);
 }
 
@@ -390,6 +412,7 @@ export function recordedPlacement(
     scope: oneOf('scope', scope, ['container', 'pod']),
     preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
     holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+    isolatedCpus: poolOf({ options }) === 'isolated' ? 'require' : 'never',
   });
 }
 
@@ -452,6 +475,7 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
     // A list wins over amounts, as it does in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
+    isolatedCPUs: options.isolatedCPUs === null ? null : parseCpus('isolatedCPUs', options.isolatedCPUs),
     reservedMemory: parseReservedMemory(options.reservedMemory),
     cgroupRoot: parseCgroupRoot(options.cgroupRoot),
   });

@@ -8,9 +8,14 @@ import {
   type MemoryBlock,
   memoryOf,
   type PodAssignment,
+  poolOf,
   presentCpus,
 } from './state/assignments.js';
 import type { Topology } from './topology.js';
+
+interface Unbalanced {
+  readonly unbalanced: CpuSet;
+}
 
 /** What the state says of one grant. */
 export interface GrantInfo {
@@ -22,6 +27,8 @@ export interface GrantInfo {
   readonly memory: readonly MemoryBlock[];
   /** By resource. */
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  /** As {@link Grant.isIsolated}. */
+  readonly isIsolated: boolean;
   readonly enforcement: EnforcementLevel;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
@@ -38,8 +45,20 @@ export interface GrantInfo {
   readonly admittedAt: string;
 }
 
+/** Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load (`unbalanced`) by now. */
+export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
+  const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
+  return isTaken || presentCpus(pod).intersects(unbalanced);
+}
+
 /** What is told of a grant on record. */
-export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean, flags: readonly Flag[]): GrantInfo {
+export function grantInfo(
+  pod: PodAssignment,
+  topology: Topology,
+  alive: boolean,
+  flags: readonly Flag[],
+  present: Unbalanced,
+): GrantInfo {
   const cpus = presentCpus(pod);
   const { kind, pid, command } = pod.owner;
   return {
@@ -49,6 +68,7 @@ export function grantInfo(pod: PodAssignment, topology: Topology, alive: boolean
     numaNodes: topology.nodesOf(cpus),
     memory: memoryOf(pod),
     devices: devicesOf(pod),
+    isIsolated: isIsolated(pod, present),
     enforcement: pod.enforcement.level,
     owner: { kind, pid, command },
     alive,

@@ -12,10 +12,13 @@ import {
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
+import { cpusNow } from './cpus-now.js';
 import { tracedApply, tracedRelease } from './diagnostics.js';
 import { NumalignError } from './errors.js';
+import { isIsolated } from './grant-info.js';
 import type { Flag } from './managers/flags.js';
-import { type Followers, resize } from './managers/resize.js';
+import { resize } from './managers/resize.js';
+import type { GrantThreads } from './managers/substitute.js';
 import {
   assignmentsOf,
   findGrant,
@@ -46,7 +49,6 @@ import {
 } from './memory.js';
 import { pageBytes } from './memory-types.js';
 import { native } from './native.js';
-import { onlineCpus } from './online-cpus.js';
 import type { Quantity } from './quantity.js';
 import { parseResize, type ResizeOptions } from './request.js';
 import {
@@ -154,6 +156,14 @@ export class Grant {
     return this.#look().enforcement.level;
   }
 
+  /**
+   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by now. A thread that may use several of these stays on one: such a
+   * grant needs threads that are placed one by one.
+   */
+  get isIsolated(): boolean {
+    return isIsolated(this.#look(), cpusNow(this.#site.topology));
+  }
+
   // One stat, and a read where the state has changed. Once it is off the record, or the record cannot be read, as it was.
   #look(): PodAssignment {
     try {
@@ -229,7 +239,7 @@ export class Grant {
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const result = toPinResult(native.undoPin(this.id, sharedPool(state, onlineCpus(topology)).words), true);
+        const result = toPinResult(native.undoPin(this.id, sharedPool(state, cpusNow(topology)).words), true);
         unpinMemory(this.id);
         this.#site.enforcer.apply(state, movedThreads(result));
         return readAgain(result);
@@ -252,7 +262,7 @@ export class Grant {
     }
     this.#checkHeld();
     return tracedApply(this.#site, this, 'resize', async () => {
-      const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, followersOf(this.id));
+      const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, threadsOf(this.id));
       this.#pod = pod;
       followMemory(this.id, this.memoryNodes);
       return followed ?? NOTHING_MOVED;
@@ -380,9 +390,12 @@ export class Grant {
   }
 
   toJSON() {
-    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings } =
-      this;
-    return { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings };
+    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { isIsolated, enforcement, flags, warnings } = this;
+    return {
+      ...{ id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ isIsolated, enforcement, flags, warnings },
+    };
   }
 
   // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
@@ -456,8 +469,8 @@ function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
   );
 }
 
-// The threads that are pinned for a grant.
-function followersOf(uid: string): Followers<PinResult> {
+/** The threads of this process that are pinned for a grant. */
+export function threadsOf(uid: string): GrantThreads<PinResult> {
   const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
   return {
     narrow: (cpus) => {
@@ -472,6 +485,10 @@ function followersOf(uid: string): Followers<PinResult> {
       });
     },
     widen: follow,
+    park: (pool) => {
+      checkNoChild({ uid }, 'taken from it');
+      return toPinResult(native.parkGrant(uid, pool.words), true);
+    },
   };
 }
 

@@ -5,7 +5,14 @@ import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { takeCpus } from './managers/cpu-manager.js';
 import { totalOn } from './managers/memory-manager.js';
-import { type Assignments, emptyAssignments, type MachineSettings, sharedPool } from './state/assignments.js';
+import {
+  type Assignments,
+  type CpusNow,
+  emptyAssignments,
+  grantableCpus,
+  type MachineSettings,
+  sharedPool,
+} from './state/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from './state/booked-memory.js';
 import type { Topology } from './topology.js';
 
@@ -13,6 +20,7 @@ const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,
   reservedSystemCPUs: CpuSet.EMPTY,
   strictCPUReservation: false,
+  isolatedCPUs: null,
   reservedMemory: NOTHING_BOOKED,
   cgroupRoot: null,
   simulated: false,
@@ -24,6 +32,8 @@ export interface Settings {
   readonly managedCPUs: CpuSet;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
+  /** Managed CPUs that are a pool of their own, granted or not. */
+  readonly isolatedCPUs: CpuSet;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
   /** null: no cgroups are used. */
@@ -44,17 +54,22 @@ export function chosenSettings(
   given: GivenSettings,
   placement: Placement,
   topology: Topology,
+  now: CpusNow,
   recorded: MachineSettings = DEFAULT_SETTINGS,
 ): RequiredSettings {
   const { reservedCount, ...settings } = given;
   if (reservedCount === undefined || reservedCount === recorded.reservedSystemCPUs.size) return settings;
-  const managed = given.managedCPUs === undefined ? recorded.managedCPUs : given.managedCPUs;
-  const all = managed?.intersection(topology.cpus) ?? topology.cpus;
+  // What is isolated is no place for the system.
+  const all = grantableCpus(
+    { ...applySettings(recorded, settings), reservedSystemCPUs: CpuSet.EMPTY },
+    { online: topology.cpus, isolated: now.isolated },
+    'ordinary',
+  );
   if (reservedCount > all.size) {
     invalidOption(
       'systemReserved.cpu + kubeReserved.cpu',
       reservedCount,
-      `at most the machine's ${all.size} managed CPUs`,
+      `at most the machine's ${all.size} managed CPUs that are not isolated`,
     );
   }
   return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
@@ -66,7 +81,7 @@ export function chosenSettings(
  */
 export function checkKnown(required: RequiredSettings, topology: Topology, recorded = DEFAULT_SETTINGS): void {
   const known = topology.cpus.union(topology.possible);
-  for (const name of ['managedCPUs', 'reservedSystemCPUs'] as const) {
+  for (const name of ['managedCPUs', 'reservedSystemCPUs', 'isolatedCPUs'] as const) {
     const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
@@ -87,12 +102,15 @@ export function checkKnown(required: RequiredSettings, topology: Topology, recor
 }
 
 /** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
-export function checkLeavesPool(state: Assignments, online: CpuSet): void {
-  if (!sharedPool(state, online).isEmpty) return;
+export function checkLeavesPool(state: Assignments, now: CpusNow): void {
+  if (!sharedPool(state, now).isEmpty) return;
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
     'these settings leave no CPU for the shared pool, where everything else runs',
-    { value: state.settings, valid: 'at least one managed CPU that is neither strictly reserved nor granted' },
+    {
+      value: state.settings,
+      valid: 'at least one managed CPU that is neither strictly reserved nor isolated nor granted',
+    },
   );
 }
 
@@ -109,8 +127,9 @@ function memoryText(memory: BookedMemory): string {
 
 /** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
 function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
-  const show = (name: string, value: unknown) => {
-    if (value === null) return name === 'cgroupRoot' ? 'none' : 'all';
+  const nothing: Readonly<Record<string, string>> = { isolatedCPUs: 'what the kernel isolates', cgroupRoot: 'none' };
+  const show = (value: unknown, name: string) => {
+    if (value === null) return nothing[name] ?? 'all';
     const text =
       typeof value === 'object' && !(value instanceof CpuSet) ? memoryText(value as BookedMemory) : String(value);
     return text === '' ? 'none' : text;
@@ -118,12 +137,12 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
   const differences = Object.entries(required)
     .filter(
       ([name, value]) =>
-        value !== undefined && show(name, value) !== show(name, recorded[name as keyof RequiredSettings]),
+        value !== undefined && show(value, name) !== show(recorded[name as keyof RequiredSettings], name),
     )
     .map(([name, value]) => ({
       option: name,
-      asked: show(name, value),
-      recorded: show(name, recorded[name as keyof RequiredSettings]),
+      asked: show(value, name),
+      recorded: show(recorded[name as keyof RequiredSettings], name),
     }));
   if (differences.length === 0) return;
   const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
@@ -154,17 +173,23 @@ type Given = Pick<Config, 'settings' | 'placement'>;
  * The state of a machine that has none yet.
  * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where nothing would be left to share
  */
-export function firstState({ settings, placement }: Given, topology: Topology): Assignments {
-  const required = chosenSettings(settings, placement, topology);
+export function firstState({ settings, placement }: Given, topology: Topology, now: CpusNow): Assignments {
+  const required = chosenSettings(settings, placement, topology, now);
   checkKnown(required, topology);
   const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
   const state = emptyAssignments(applySettings(defaults, required));
-  checkLeavesPool(state, topology.cpus);
+  checkLeavesPool(state, { online: topology.cpus, isolated: now.isolated });
   return state;
 }
 
 /** Whether an opener can use the state on record. @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION */
-export function checkRecorded({ settings }: Assignments, given: Given, topology: Topology, path: string): void {
+export function checkRecorded(
+  { settings }: Assignments,
+  given: Given,
+  topology: Topology,
+  now: CpusNow,
+  path: string,
+): void {
   checkSameKind(settings, topology, path);
-  checkAgreement(settings, chosenSettings(given.settings, given.placement, topology, settings), path);
+  checkAgreement(settings, chosenSettings(given.settings, given.placement, topology, now, settings), path);
 }

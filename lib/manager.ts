@@ -12,6 +12,7 @@ import {
   parseMachineOptions,
 } from './config.js';
 import type { CpuSet } from './cpu-set.js';
+import { cpusNow } from './cpus-now.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
 import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
@@ -60,7 +61,6 @@ import {
 } from './managers/topology-manager.js';
 import { takeOver } from './managers/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
-import { onlineCpus } from './online-cpus.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
 import {
@@ -75,6 +75,7 @@ import {
   type Assignments,
   findPod,
   freeCpus,
+  isolatedPool,
   type PodAssignment,
   removePods,
   sharedPool,
@@ -119,15 +120,15 @@ interface ListenerEvents {
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
   readonly id: number;
-  readonly topology: Topology;
   /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
   readonly scope: 'machine' | 'private' | 'memory';
   /** Empty where nothing is kept on disk. */
   readonly stateDir: string;
   readonly #config: Config;
-  readonly #openSite: Site;
   readonly #ledger: Store;
+  readonly #ownSite: Site;
   readonly #resources: Map<string, DeviceResource>;
+  readonly #providers: HintProviders;
   readonly #found: readonly Warning[];
   #closed = false;
   readonly #closing = new AbortController();
@@ -140,7 +141,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     reclaim: async () => reclaim(this.#site),
     tell: (change) => this.emit('change', change),
     fail: (error) => {
-      publishError(this.#openSite, 'watch', error);
+      publishError(this.#ownSite, 'watch', error);
       if (this.listenerCount('error') > 0) this.emit('error', error);
     },
   });
@@ -148,14 +149,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Use {@link openManager}. */
   constructor(config: Config, site: Site, resources: Map<string, DeviceResource>, found: readonly Warning[]) {
     super();
-    const { ledger, topology, managerId } = site;
+    const { ledger, providers, managerId } = site;
     this.id = managerId;
     this.#config = config;
-    this.#openSite = site;
+    this.#ownSite = site;
     this.#resources = resources;
+    this.#providers = providers;
     this.#found = found;
     this.#ledger = ledger;
-    this.topology = topology;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     // Told before the listener is added.
@@ -171,24 +172,30 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   // Where it is still in use by another manager of this process, the process stays a member.
   #leavePool(): void {
-    if (this.#config.sharedMember) this.#openSite.enforcer.leave();
+    if (this.#config.sharedMember) this.#ownSite.enforcer.leave();
   }
 
   #checkOpen(): void {
     if (this.#closed) throw closedError();
   }
 
+  // One for all, its grants too: what is changed in it all of them see.
   get #site(): Site {
     this.#checkOpen();
-    return this.#openSite;
+    return this.#ownSite;
+  }
+
+  /** The machine. Replaced by a new one once CPUs have come online that it does not have. */
+  get topology(): Topology {
+    return this.#ownSite.topology;
   }
 
   #state(): Assignments {
     return assignmentsOf(this.#site, this.#ledger.read());
   }
 
-  #online(): CpuSet {
-    return onlineCpus(this.topology);
+  #now() {
+    return cpusNow(this.topology);
   }
 
   /**
@@ -210,16 +217,21 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
    */
   get sharedPool(): CpuSet {
-    return sharedPool(knownAssignments(this.#site), this.#online());
+    return sharedPool(knownAssignments(this.#site), this.#now());
+  }
+
+  /** Isolated CPUs that nobody holds, as {@link freeCpus}. */
+  get freeIsolatedCpus(): CpuSet {
+    return freeCpus(knownAssignments(this.#site), this.#now(), 'isolated');
   }
 
   /**
-   * CPUs that nobody holds and that are not reserved. One grant cannot take all of them where nothing else would be left to share; those of dead
+   * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of them where nothing else would be left to share; those of dead
    * owners count as taken until the next transaction.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   get freeCpus(): CpuSet {
-    return freeCpus(knownAssignments(this.#site), this.#online());
+    return freeCpus(knownAssignments(this.#site), this.#now());
   }
 
   /**
@@ -233,11 +245,13 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   get settings(): Settings {
     const { settings } = this.#state();
+    const now = this.#now();
     return {
-      managedCPUs: universe(settings, this.#online()),
+      managedCPUs: universe(settings, now),
       cgroupRoot: settings.cgroupRoot,
       reservedSystemCPUs: settings.reservedSystemCPUs,
       strictCPUReservation: settings.strictCPUReservation,
+      isolatedCPUs: isolatedPool(settings, now),
       reservedMemory: settings.reservedMemory,
     };
   }
@@ -255,10 +269,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
     const dead = new Set(this.#ledger.owners.deadPods(pods));
-    const online = this.#online();
+    const now = this.#now();
     return pods.map((pod) => {
-      const flags = flagsOf(pod, state, this.topology, this.#resources, online);
-      return grantInfo(pod, this.topology, !dead.has(pod), flags);
+      const flags = flagsOf(pod, state, this.topology, this.#resources, now);
+      return grantInfo(pod, this.topology, !dead.has(pod), flags, now);
     });
   }
 
@@ -399,9 +413,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const given = parseMachineOptions(options);
     await transact(site, undefined, async (state, commit) => {
       checkKnown(given, this.topology, state.settings);
-      const required = chosenSettings(given, this.#config.placement, this.topology, state.settings);
+      const now = this.#now();
+      const required = chosenSettings(given, this.#config.placement, this.topology, now, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, this.#online());
+      checkLeavesPool({ ...state, settings }, now);
       refuseBesideKubelet(site, this.#config, { settings });
       await commit({ ...state, settings }, true);
     });
@@ -417,7 +432,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
     const { cpuPolicy, memoryPolicy } = this.#config.placement;
     const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
-    return formatKubeletFiles(toKubelet(removePods(state, new Set(dead)), this.topology, policies));
+    return formatKubeletFiles(
+      toKubelet(removePods(state, new Set(dead)), this.topology, this.#now().isolated, policies),
+    );
   }
 
   /**
@@ -458,15 +475,16 @@ function closedError(): NumalignError {
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
+    const now = cpusNow(topology);
     if (!checkpoint) {
-      const first = withCgroupRoot(firstState(config, topology), config, ledger);
+      const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
       refuseBesideKubelet(site, config, first);
       await commit(withIdentities(first, first, topology));
       joinPool(site, config, first);
-      return settingWarnings(first, topology, onlineCpus(topology));
+      return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
-    checkRecorded(recorded, config, topology, ledger.path);
+    checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.
     if (checkpoint.refusal) return [];
@@ -476,11 +494,10 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
     const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
     if (state !== recorded) await commitEnforced(site, recorded, state, commit);
     joinPool(site, config, state);
-    const online = onlineCpus(topology);
     return [
       ...archived,
-      ...settingWarnings(state, topology, online),
-      ...grantWarnings(state, topology, resources, online),
+      ...settingWarnings(state, topology, now.online),
+      ...grantWarnings(state, topology, resources, now),
     ];
   });
 }
@@ -506,7 +523,7 @@ function refuseBesideKubelet(
   { settings }: Pick<Assignments, 'settings'>,
 ): void {
   if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
-  checkBesideKubelet(readKubeletFacts(), universe(settings, topology.cpus), topology.cpus);
+  checkBesideKubelet(readKubeletFacts(), universe(settings, { online: topology.cpus }), topology.cpus);
 }
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
@@ -559,7 +576,7 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   const topology = config.topology ?? (await discover());
   // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
   checkPlacement(config.placement, topology);
-  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology);
+  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
   const site = siteOf(config, topology, ledger, resources);

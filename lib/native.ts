@@ -182,6 +182,8 @@ interface Native {
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
   /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
   followGrant(grant: string, cpus: Words): NativePinOutcome;
+  /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
+  parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
   affinity(tid: number): Words;
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(

@@ -106,6 +106,7 @@ const REQUEST_OPTIONS = [
   'require',
   'enforcement',
   'unmovableMembers',
+  'isolatedCpus',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];

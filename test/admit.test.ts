@@ -367,6 +367,7 @@ describe('the machine’s options', () => {
     expect(manager.settings).toEqual({
       managedCPUs: CpuSet.parse('0-15'),
       reservedSystemCPUs: CpuSet.parse('0-1'),
+      isolatedCPUs: CpuSet.EMPTY,
       strictCPUReservation: true,
       reservedMemory: {},
     });

@@ -68,6 +68,7 @@ const admission = fc.record({
   policy: fc.constantFrom('none' as const, 'best-effort' as const, 'restricted' as const, 'single-numa-node' as const),
   scope: fc.constantFrom('container' as const, 'pod' as const),
   hold: fc.boolean(),
+  isolatedCpus: fc.constantFrom('never' as const, 'never' as const, 'prefer' as const, 'require' as const),
 });
 type Admission = typeof admission extends fc.Arbitrary<infer T> ? T : never;
 const steps = fc.array(
@@ -79,8 +80,16 @@ const steps = fc.array(
   { minLength: 1, maxLength: 8 },
 );
 
+// Whichever machine: taken modulo what it has.
+const bench = fc.record({
+  which: fc.nat(1e6),
+  reserve: fc.nat(1e6),
+  isolate: fc.oneof(fc.constant(0), fc.nat(1e6)),
+  strict: fc.boolean(),
+});
+
 async function admit(manager: Manager, step: Admission): Promise<Pod | undefined> {
-  const { init, apps, isGuaranteed, hold, cpuManagerPolicyOptions, policy, scope } = step;
+  const { init, apps, isGuaranteed, hold, cpuManagerPolicyOptions, policy, scope, isolatedCpus } = step;
   const container = (name: string, cpu: number) =>
     isGuaranteed ? guaranteed(name, { cpu }) : { name, requests: { cpu } };
   const pod = {
@@ -95,6 +104,7 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
     cpuManagerPolicyOptions,
     policy,
     scope,
+    isolatedCpus,
     ...(hold && { smt: 'hold-sibling' as const }),
   };
   const plan = manager.plan(pod, options);
@@ -117,11 +127,13 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
   }
 }
 
-/** Exclusive sets are disjoint, none is reserved, and with the shared pool they are all managed CPUs. */
+/** Exclusive sets are disjoint and of one pool each, none is reserved, and with the shared pool and the free isolated CPUs they are all managed CPUs. */
 function checkPartition(manager: Manager): void {
-  const { managedCPUs, reservedSystemCPUs, strictCPUReservation } = manager.settings;
+  const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings;
+  const { sharedPool, freeIsolatedCpus } = manager;
   let exclusive = CpuSet.EMPTY;
-  for (const { id, cpus } of manager.grants()) {
+  for (const { id, cpus, isIsolated } of manager.grants()) {
+    expect(isIsolated ? cpus.isSubsetOf(isolatedCPUs) : !cpus.intersects(isolatedCPUs)).toBe(true);
     expect(cpus.intersects(exclusive), `the CPUs of ${id} are somebody else's too`).toBe(false);
     exclusive = exclusive.union(cpus);
     // Those of containers that run at the same time are apart.
@@ -132,10 +144,12 @@ function checkPartition(manager: Manager): void {
     expect(union.isSubsetOf(cpus)).toBe(true);
   }
   expect(exclusive.intersects(reservedSystemCPUs)).toBe(false);
-  expect(manager.sharedPool.isEmpty).toBe(false);
-  expect(manager.sharedPool.intersects(exclusive)).toBe(false);
+  expect(sharedPool.isEmpty).toBe(false);
+  expect(sharedPool.intersects(exclusive)).toBe(false);
+  expect(sharedPool.intersects(isolatedCPUs)).toBe(false);
+  expect(freeIsolatedCpus).toEqual(isolatedCPUs.difference(exclusive));
   const outside = strictCPUReservation ? reservedSystemCPUs : CpuSet.EMPTY;
-  expect(manager.sharedPool.union(exclusive)).toEqual(managedCPUs.difference(outside));
+  expect(sharedPool.union(exclusive).union(freeIsolatedCpus)).toEqual(managedCPUs.difference(outside));
 }
 
 function checkOnDisk(manager: Manager): void {
@@ -151,14 +165,16 @@ function checkOnDisk(manager: Manager): void {
 describe('random sequences of admit, release and reopen', () => {
   it('keep exclusive sets and shared pool a partition of the managed CPUs, and the state on disk the same', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.nat(1e6), fc.nat(1e6), fc.boolean(), steps, async (which, reserve, strict, sequence) => {
+      fc.asyncProperty(bench, steps, async ({ which, reserve, isolate, strict }, sequence) => {
         const { topology, stateDir } = machines[which % machines.length]!;
         const open = () => openManager({ topology, stateDir });
         let manager = await open();
         for (const { id } of manager.grants()) await manager.release(id);
         const ids = topology.cpus.toArray();
         const reservedSystemCPUs = CpuSet.from(ids.slice(0, reserve % Math.min(4, ids.length)));
-        await manager.configure({ reservedSystemCPUs, strictCPUReservation: strict });
+        const most = Math.floor((ids.length - reservedSystemCPUs.size) / 2);
+        const isolatedCPUs = CpuSet.from(ids.slice(ids.length - (isolate % (most + 1))));
+        await manager.configure({ reservedSystemCPUs, strictCPUReservation: strict, isolatedCPUs });
         for (const step of sequence) {
           if (step.do === 'admit') await admit(manager, step);
           if (step.do === 'release') {

@@ -1,5 +1,6 @@
 // numalign admit: pods that stay until they are released.
 import type { Command } from 'commander';
+import type { IsolatedCpusChoice } from '../config.js';
 import { NumalignError } from '../errors.js';
 import { type Manager, openManager } from '../manager.js';
 import type { Explanation } from '../managers/explanation.js';
@@ -49,7 +50,7 @@ Examples:
 
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
-  const { stateDir, besideKubelet, output } = flags;
+  const { stateDir, besideKubelet, isolatedCpus = 'never', output } = flags;
   const manager = await openManager({
     ...(await managerOptions(flags)),
     devices: await devicesOf(flags),
@@ -57,7 +58,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
-  const admitted = await admitAll(manager, pods);
+  const admitted = await admitAll(manager, pods, isolatedCpus);
   const text =
     output === 'json'
       ? formatJson({ pods: admitted })
@@ -66,13 +67,13 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
 }
 
 /** All or none: what was admitted before one is rejected is released, also where a signal ends this. */
-async function admitAll(manager: Manager, pods: readonly FilePod[]): Promise<Pod[]> {
+async function admitAll(manager: Manager, pods: readonly FilePod[], isolatedCpus: IsolatedCpusChoice): Promise<Pod[]> {
   const admitted: Pod[] = [];
   const { signal, stop } = abortedByEnd();
   let current: FilePod | undefined;
   try {
     for (current of pods) {
-      admitted.push(await manager.admit(current.spec, { owner: 'persistent', signal }));
+      admitted.push(await manager.admit(current.spec, { owner: 'persistent', isolatedCpus, signal }));
       signal.throwIfAborted();
     }
     return admitted;

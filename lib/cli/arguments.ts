@@ -24,6 +24,11 @@ export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
 }
 
+/** As {@link cpuList}, or `kernel`. */
+export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
+  return value === 'kernel' ? value : cpuList(value);
+}
+
 export function cpuCount(value: string): number {
   const count = Number(value);
   if (!/^\d+$/.test(value) || count < 1 || count > CpuSet.MAX_ID) {

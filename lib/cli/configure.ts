@@ -4,7 +4,7 @@ import type { MachineOptions, ReservedMemory } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
-import { cpuList, cpuListOrAll, reservedMemory } from './arguments.js';
+import { cpuList, cpuListOrAll, cpuListOrKernel, reservedMemory } from './arguments.js';
 import { openingLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
@@ -16,6 +16,7 @@ interface ConfigureFlags {
   managed?: CpuSet | 'all';
   reserved?: CpuSet;
   strict?: boolean;
+  isolated?: CpuSet | 'kernel';
   reservedMemory?: readonly ReservedMemory[];
   stateDir?: string;
 }
@@ -34,6 +35,12 @@ export function addConfigure(program: Command): void {
     .option('--no-strict', 'the reserved CPUs are shared')
     .addOption(
       new Option(
+        '--isolated <list>',
+        'CPUs that are never shared, for those who ask for isolated ones; "kernel": those that it isolates; "none": no CPU',
+      ).argParser(cpuListOrKernel),
+    )
+    .addOption(
+      new Option(
         '--reserved-memory <node:type=quantity>',
         'memory that is never granted, may be repeated; "none": none',
       ).argParser(reservedMemory),
@@ -47,14 +54,15 @@ Prints the settings before and after. Makes the state folder where there is none
 Examples:
   $ numalign configure --reserved 0,32
   $ numalign configure --managed 2-15 --strict
+  $ numalign configure --isolated 12-15
   $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
-      const { managed, reserved, strict, reservedMemory } = flags;
-      if ([managed, reserved, strict, reservedMemory].every((flag) => flag === undefined)) {
+      const { managed, reserved, strict, isolated, reservedMemory } = flags;
+      if ([managed, reserved, strict, isolated, reservedMemory].every((flag) => flag === undefined)) {
         command.error(
-          'error: nothing to change: give --managed, --reserved, --strict, --no-strict or --reserved-memory',
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated or --reserved-memory',
         );
       }
       return configure(flags);
@@ -62,7 +70,7 @@ Examples:
 }
 
 async function configure(flags: ConfigureFlags): Promise<void> {
-  const { managed, reserved, strict, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
+  const { managed, reserved, strict, isolated, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true });
@@ -72,6 +80,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
     ...(strict !== undefined && { strictCPUReservation: strict }),
+    ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
     ...(reservedMemory !== undefined && { reservedMemory }),
   };
   await manager.configure(options);

@@ -2,6 +2,8 @@
 import { Option } from 'commander';
 import {
   type CpuManagerPolicyOptions,
+  ISOLATED_CPUS_CHOICES,
+  type IsolatedCpusChoice,
   type ManagerOptions,
   parseConfig,
   TOPOLOGY_MANAGER_POLICIES,
@@ -19,12 +21,30 @@ export interface PlacementFlags {
   scope?: TopologyManagerScope;
   cpuOption?: CpuManagerPolicyOptions;
   reserved?: CpuSet;
+  isolated?: CpuSet;
+  isolatedCpus?: IsolatedCpusChoice;
 }
 
 export function policyOption(): Option {
   return new Option('--policy <policy>', 'of the Topology Manager (default: best-effort)').choices(
     TOPOLOGY_MANAGER_POLICIES,
   );
+}
+
+/** Of one request. */
+export function isolatedCpusOption(): Option {
+  return new Option(
+    '--isolated-cpus <mode>',
+    'take isolated CPUs: if they will do, or no others (default: never)',
+  ).choices(ISOLATED_CPUS_CHOICES);
+}
+
+/** Of the machine. */
+export function isolatedOption(): Option {
+  return new Option(
+    '--isolated <list>',
+    'CPUs that are never shared, for those who ask for isolated ones; must agree with what is recorded',
+  ).argParser(cpuList);
 }
 
 export function placementOptions(): Option[] {
@@ -38,6 +58,8 @@ export function placementOptions(): Option[] {
     new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
       cpuList,
     ),
+    isolatedCpusOption(),
+    isolatedOption(),
   ];
 }
 
@@ -59,7 +81,7 @@ async function readConfiguration(file: string): Promise<{ cpuManagerPolicyOption
 
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
-  const { config, policy, scope, cpuOption, reserved } = flags;
+  const { config, policy, scope, cpuOption, reserved, isolated } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
@@ -68,5 +90,6 @@ export async function managerOptions(flags: PlacementFlags): Promise<ManagerOpti
     // One by one over the document's, where the API's would stand for them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
   };
 }

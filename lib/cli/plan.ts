@@ -1,12 +1,12 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { type Config, checkPlacement, parseConfig } from '../config.js';
+import { type Config, checkPlacement, type IsolatedCpusChoice, parseConfig } from '../config.js';
+import { cpusNow } from '../cpus-now.js';
 import { checkRecorded, firstState } from '../machine-settings.js';
 import { deviceResources } from '../manager.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
-import { onlineCpus } from '../online-cpus.js';
 import { parseAdmit } from '../request.js';
 import type { Assignments } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
@@ -79,7 +79,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   });
   const topology = await machineOf(flags);
   checkPlacement(config.placement, topology);
-  const plans = planAll(pods, config, topology);
+  const plans = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
   const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
   const text =
     flags.output === 'json'
@@ -89,12 +89,17 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   if (!isAdmitted) process.exitCode = REJECTED;
 }
 
-function planAll(pods: readonly FilePod[], config: Config, topology: Topology): PodPlan[] {
+function planAll(
+  pods: readonly FilePod[],
+  config: Config,
+  topology: Topology,
+  isolatedCpus: IsolatedCpusChoice,
+): PodPlan[] {
   let state = stateOf(config, topology);
   const resources = deviceResources(config, topology);
-  const online = onlineCpus(topology);
+  const present = cpusNow(topology);
   return pods.map((pod) => {
-    const request = parseAdmit(pod.spec, { owner: 'persistent' }, config.placement);
+    const request = parseAdmit(pod.spec, { owner: 'persistent', isolatedCpus }, config.placement);
     const { topologyPolicy, scope, cpuPolicy } = request.placement;
     const placed = inPlace(pod.place, () => placedPod(state, request.pod));
     if (placed) {
@@ -102,7 +107,7 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
       return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
     }
     const uid = pod.uid ?? randomUUID();
-    const question = { topology, online, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
+    const question = { topology, present, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
     const planned = plan({ ...question, now: new Date(0), dryRun: true });
     state = planned.next ?? state;
     return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
@@ -113,8 +118,9 @@ function planAll(pods: readonly FilePod[], config: Config, topology: Topology): 
 function stateOf(config: Config, topology: Topology): Assignments {
   const { stateDir = MACHINE_STATE_DIR } = config;
   const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
-  if (!recorded) return firstState(config, topology);
-  checkRecorded(recorded, config, topology, stateDir);
+  const present = cpusNow(topology);
+  if (!recorded) return firstState(config, topology, present);
+  checkRecorded(recorded, config, topology, present, stateDir);
   return recorded;
 }
 

@@ -2,14 +2,14 @@
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
 import { affinity, pin } from '../affinity.js';
-import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../config.js';
+import type { CpuManagerPolicyOptions, IsolatedCpusChoice, TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
 import { cpuCount, cpuList, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
-import { policyOption } from './placement.js';
+import { isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
 import { openingLines, warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
@@ -26,11 +26,13 @@ interface RunFlags extends DeviceFlags {
   resource?: Record<string, string>;
   name?: string;
   reserved?: CpuSet;
+  isolated?: CpuSet;
   spread?: boolean;
   distribute?: boolean;
   alignL3?: boolean;
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
+  isolatedCpus?: IsolatedCpusChoice;
   stateDir?: string;
   wait?: boolean;
   besideKubelet?: boolean;
@@ -59,6 +61,8 @@ export function addRun(program: Command): void {
         cpuList,
       ),
     )
+    .addOption(isolatedCpusOption())
+    .addOption(isolatedOption())
     .addOption(
       new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
         'distribute',
@@ -102,6 +106,7 @@ Examples:
   $ numalign run --cpus 4 --wait -- make -j4
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
+  $ numalign run --cpus 1 --isolated-cpus require -- ./poller
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -112,8 +117,8 @@ Examples:
 }
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, memory, resource, name, reserved, policy, smt, stateDir, besideKubelet } = flags;
-  const { wait = false, quiet = false } = flags;
+  const { cpus, memory, resource, name, reserved, isolated, policy, smt, stateDir, besideKubelet } = flags;
+  const { isolatedCpus, wait = false, quiet = false } = flags;
   const tell = (text: string) => {
     if (!quiet) process.stderr.write(`numalign: ${text}\n`);
   };
@@ -121,6 +126,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
   });
@@ -133,6 +139,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     ...(name !== undefined && { name }),
     ...(policy && { policy }),
     ...(smt && { smt }),
+    ...(isolatedCpus && { isolatedCpus }),
     wait,
   });
   let ended: Ending;
@@ -177,9 +184,10 @@ function environmentOf({ id, cpus, devices }: Grant): Record<string, string> {
   };
 }
 
-function grantLines({ id, cpus, held, numaNodes, memory, devices, enforcement, warnings }: Grant): string[] {
+function grantLines(grant: Grant): string[] {
+  const { id, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
   const parts = [
-    `CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    `${isIsolated ? 'isolated ' : ''}CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
     `grant ${id}`,
   ];

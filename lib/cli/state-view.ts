@@ -1,6 +1,7 @@
 // What a state folder says, for looking only: nothing is created, locked or changed. (Opening a manager makes the folder and drops the
 // grants of dead owners.)
 import type { CpuSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../grant-info.js';
 import { flagsOf } from '../managers/flags.js';
@@ -8,7 +9,15 @@ import { type MemoryTable, memoryTables, totalsOf } from '../managers/memory-man
 import { type PodContainer, podContainer } from '../managers/plan.js';
 import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../managers/warnings.js';
 import { type NativeFolder, native } from '../native.js';
-import { type Assignments, freeCpus, removePods, sharedPool, universe, withoutPods } from '../state/assignments.js';
+import {
+  type Assignments,
+  freeCpus,
+  isolatedPool,
+  removePods,
+  sharedPool,
+  universe,
+  withoutPods,
+} from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
 import { readBootId, scopeOf } from '../state/ledger.js';
 import { gather, rebuild } from '../state/recovery.js';
@@ -46,8 +55,12 @@ export interface StateView {
   readonly reserved: CpuSet;
   /** Reserved CPUs are kept out of the shared pool too. */
   readonly strict: boolean;
+  /** The isolated pool, granted or not; and whether it is what the kernel isolates, not a list of CPUs. */
+  readonly isolated: CpuSet;
+  readonly isolatedByKernel: boolean;
   readonly sharedPool: CpuSet;
   readonly free: CpuSet;
+  readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
   /** What the settings name and the machine does not have at present. */
@@ -128,13 +141,14 @@ function viewOf(
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
+  const present = cpusNow(topology);
   const owners = childOf(folder, 'owners');
   const grants = state.pods.map((pod) => {
     const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);
     const alive = isLeaving || isOwnerAlive(owners, pod.owner);
     // Nobody has registered devices here.
-    const flags = flagsOf(pod, state, topology, new Map());
-    return { ...grantInfo(pod, topology, alive, flags), containers: pod.containers.map(podContainer) };
+    const flags = flagsOf(pod, state, topology, new Map(), present);
+    return { ...grantInfo(pod, topology, alive, flags, present), containers: pod.containers.map(podContainer) };
   });
   const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
   return {
@@ -146,14 +160,17 @@ function viewOf(
     isOfEarlierBoot,
     lapsed: isOfEarlierBoot ? lapsedGrants(assignments) : [],
     managesAll: settings.managedCPUs === null,
-    managed: universe(settings, topology.cpus),
+    managed: universe(settings, present),
     reserved: settings.reservedSystemCPUs,
     strict: settings.strictCPUReservation,
-    sharedPool: sharedPool(state, topology.cpus),
-    free: freeCpus(state, topology.cpus),
+    sharedPool: sharedPool(state, present),
+    isolated: isolatedPool(settings, present),
+    isolatedByKernel: settings.isolatedCPUs === null,
+    free: freeCpus(state, present),
+    freeIsolated: freeCpus(state, present, 'isolated'),
     memory: memoryTables(state, topology),
     grants,
-    warnings: settingWarnings(state, topology, topology.cpus),
+    warnings: settingWarnings(state, topology, present.online),
     assignments: removePods(state, new Set(dead)),
   };
 }

@@ -1,6 +1,7 @@
 // numalign state: what numalign has given out as the kubelet's state files, and the other way.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import { openManager } from '../manager.js';
 import { toKubelet } from '../managers/kubelet-exchange.js';
@@ -74,7 +75,10 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
       valid: 'a folder that numalign has used',
     });
   }
-  const states = toKubelet(view.assignments, topology, { cpuPolicy: 'static', memoryPolicy: 'Static' });
+  const states = toKubelet(view.assignments, topology, cpusNow(topology).isolated, {
+    cpuPolicy: 'static',
+    memoryPolicy: 'Static',
+  });
   const files = await writeKubeletFolder(kubelet, formatKubeletFiles(states));
   const sharedPool = states.cpu.defaultCpuSet;
   const pods = new Set([...states.cpu.entries.keys(), ...states.memory.entries.keys()]).size;

@@ -1,5 +1,6 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
+import type { CpuSet } from '../cpu-set.js';
 import type { GrantInfo } from '../grant-info.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
 import type { LapsedGrant } from '../managers/warnings.js';
@@ -49,6 +50,8 @@ export function settingsRows({
   managed,
   reserved,
   strict,
+  isolated,
+  isolatedByKernel,
   assignments,
 }: StateView): [label: string, text: string][] {
   const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
@@ -56,8 +59,14 @@ export function settingsRows({
     ['managed:', managesAll ? `all (${managed})` : listed(managed)],
     ['reserved:', `${listed(reserved)}${reserved.isEmpty ? '' : keptOut}`],
     ['strict:', strict ? 'yes' : 'no'],
+    ['isolated:', isolatedText(isolated, isolatedByKernel)],
     ['reserved memory:', reservedMemoryText(assignments.settings.reservedMemory)],
   ];
+}
+
+function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
+  if (isByKernel) return `${isolated.isEmpty ? 'none' : isolated} (what the kernel isolates)`;
+  return isolated.isEmpty ? 'none' : isolated.toString();
 }
 
 /** A command line as a person would name it: `node /opt/x/server.js -p 1` is `server.js -p 1`; of `numalign run` what it runs. */
@@ -118,7 +127,7 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
     [
       printable(grant.id.slice(0, length)),
       grant.name === grant.id ? '-' : printable(grant.name),
-      cpusText(grant.cpus),
+      `${cpusText(grant.cpus)}${grant.isIsolated ? ' (isolated)' : ''}`,
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
       ownerText(grant),
@@ -169,13 +178,14 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, options: StatusOptions): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants, lapsed } =
     view;
-  const { warnings } = view;
+  const { warnings, isolated, freeIsolated } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(view),
       ['shared:', refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`],
       ['free:', refusal === null ? listed(free) : 'unknown'],
+      ...(isolated.isEmpty ? [] : [['free isolated:', refusal === null ? listed(freeIsolated) : 'unknown'] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
     options.width,

@@ -47,13 +47,38 @@ async function showStatus({
 function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
   const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
-  const { damage, refusal, sharedPool, free, memory, grants, lapsed, warnings } = view;
+  const {
+    isolated,
+    isolatedByKernel,
+    damage,
+    refusal,
+    sharedPool,
+    free,
+    freeIsolated,
+    memory,
+    grants,
+    lapsed,
+    warnings,
+  } = view;
   const settings = {
     ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
+    ...{ isolatedCPUs: isolated, isolatedByKernel },
     reservedMemory: assignments.settings.reservedMemory,
   };
   return {
-    ...{ stateDir, scope, exists: true, generation, isOfEarlierBoot, settings, sharedPool, free, memory, grants },
+    ...{
+      stateDir,
+      scope,
+      exists: true,
+      generation,
+      isOfEarlierBoot,
+      settings,
+      sharedPool,
+      free,
+      freeIsolated,
+      memory,
+      grants,
+    },
     ...{ damage, refusal, lapsed, warnings, ...kept },
   };
 }

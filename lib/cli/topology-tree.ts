@@ -160,6 +160,7 @@ function painter(colors: Colors, view: StateView | undefined): Painter {
     if (exclusive.has(cpu)) return colors.red(cpu);
     if (!view.managed.has(cpu)) return colors.dim(cpu);
     if (view.reserved.has(cpu)) return colors.yellow(cpu);
+    if (view.isolated.has(cpu)) return colors.cyan(cpu);
     return colors.green(cpu);
   };
 }
@@ -238,10 +239,14 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
     ...unmanaged,
     ['free:', listed(view.free)],
     ['shared:', listed(view.sharedPool)],
+    ...(view.isolated.isEmpty
+      ? []
+      : [['isolated:', `${view.isolated} (not shared), free: ${listed(view.freeIsolated)}`] as const]),
     ['reserved:', `${listed(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
   const legend = [colors.green('free (shared until granted)'), colors.yellow('reserved'), colors.red('exclusive')];
+  if (!view.isolated.isEmpty) legend.push(colors.cyan('isolated, free'));
   if (!view.managesAll) legend.push(colors.dim('not managed'));
   return [
     ...labelled(rows, width),

@@ -63,6 +63,6 @@ function look(topology: Topology, stateDir: string | undefined): StateNote {
   }
 }
 
-function stateJson({ stateDir, sharedPool, free, reserved, grants }: StateView) {
-  return { stateDir, sharedPool, free, reserved, grants };
+function stateJson({ stateDir, sharedPool, free, freeIsolated, reserved, grants }: StateView) {
+  return { stateDir, sharedPool, free, freeIsolated, reserved, grants };
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
 import { type CpuSet, NodeSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
-import { onlineCpus } from '../online-cpus.js';
 import {
   type Assignments,
   cpusOf,
@@ -131,7 +131,7 @@ export class MachineEnforcer implements Enforcer {
   /** Has a registered process run in the shared group, where that is possible. REQUIRES: the lock. */
   #joinShared(pid: number, state: Assignments): void {
     const topology = this.#topology();
-    const pool = sharedPool(state, onlineCpus(topology));
+    const pool = sharedPool(state, cpusNow(topology));
     this.layoutOf(state.settings)?.joinShared(pid, pool, topology.cpus, NodeSet.from(topology.numaNodes));
   }
 
@@ -256,9 +256,9 @@ export class MachineEnforcer implements Enforcer {
   #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
-    const online = onlineCpus(this.#topology());
+    const now = cpusNow(this.#topology());
     const pods = states.flatMap((state) => state.pods);
-    const pool = states.map((state) => sharedPool(state, online)).reduce((a, b) => a.intersection(b));
+    const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const list = members.list();
     const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);

@@ -79,7 +79,8 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
   });
 }
 
-function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
+/** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
+export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
   const near = nodes.filter(({ id }) => wanted.has(id)).reduce((cpus, node) => cpus.union(node.cpus), CpuSet.EMPTY);
   if (!alignBySocket) return near;
   return packages
@@ -117,6 +118,22 @@ export function keptCpus(
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const left = takeCpus(machine, placement, cpus, count);
   return { cpus: left, held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY };
+}
+
+/** What a container keeps whose CPUs have gone offline: those that are online, in whole cores where it must be. Siblings are held on. */
+export function onlineCpusKept(
+  { topology, present: { online }, state, placement }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
+  { cpus, held }: CpuAllocation,
+): CpuAllocation {
+  const here = cpus.intersection(online);
+  if (placement.holdSiblings) {
+    // One that is offline itself comes back to where it was. Where offline CPUs are, only the record tells for certain.
+    const coreOf = new Map(state.cpus.map(([cpu, core]) => [cpu, core]));
+    const lost = new Set([...cpus.difference(here)].map((cpu) => coreOf.get(cpu)));
+    const away = [...held.difference(online)].filter((cpu) => !lost.has(coreOf.get(cpu)));
+    return { cpus: here, held: siblings(topology, here).intersection(held).union(CpuSet.from(away)) };
+  }
+  return { cpus: mustBeWhole(placement) ? topology.wholeCores(here) : here, held };
 }
 
 // What is kept, and as many free CPUs as are missing.
@@ -216,8 +233,9 @@ function smtAlignment(message: string, details: ErrorDetails): NumalignError {
   return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
 }
 
-function insufficient({ topology, placement }: Draft, count: number, from: CpuSet): NumalignError {
-  const what = placement.holdSiblings ? 'whole cores' : 'exclusive CPUs';
+function insufficient({ topology, placement, pool }: Draft, count: number, from: CpuSet): NumalignError {
+  const kind = pool === 'isolated' ? 'isolated CPUs' : 'exclusive CPUs';
+  const what = placement.holdSiblings ? `whole cores${pool === 'isolated' ? ' of isolated CPUs' : ''}` : kind;
   const which = from.isEmpty ? '' : ` (${from})`;
   return new NumalignError('ERR_INSUFFICIENT_CPUS', `${what} asked for: ${count}, free: ${from.size}${which}`, {
     reason: 'UnexpectedAdmissionError',
@@ -228,8 +246,8 @@ function insufficient({ topology, placement }: Draft, count: number, from: CpuSe
 }
 
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ online, state, taken }: Draft): void {
-  const pool = sharedPool(state, online);
+export function checkSharedPool({ present, state, taken }: Draft): void {
+  const pool = sharedPool(state, present);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   throw new NumalignError(
     'ERR_SHARED_POOL_EMPTY',

@@ -1,7 +1,7 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
 import { randomUUID } from 'node:crypto';
 import { thrownText } from '../check-options.js';
-import { type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
+import { type IsolatedCpusChoice, type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import { NumalignError } from '../errors.js';
@@ -22,7 +22,10 @@ import {
   type Assignments,
   addPod,
   type ContainerAssignment,
+  type CpuPool,
+  type CpusNow,
   cpusOf,
+  ISOLATED_OPTION,
   JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
@@ -37,8 +40,7 @@ import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
-  /** CPUs of it that are online at this moment. */
-  readonly online: CpuSet;
+  readonly present: CpusNow;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
   readonly resources: DeviceResources;
@@ -76,11 +78,30 @@ export interface Rejection {
 // How far a decision has come.
 interface Progress {
   readonly question: Question;
+  readonly pool: CpuPool;
   draft: Draft;
   readonly containers: Omit<ContainerAssignment, 'memory' | 'reusable'>[];
   readonly offers: Offer[];
   /** The container at hand; undefined: the whole pod. */
   container: ContainerRequest | undefined;
+}
+
+const POOLS: Readonly<Record<IsolatedCpusChoice, readonly [CpuPool, ...CpuPool[]]>> = {
+  never: ['ordinary'],
+  prefer: ['isolated', 'ordinary'],
+  require: ['isolated'],
+};
+
+/** {@link decideIn} one pool after the other, as the request says, until one will do. */
+export function decide(
+  question: Question,
+  decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
+): Decision | Rejection {
+  const [first, ...others] = POOLS[question.request.placement.isolatedCpus];
+  return others.reduce(
+    (answer, pool) => ('pod' in answer ? answer : decideInPool(question, pool)),
+    decideInPool(question, first),
+  );
 }
 
 /**
@@ -89,8 +110,8 @@ interface Progress {
  * callback could not choose.
  * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
-export function decide(question: Question): Decision | Rejection {
-  const progress = begin(question);
+export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
+  const progress = begin(question, pool);
   try {
     place(progress);
     const pod = podAssignment(progress);
@@ -105,13 +126,13 @@ export function decide(question: Question): Decision | Rejection {
   }
 }
 
-function begin(question: Question): Progress {
-  const { topology, online, state, request, resources, within } = question;
+function begin(question: Question, pool: CpuPool): Progress {
+  const { topology, present, state, request, resources, within } = question;
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const draft = firstDraft({ topology, online, state, pod, placement, allowed, resources });
-  return { question, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
+  const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
+  return { question, pool, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
 }
 
 // CPUs that are announced are settled; else what is given up is chosen before anything is taken.
@@ -227,16 +248,17 @@ function podRequests(pod: PodRequest): Record<string, number> {
   );
 }
 
-function podAssignment({ question, draft, containers }: Progress): PodAssignment {
+function podAssignment({ question, pool, draft, containers }: Progress): PodAssignment {
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
+  const isIsolated = pool === 'isolated' && !draft.taken.isEmpty;
   return {
     uid,
     name: pod.name ?? uid,
     containers: containers.map((container) => ({ ...container, ...memoryAndReusable(draft, container) })),
     policy: placement.topologyPolicy,
     scope: placement.scope,
-    options: placementOptions(placement),
+    options: { ...placementOptions(placement), ...(isIsolated && { [ISOLATED_OPTION]: true }) },
     owner,
     ...JUST_PLACED,
     admittedAt: now.toISOString(),
@@ -298,7 +320,7 @@ function explained(progress: Progress, error: NumalignError, amounts: Amounts): 
     offered: offers.at(-1)?.offered ?? [],
     amounts,
     admittedUnder: weakerPolicies(question.request.placement)
-      .filter((placement) => wouldAdmit(question, placement))
+      .filter((placement) => wouldAdmit(question, progress.pool, placement))
       .map((placement) => placement.topologyPolicy),
   });
   const { settings } = question.state;
@@ -327,11 +349,11 @@ function weakerPolicies(placement: Placement): Placement[] {
 }
 
 // Whatever a provider does here, the reason of the rejection must not be lost.
-function wouldAdmit(question: Question, placement: Placement): boolean {
+function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): boolean {
   const request = { ...question.request, placement };
   const asked = { ...question, request, uid: randomUUID(), dryRun: true };
   try {
-    place(begin(asked));
+    place(begin(asked, pool));
     return true;
   } catch {
     return false;

@@ -3,7 +3,7 @@ import type { Placement } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import type { PodRequest } from '../pod-request.js';
-import type { Assignments, ContainerAssignment, MemoryBlock } from '../state/assignments.js';
+import type { Assignments, ContainerAssignment, CpuPool, CpusNow, MemoryBlock } from '../state/assignments.js';
 import { freeCpus } from '../state/assignments.js';
 import type { BookedMemory } from '../state/booked-memory.js';
 import type { Topology } from '../topology.js';
@@ -28,8 +28,9 @@ export interface Kept {
 
 export interface Draft {
   readonly topology: Topology;
-  /** CPUs of it that are online at this moment. */
-  readonly online: CpuSet;
+  readonly present: CpusNow;
+  /** The only pool that its exclusive CPUs can come from. */
+  readonly pool: CpuPool;
   /** Without the pod. */
   readonly state: Assignments;
   readonly pod: PodRequest;
@@ -54,12 +55,12 @@ export interface Draft {
 
 /** A draft without any container yet. */
 export function firstDraft(
-  given: Pick<Draft, 'topology' | 'online' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
+  given: Pick<Draft, 'topology' | 'present' | 'pool' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
 ): Draft {
-  const { state, online, allowed } = given;
+  const { state, present, pool, allowed } = given;
   return {
     ...given,
-    free: freeCpus(state, online).intersection(allowed),
+    free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
     memory: { booked: state.memory, blocks: new Map(), reusable: [] },

@@ -11,6 +11,8 @@ import {
   cpusOf,
   devicesOf,
   freeCpus,
+  grantableCpus,
+  isolatedPool,
   memoryOf,
   type PodAssignment,
   universe,
@@ -50,6 +52,8 @@ export interface ResourceExplanation {
   readonly nodes: readonly NodeAmount[];
   /** What is kept for the system, for people; null: nothing. */
   readonly reserved: string | null;
+  /** The isolated CPUs, granted or not, for people; null: there are none, or the resource has no such. */
+  readonly isolated: string | null;
   /** What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy devices; null: nothing. */
   readonly unusable: string | null;
   /** The hints that were offered. */
@@ -107,14 +111,13 @@ function ownHints(offered: readonly OfferedHints[], name: string): HintFamily | 
 }
 
 function cpuExplanation({ draft, container, offered }: RejectionFacts): ResourceExplanation {
-  const { topology, online, state, pod, placement, allowed, taken } = draft;
+  const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
   // Where siblings are held, the machine has one CPU a core.
   const { machine, from } = choices(draft, asked);
-  const managed = universe(state.settings, online);
-  const reserved = managed.intersection(state.settings.reservedSystemCPUs);
-  const possible = managed.difference(reserved).intersection(allowed).intersection(machine.cpus);
+  const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
+  const possible = grantableCpus(state.settings, present, pool).intersection(allowed).intersection(machine.cpus);
   return {
     resource: 'cpu',
     provider: null,
@@ -127,7 +130,8 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
         possible: cpus.intersection(possible).size,
       })),
     reserved: listOrNull(reserved),
-    unusable: listOrNull(freeCpus(state, online).difference(taken).difference(allowed)),
+    isolated: listOrNull(isolatedPool(state.settings, present)),
+    unusable: listOrNull(freeCpus(state, present, pool).difference(taken).difference(allowed)),
     hints: ownHints(offered, 'cpu'),
     holders: holdersOf(draft),
   };
@@ -144,7 +148,7 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
     return {
-      ...{ resource, provider: null, asked, unusable: null, hints: ownHints(offered, resource) },
+      ...{ resource, provider: null, asked, isolated: null, unusable: null, hints: ownHints(offered, resource) },
       nodes: own.map(({ node, free, allocatable }) => ({ node, free, possible: allocatable })),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,
       holders: holders(state, (pod) =>
@@ -170,6 +174,7 @@ function deviceExplanations({ draft, container, offered }: RejectionFacts): Reso
           return { node, free: available.filter(isNear).length, possible: devices.filter(isNear).length };
         })
         .filter(({ possible }) => possible > 0),
+      isolated: null,
       unusable: sick.length > 0 ? sick.join(', ') : null,
       holders: holders(draft.state, (pod) => (devicesOf(pod)[name] ?? []).map(({ id }) => id).join(', ')),
     };
@@ -185,6 +190,7 @@ function otherExplanations({ draft, container, offered, amounts }: RejectionFact
       asked: amountFor(draft.pod, found, each.resource),
       nodes: amounts.get(each) ?? [],
       reserved: null,
+      isolated: null,
       unusable: null,
       holders: [],
     }));
@@ -202,7 +208,7 @@ function hintsText(hints: HintFamily | null): string[] {
 }
 
 function resourceText(explanation: ResourceExplanation): string[] {
-  const { resource, provider, asked, nodes, reserved, unusable, hints, holders } = explanation;
+  const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
   const amount = (number: number) => (provider === null && isMemoryType(resource) ? formatBytes(number) : number);
   const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
   const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
@@ -216,6 +222,7 @@ function resourceText(explanation: ResourceExplanation): string[] {
         ]),
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
+    ...(isolated === null ? [] : [`  isolated: ${isolated}, for requests that ask for isolated CPUs alone`]),
     ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
     ...holders.map(
       ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,

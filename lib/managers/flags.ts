@@ -3,15 +3,26 @@ import { CpuSet, NodeSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import { PCI_ADDRESS } from '../pci-address.js';
 import { formatBytes } from '../quantity.js';
-import { type Assignments, cpusOf, devicesOf, memoryOf, type PodAssignment } from '../state/assignments.js';
+import {
+  type Assignments,
+  type CpusNow,
+  cpusOf,
+  devicesOf,
+  memoryOf,
+  type PodAssignment,
+  poolOf,
+} from '../state/assignments.js';
 import { bookedOn } from '../state/booked-memory.js';
 import { type CpuMove, movedCpus } from '../state/cpu-identities.js';
 import type { Topology } from '../topology.js';
 import { allocatableOn, isMemoryKnown } from './memory-manager.js';
 
-/** Held CPUs that are offline (they are the grant's again when they come back), reserved for the system by now, or not managed any more. */
+/**
+ * Held CPUs that are offline (they are the grant's again when they come back), reserved for the system by now, or not managed any more; or of a grant of
+ * isolated CPUs those that are not isolated any more.
+ */
 export interface CpuFlag {
-  readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED';
+  readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED' | 'CPU_NOT_ISOLATED';
   readonly message: string;
   readonly cpus: CpuSet;
 }
@@ -53,17 +64,17 @@ export type Flag = CpuFlag | CpuMoved | MemoryGone | DeviceGone;
 
 /**
  * What does not hold any more of a pod on record. `resources`: devices that are registered; of others only PCI devices are looked for, in the machine.
- * `online`: the CPUs that are at this moment.
+ * `present`: the CPUs as they are at this moment.
  */
 export function flagsOf(
   pod: PodAssignment,
   state: Assignments,
   topology: Topology,
   resources: DeviceResources,
-  online: CpuSet = topology.cpus,
+  present: CpusNow,
 ): readonly Flag[] {
   return Object.freeze([
-    ...cpuFlags(pod, state, online),
+    ...cpuFlags(pod, state, present),
     ...moveFlags(pod, state, topology),
     ...memoryFlags(pod, state, topology),
     ...deviceFlags(pod, topology, resources),
@@ -75,13 +86,16 @@ function theseAre(cpus: CpuSet): string {
   return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
 }
 
-function cpuFlags(pod: PodAssignment, { settings }: Assignments, online: CpuSet): CpuFlag[] {
-  const { managedCPUs, reservedSystemCPUs } = settings;
+function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpusNow): CpuFlag[] {
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = settings;
+  const { online } = present;
   const held = cpusOf(pod);
+  const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
   const found: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
     ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'reserved for the system by now'],
     ['CPU_UNMANAGED', managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs), 'not managed any more'],
+    ['CPU_NOT_ISOLATED', poolOf(pod) === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
   ];
   return found
     .filter(([, cpus]) => !cpus.isEmpty)

@@ -7,9 +7,13 @@ import {
   type Assignments,
   addPod,
   type ContainerAssignment,
+  type CpusNow,
   cpusOf,
   exclusiveCpus,
   findPod,
+  freeCpus,
+  ISOLATED_OPTION,
+  isolatedPool,
   JUST_PLACED,
   type MemoryBlock,
   type OwnerRecord,
@@ -60,11 +64,8 @@ function byContainer<T>(
   return new Map(entries.filter(([, containers]) => containers.size > 0));
 }
 
-function cpuManagerState(
-  state: Assignments,
-  { cpus }: Topology,
-  policy: KubeletPolicies['cpuPolicy'],
-): CpuManagerState {
+// The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
+function cpuManagerState(state: Assignments, present: CpusNow, policy: KubeletPolicies['cpuPolicy']): CpuManagerState {
   if (policy === 'none' && exclusiveCpus(state).isEmpty) {
     return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
   }
@@ -72,7 +73,11 @@ function cpuManagerState(
     const own = exclusiveOf(pod, container);
     return own.isEmpty ? undefined : own;
   });
-  return { policyName: 'static', defaultCpuSet: sharedPool(state, cpus), entries };
+  return {
+    policyName: 'static',
+    defaultCpuSet: sharedPool(state, present).union(freeCpus(state, present, 'isolated')),
+    entries,
+  };
 }
 
 function numaNode(tables: readonly MemoryTable[], blocks: readonly MemoryBlock[]): KubeletNumaNode {
@@ -116,10 +121,15 @@ function memoryManagerState(
   return { policyName: 'Static', machineState, entries };
 }
 
-/** What the kubelet's files would say of a state. A policy that gives out nothing stands only where nothing is given out. */
-export function toKubelet(state: Assignments, topology: Topology, policies: KubeletPolicies): KubeletStates {
+/** What the kubelet's files would say of a state; `isolated` as of CpusNow. A policy that gives out nothing stands only where nothing is given out. */
+export function toKubelet(
+  state: Assignments,
+  topology: Topology,
+  isolated: CpuSet,
+  policies: KubeletPolicies,
+): KubeletStates {
   return {
-    cpu: cpuManagerState(state, topology, policies.cpuPolicy),
+    cpu: cpuManagerState(state, { online: topology.cpus, isolated }, policies.cpuPolicy),
     memory: memoryManagerState(state, topology, policies.memoryPolicy),
   };
 }
@@ -130,6 +140,8 @@ export function toKubelet(state: Assignments, topology: Topology, policies: Kube
 export interface ImportFacts {
   readonly newOwner: () => OwnerRecord;
   readonly now: Date;
+  /** As of CpusNow. */
+  readonly isolated: CpuSet;
 }
 
 // Sizes that no machine has would lose their last digits.
@@ -199,7 +211,7 @@ function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState):
 }
 
 function cpuConflicts(state: Assignments, topology: Topology, pods: readonly PodAssignment[], pool: CpuSet): string[] {
-  const managed = universe(state.settings, topology.cpus);
+  const managed = universe(state.settings, { online: topology.cpus });
   const holders = new Map(state.pods.map((pod) => [`grant ${pod.uid}`, cpusOf(pod)]));
   return pods.flatMap((pod) => {
     const cpus = cpusOf(pod);
@@ -275,10 +287,16 @@ export function withKubeletPods(
   }
   refuse(cpuConflicts(state, topology, pods, states.cpu.defaultCpuSet));
   const booked = bookedWith(state.memory, states.memory);
-  const next = pods.reduce((all, pod) => addPod(all, pod, booked), state);
+  const present = { online: topology.cpus, isolated: facts.isolated };
+  const isolated = isolatedPool(state.settings, present);
+  const placed = pods.map((pod) => {
+    const cpus = cpusOf(pod);
+    return cpus.isEmpty || !cpus.isSubsetOf(isolated) ? pod : { ...pod, options: { [ISOLATED_OPTION]: true } };
+  });
+  const next = placed.reduce((all, pod) => addPod(all, pod, booked), state);
   refuse(memoryConflicts(state.memory, next, topology, pods));
-  if (pods.length > 0 && sharedPool(next, topology.cpus).isEmpty) {
+  if (pods.length > 0 && sharedPool(next, present).isEmpty) {
     refuse(['no CPU would be left for the shared pool, where everything else runs']);
   }
-  return { next, pods };
+  return { next, pods: placed };
 }

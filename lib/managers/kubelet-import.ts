@@ -1,5 +1,6 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
 import { checkOptions, invalidOption } from '../check-options.js';
+import { cpusNow } from '../cpus-now.js';
 import { checkSignal } from '../request.js';
 import type { PodAssignment } from '../state/assignments.js';
 import {
@@ -73,7 +74,9 @@ export function importPods(
   const { topology, ledger, providers } = site;
   return transact(site, signal, async (state, commit) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
-    const { next, pods } = withKubeletPods(state, topology, states, { newOwner, now: new Date() });
+    const present = cpusNow(topology);
+    const facts = { newOwner, now: new Date(), isolated: present.isolated };
+    const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
     await commit(next, providers.isEmpty);
     for (const pod of pods) providers.keep(pod);

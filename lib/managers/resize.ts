@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Placement, recordedPlacement } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
-import { onlineCpus } from '../online-cpus.js';
 import { MILLI } from '../pod-request.js';
 import type { ResizeRequest } from '../request.js';
 import {
@@ -159,7 +159,7 @@ function decided(
   const container = { name: now.name, kind: now.kind, requests };
   const decision = decide({
     topology,
-    online: onlineCpus(topology),
+    present: cpusNow(topology),
     state: removePods(state, new Set([pod.uid])),
     request: {
       pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },

@@ -1,13 +1,13 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
 import { randomUUID } from 'node:crypto';
 import type { CpuSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
-import { onlineCpus } from '../online-cpus.js';
 import type { PodRequest } from '../pod-request.js';
 import type { AdmissionRequest } from '../request.js';
 import {
@@ -27,7 +27,7 @@ import type { Checkpoint } from '../state/checkpoint.js';
 import { withIdentities } from '../state/cpu-identities.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
-import { type Decision, decide, type Question, type Rejection, undo, withRollback } from './decision.js';
+import { type Decision, decide, decideIn, type Question, type Rejection, undo, withRollback } from './decision.js';
 import { type Flag, flagsOf } from './flags.js';
 import { totalsOf } from './memory-manager.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
@@ -38,7 +38,8 @@ import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 export interface Site {
   /** Whose messages they are on the diagnostics channels. */
   readonly managerId: number;
-  readonly topology: Topology;
+  /** Replaced where CPUs have come that it does not have; see {@link refreshTopology}. */
+  topology: Topology;
   readonly ledger: Store;
   readonly enforcer: Enforcer;
   /** Of requests that do not say otherwise. */
@@ -113,20 +114,22 @@ async function tryAdmit(
 }
 
 function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
-  const online = onlineCpus(topology);
-  return { topology, online, state, request, resources: new Map(resources), providers: providers.list };
+  const present = cpusNow(topology);
+  return { topology, present, state, request, resources: new Map(resources), providers: providers.list };
 }
 
 /** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
 function decideNamed(question: Question): Decision | Rejection {
-  const { state, request, topology, online } = question;
-  const free = freeCpus(state, online).intersection(topology.allowed);
+  const { state, request, topology, present } = question;
   const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
-  if (request.isForCaller && last?.isSubsetOf(free)) {
-    const again = decide({ ...question, within: last });
-    if ('pod' in again) return again;
-  }
-  return decide(question);
+  return decide(question, (asked, pool) => {
+    const free = freeCpus(state, present, pool).intersection(topology.allowed);
+    if (request.isForCaller && last?.isSubsetOf(free)) {
+      const again = decideIn({ ...asked, within: last }, pool);
+      if ('pod' in again) return again;
+    }
+    return decideIn(asked, pool);
+  });
 }
 
 // Rejections that somebody's release can change.
@@ -160,8 +163,8 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const online = onlineCpus(topology);
-  const question = { topology, online, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
+  const present = cpusNow(topology);
+  const question = { topology, present, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
 
@@ -208,7 +211,7 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
     const pod = findGrant(recorded, grant);
     if (pod) checkReleasable(site, pod);
     const next = pod ? removePods(state, new Set([uid])) : state;
-    const left = vacate.leave(sharedPool(next, onlineCpus(topology)));
+    const left = vacate.leave(sharedPool(next, cpusNow(topology)));
     if (!pod) {
       site.enforcer.apply(state, vacate.threads(left));
       throw unknownGrant(uid, state, ledger.path);
@@ -235,7 +238,7 @@ export function handOver<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>)
     checkReleasable(site, pod);
     // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
     const isAlive = ledger.owners.handOver(uid);
-    const left = vacate.leave(sharedPool(state, onlineCpus(topology)));
+    const left = vacate.leave(sharedPool(state, cpusNow(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
     await commit(next, providers.isEmpty, { unpinned: () => vacate.threads(left) });
@@ -312,7 +315,7 @@ export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readon
   const state = assignmentsOf(site, ledger.read());
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
-  return flagsOf(pod, state, topology, resources, onlineCpus(topology));
+  return flagsOf(pod, state, topology, resources, cpusNow(topology));
 }
 
 /** Of plans: of pods that stay until they are released. */
@@ -417,7 +420,7 @@ export function assignmentsOf({ ledger }: Site, checkpoint: Checkpoint | undefin
 /** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners } = ledger;
-  const pool = sharedPool(state, onlineCpus(topology));
+  const pool = sharedPool(state, cpusNow(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, pool.words);
     native.closeOrphanedOwner(owner.uuid);

@@ -1,7 +1,7 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for nobody until whoever hands it over has left the CPUs.
 import { randomUUID } from 'node:crypto';
+import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
-import { onlineCpus } from '../online-cpus.js';
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../state/assignments.js';
 import { until } from '../state/until.js';
 import { assignmentsOf, heldGrant, type Site, transact, unknownGrant, type Vacate } from './topology-manager.js';
@@ -59,14 +59,14 @@ export function handedOver<T>(
   token: string,
   leaving: Leaving<T>,
 ): Promise<boolean> {
-  const { ledger, topology } = site;
+  const { ledger } = site;
   const look = () => {
     const pod = findPod(assignmentsOf(site, ledger.read()), uid);
     if (pod?.transfer === token) return undefined;
     if (pod?.formerOwner !== owner.uuid) return shownHere.delete(token);
     if (!leaving.canLeave()) return undefined;
     return transact(site, undefined, async (state, commit) => {
-      const moved = leaving.leave(sharedPool(state, onlineCpus(topology)));
+      const moved = leaving.leave(sharedPool(state, cpusNow(site.topology)));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));

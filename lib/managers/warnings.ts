@@ -7,6 +7,7 @@ import { isExtendedResource } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
 import {
   type Assignments,
+  type CpusNow,
   cpusOf,
   type DeviceAssignment,
   devicesOf,
@@ -84,7 +85,7 @@ export interface EnforcementShortfall {
 export interface SettingUnmet {
   readonly code: 'SETTING_UNMET';
   readonly message: string;
-  readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'reservedMemory';
+  readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'isolatedCPUs' | 'reservedMemory';
 }
 
 /** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
@@ -125,10 +126,10 @@ export function grantWarnings(
   state: Assignments,
   topology: Topology,
   resources: DeviceResources,
-  online: CpuSet,
+  present: CpusNow,
 ): GrantFlagged[] {
   return state.pods.flatMap((pod): GrantFlagged[] => {
-    const flags = flagsOf(pod, state, topology, resources, online);
+    const flags = flagsOf(pod, state, topology, resources, present);
     if (flags.length === 0) return [];
     const message = `grant ${pod.name === pod.uid ? pod.uid : `${pod.uid} (${pod.name})`}: ${flags.map((flag) => flag.message).join('; ')}`;
     return [Object.freeze({ code: 'GRANT_FLAGGED', message, uid: pod.uid, flags })];
@@ -137,10 +138,10 @@ export function grantWarnings(
 
 /** What the machine's settings name and the machine does not have at present. */
 export function settingWarnings({ settings }: Assignments, { nodes }: Topology, online: CpuSet): SettingUnmet[] {
-  const { managedCPUs, reservedSystemCPUs, reservedMemory } = settings;
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs, reservedMemory } = settings;
   const unmet = (option: SettingUnmet['option'], what: string): SettingUnmet =>
     Object.freeze({ code: 'SETTING_UNMET', message: `${option} names ${what}`, option });
-  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs } as const).flatMap(([option, named]) => {
+  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs, isolatedCPUs } as const).flatMap(([option, named]) => {
     const missing = named?.difference(online);
     if (!missing || missing.isEmpty) return [];
     const text = `CPU${missing.size === 1 ? '' : 's'} ${missing}, not online at present`;

@@ -13,6 +13,8 @@ export interface MachineSettings {
   readonly managedCPUs: CpuSet | null;
   readonly reservedSystemCPUs: CpuSet;
   readonly strictCPUReservation: boolean;
+  /** CPUs that are a pool of their own; null: those that the kernel isolates. */
+  readonly isolatedCPUs: CpuSet | null;
   /** Bytes kept for the system by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
   /** Below it are the cgroups that numalign makes: a path in the hierarchy of cpusets. null: none are used. */
@@ -208,22 +210,52 @@ export function exclusiveCpus(state: Assignments): CpuSet {
   return state.pods.reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY);
 }
 
+/** What the kernel tells of a machine's CPUs at one moment. */
+export interface CpusNow {
+  readonly online: CpuSet;
+  /** Those that it keeps ordinary work off. */
+  readonly isolated: CpuSet;
+}
+
+/** Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated ones. */
+export type CpuPool = 'ordinary' | 'isolated';
+
 /** The managed CPUs among `online`: what numalign hands out or shares. */
-export function universe(settings: MachineSettings, online: CpuSet): CpuSet {
+export function universe(settings: MachineSettings, { online }: Pick<CpusNow, 'online'>): CpuSet {
   return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
 }
 
-/** Managed CPUs that nobody holds, reserved ones left out: what a new grant may take. */
-export function freeCpus(state: Assignments, online: CpuSet): CpuSet {
-  return universe(state.settings, online)
-    .difference(state.settings.reservedSystemCPUs)
-    .difference(exclusiveCpus(state));
+/** The managed CPUs that are isolated, granted or not. Those that are reserved stay so. */
+export function isolatedPool(settings: MachineSettings, now: CpusNow): CpuSet {
+  const isolated = settings.isolatedCPUs ?? now.isolated;
+  return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
+}
+
+/** Managed CPUs of a pool, granted or not, reserved ones left out. */
+export function grantableCpus(settings: MachineSettings, now: CpusNow, pool: CpuPool): CpuSet {
+  const isolated = isolatedPool(settings, now);
+  if (pool === 'isolated') return isolated;
+  return universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolated);
+}
+
+/** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
+export function freeCpus(state: Assignments, now: CpusNow, pool: CpuPool = 'ordinary'): CpuSet {
+  return grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state));
 }
 
 /** Where everything without exclusive CPUs runs. Derived, never stored. */
-export function sharedPool(state: Assignments, online: CpuSet): CpuSet {
-  const shared = universe(state.settings, online).difference(exclusiveCpus(state));
-  return state.settings.strictCPUReservation ? shared.difference(state.settings.reservedSystemCPUs) : shared;
+export function sharedPool(state: Assignments, now: CpusNow): CpuSet {
+  const { settings } = state;
+  const shared = universe(settings, now).difference(isolatedPool(settings, now)).difference(exclusiveCpus(state));
+  return settings.strictCPUReservation ? shared.difference(settings.reservedSystemCPUs) : shared;
+}
+
+/** What a pod's recorded `options` say of the pool that its CPUs are from. */
+export const ISOLATED_OPTION = 'isolated-cpus';
+
+/** The pool that a pod's exclusive CPUs are from. */
+export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
+  return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
 }
 
 /** What tells devices apart: the address of a PCI device whatever the resource is called, else the id and its resource. */

@@ -54,8 +54,9 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
 }
 
 /** The plain object that settings are in files. */
-export function encodeSettings({ unknown, ...settings }: MachineSettings) {
-  return { ...unknown, ...settings };
+export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
+  // Left out where it is null, as in files that were written before there was such a setting.
+  return { ...unknown, ...settings, ...(isolatedCPUs !== null && { isolatedCPUs }) };
 }
 
 export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
@@ -263,6 +264,7 @@ export function decodeSettings(value: unknown): MachineSettings {
     managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
     reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
     strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
+    isolatedCPUs: orNull(given.isolatedCPUs ?? null, cpuSet, 'settings.isolatedCPUs'),
     reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
     cgroupRoot: orNull(given.cgroupRoot ?? null, text, 'settings.cgroupRoot'),
     simulated: flag(given.simulated, 'settings.simulated'),

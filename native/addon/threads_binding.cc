@@ -77,6 +77,13 @@ Napi::Value follow_grant(const Napi::CallbackInfo& info) {
                                                                               to_id_set<CpuTag>(info[1]))));
 }
 
+// (grant, words of the shared pool)
+Napi::Value park_grant(const Napi::CallbackInfo& info) {
+  return from_outcome(info.Env(),
+                      unwrap(info.Env(), ThreadPins::of_this_process().park(to_string(info[0], "the grant"),
+                                                                            to_id_set<CpuTag>(info[1]))));
+}
+
 Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
 }
@@ -111,6 +118,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["pin"] = Napi::Function::New(env, pin);
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
   exports["followGrant"] = Napi::Function::New(env, follow_grant);
+  exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
   exports["threadId"] = Napi::Function::New(env, thread_id);

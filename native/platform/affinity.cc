@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +51,17 @@ Result<CpuSet> get_affinity(pid_t tid) {
     if (!too_small) return syscall_error("sched_getaffinity", "cannot read the mask of " + thread_name(tid));
     words.resize(words.size() * 2);
   }
+}
+
+Result<CpuSet> get_whole_mask(pid_t tid) {
+  const std::string path =
+      "/proc/self/task/" + std::to_string(tid == 0 ? current_thread_id() : tid) + "/status";
+  std::ifstream file(path);
+  constexpr std::string_view kField = "Cpus_allowed_list:\t";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kField)) return parse_id_list<CpuTag>(std::string_view(line).substr(kField.size()));
+  }
+  return syscall_error("read", "cannot read the mask of " + thread_name(tid) + " in " + path, ESRCH);
 }
 
 Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {

@@ -18,6 +18,10 @@ pid_t current_thread_id();
 // sched_getaffinity(2). ESRCH: no such thread.
 Result<CpuSet> get_affinity(pid_t tid);
 
+// The whole mask of a thread of this process: with the CPUs that are offline, which sched_getaffinity(2)
+// leaves out. Cpus_allowed_list of /proc/self/task/TID/status. ESRCH: no such thread.
+Result<CpuSet> get_whole_mask(pid_t tid);
+
 // sched_setaffinity(2). The kernel clips `cpus` to the thread's cpuset without an error: read back. EINVAL:
 // nothing is left after clipping; EPERM: the thread belongs to somebody else; ESRCH: no such thread.
 Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);

@@ -32,6 +32,12 @@ Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
 
 bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
 
+// The CPUs among `cpus` that are offline, as far as that can be known.
+CpuSet offline_among(const CpuSet& cpus) {
+  Result<CpuSet> online = online_cpus();
+  return online.ok() ? cpus - online.value() : CpuSet();
+}
+
 void add(PinOutcome& outcome, ThreadMove move, const CpuSet& wanted) {
   (move.now == wanted ? outcome.moved : outcome.unmovable).push_back(std::move(move));
 }
@@ -126,8 +132,10 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     granted |= pin->second.cpus;
     Result<CpuSet> now = get_affinity(pin->first);
     // A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant
-    // gives back.
-    if (now.ok() && now.value().intersects(pin->second.cpus)) {
+    // gives back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went
+    // offline.
+    const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
+    if (now.ok() && (is_out || now.value().intersects(pin->second.cpus))) {
       if (Result<Done> restored = restore(pin->first, pin->second.before); !restored.ok())
         return restored.error();
     }
@@ -157,6 +165,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
   }
   if (granted.empty()) return outcome;
   const CpuSet lost = granted - cpus;
+  const bool has_offline = !offline_among(granted).empty();
   std::set<pid_t> seen;
   for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> list = process_threads();
@@ -164,14 +173,18 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
     bool found_new = false;
     for (pid_t tid : list.value()) {
       auto pin = pins_.find(tid);
-      if (pin != pins_.end() && pin->second.grant != grant) continue;
-      Result<CpuSet> now = get_affinity(tid);
+      const bool is_pinned = pin != pins_.end();
+      if (is_pinned && pin->second.grant != grant) continue;
+      Result<CpuSet> now = has_offline ? get_whole_mask(tid) : get_affinity(tid);
       if (!now.ok() || now.value().empty()) continue;
+      const bool is_inside = now.value().is_subset_of(granted);
+      // The kernel lets a thread run anywhere once none of its CPUs is online.
+      const bool is_out = is_pinned && (pin->second.parked || (has_offline && !is_inside));
       // Pinned for it, and on other CPUs too by its own choice: it must leave what is lost all the same.
-      const bool is_on_both = pin != pins_.end() && now.value().intersects(lost);
-      if (!now.value().is_subset_of(granted) && !is_on_both) continue;
+      const bool is_on_both = is_pinned && now.value().intersects(lost);
+      if (!is_inside && !is_on_both && !is_out) continue;
       if (!seen.insert(tid).second) continue;
-      CpuSet wanted = now.value() == granted ? cpus : now.value() - lost;
+      CpuSet wanted = is_out || now.value() == granted ? cpus : now.value() - lost;
       if (wanted.empty()) wanted = cpus;
       Result<ThreadMove> move = move_thread(tid, wanted);
       if (!move.ok()) {
@@ -179,10 +192,29 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
         return move.error();
       }
       found_new = true;
-      if (pin != pins_.end() && move.value().errno_value == 0) pin->second.cpus = cpus;
+      if (is_pinned && move.value().errno_value == 0) {
+        pin->second.cpus = cpus;
+        pin->second.parked = false;
+      }
       add(outcome, std::move(move).value(), wanted);
     }
     clean = found_new ? 0 : clean + 1;
+  }
+  return outcome;
+}
+
+Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  for (auto& [tid, pin] : pins_) {
+    if (pin.grant != grant) continue;
+    Result<ThreadMove> move = move_thread(tid, pool);
+    if (!move.ok()) {
+      if (is_gone(move.error())) continue;
+      return move.error();
+    }
+    pin.parked = true;
+    add(outcome, std::move(move).value(), pool);
   }
   return outcome;
 }

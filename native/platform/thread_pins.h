@@ -49,9 +49,14 @@ class ThreadPins {
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
   // Moves the threads pinned for `grant`, and those born since with its mask, to `cpus`: the grant's own have
-  // changed. A thread that has chosen some of them for itself keeps those of its choice that are left.
+  // changed. A thread that has chosen some of them for itself keeps those of its choice that are left. Those
+  // that were parked come back; so do those that the kernel has let out because their CPUs went offline.
   // Passes over the threads until two in a row find nothing to do.
   Result<PinOutcome> follow(const std::string& grant, const CpuSet& cpus);
+
+  // None of the grant's CPUs is online: has the threads pinned for it wait on `pool`. They stay pinned, and
+  // come back by follow().
+  Result<PinOutcome> park(const std::string& grant, const CpuSet& pool);
 
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
@@ -62,6 +67,7 @@ class ThreadPins {
     std::string owner;
     CpuSet before;
     CpuSet cpus;
+    bool parked = false;
   };
 
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);

@@ -77,6 +77,7 @@ describe('the table of grants', () => {
       numaNodes: NodeSet.of(0),
       memory: [],
       devices: {},
+      isIsolated: false,
       enforcement: 'recorded' as const,
       owner: { kind: 'persistent' as const, pid: null, command: null },
       alive: true,

@@ -1,0 +1,46 @@
+// The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
+import { readFileSync } from 'node:fs';
+import { CpuSet } from './cpu-set.js';
+import { NumalignError } from './errors.js';
+
+// isolcpus=; of the newest kernels isolated partitions too.
+const NO_DOMAIN = '/sys/devices/system/cpu/isolated';
+// All isolated partitions, nested ones too; in the root of cgroup v2 only, and not of older kernels.
+const PARTITIONS = '/sys/fs/cgroup/cpuset.cpus.isolated';
+// nohz_full=: no tick while one thread runs there. Load is balanced over them all the same.
+const NO_TICK = '/sys/devices/system/cpu/nohz_full';
+
+/** A list of CPUs that the kernel shows in a file; none where there is no such file, or it says so in its own way. */
+function readList(path: string): CpuSet {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').trim();
+  } catch {
+    return CpuSet.EMPTY;
+  }
+  try {
+    return CpuSet.parse(text);
+  } catch (error) {
+    // `(null)`: a kernel that knows nohz_full= and was started without it.
+    if (error instanceof NumalignError) return CpuSet.EMPTY;
+    throw error;
+  }
+}
+
+/**
+ * CPUs over which the kernel balances no load: isolcpus=, and isolated partitions of cgroup v2 where it tells of them (/sys/devices/system/cpu/isolated, cpuset.cpus.isolated
+ * of the root cgroup). A thread with several of them in its mask stays on one.
+ */
+export function unbalancedCpus(): CpuSet {
+  return readList(NO_DOMAIN).union(readList(PARTITIONS));
+}
+
+/** Whether the kernel balances no load over some of these CPUs, so that threads must be placed one by one. Read anew each time. */
+export function hasNoLoadBalancing(cpus: CpuSet): boolean {
+  return cpus.intersects(unbalancedCpus());
+}
+
+/** {@link unbalancedCpus} and those without a tick (nohz_full=). Read anew each time. */
+export function kernelIsolatedCpus(): CpuSet {
+  return unbalancedCpus().union(readList(NO_TICK));
+}
