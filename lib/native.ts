@@ -56,6 +56,17 @@ export interface NativePinOutcome {
   unmovable: NativeMove[];
 }
 
+/** What a thread of this process is, in the order of the core's enumerators. */
+export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
+
+/** A scheduling class by the kernel's numbers. */
+export interface NativeScheduling {
+  policy: number;
+  priority: number;
+  nice: number;
+  resetOnFork: boolean;
+}
+
 /** A NUMA memory policy by the kernel's numbers; several preferred nodes are mode 1 too. */
 export interface NativePolicy {
   mode: number;
@@ -172,7 +183,37 @@ interface Native {
   /** Read anew. */
   onlineCpus(): Words;
   threadId(): number;
-  threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
+  threads(): { tid: number; role: (typeof THREAD_ROLES)[number]; cpus: Words }[];
+
+  /** Pins every thread of the process for a grant; `cpus`, `oneEach` and the outcomes go by {@link THREAD_ROLES}. */
+  place(
+    cpus: readonly Words[],
+    oneEach: readonly boolean[],
+    granted: Words,
+    grant: string,
+    owner: string,
+    replace: boolean,
+  ): NativePinOutcome[];
+  /** Throws where a thread is pinned for another grant. */
+  checkPins(grant: string): void;
+  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown; `before`: the mask of this thread. */
+  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number; before: Words };
+  /** Threads were born on CPUs of a grant; `tid`: a Worker, or 0. */
+  adopt(tid: number, granted: Words, before: Words, grant: string, owner: string): void;
+  /** Of a Worker that has ended. */
+  forgetThread(tid: number): void;
+  /** The CPU of these that the fewest threads have to themselves. */
+  leastUsedCpu(cpus: Words): number;
+  /** Queues as many jobs, which wait for each other. The last to be settled knows all threads. */
+  probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
+  scheduling(tid: number): NativeScheduling;
+  /** `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads. */
+  schedule(
+    tid: number,
+    priority: number,
+    nice: number,
+    grant: string,
+  ): NativeScheduling | { starved: number; cpus: Words };
 
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;

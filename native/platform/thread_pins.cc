@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include "core/cpu_use.h"
 
 namespace numalign {
 namespace {
@@ -54,52 +57,208 @@ const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::stri
   return nullptr;
 }
 
-Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
-                                                                const std::string& grant,
-                                                                const std::string& owner, bool replace) {
-  std::lock_guard lock(mutex_);
-  const bool whole_process = tid == -1;
-  auto threads = [&]() -> Result<std::vector<pid_t>> {
-    if (whole_process) return process_threads();
-    return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
-  };
+std::optional<AlreadyPinned> ThreadPins::any_pinned_for_another(const std::vector<pid_t>& threads,
+                                                                const std::string& grant) {
+  for (pid_t thread : threads) {
+    if (const Pin* other = pinned_for_another(thread, grant)) return AlreadyPinned{thread, other->grant};
+  }
+  return std::nullopt;
+}
 
-  Result<std::vector<pid_t>> first = threads();
+Result<std::optional<AlreadyPinned>> ThreadPins::pinned_elsewhere(const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  return any_pinned_for_another(threads.value(), grant);
+}
+
+Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const CpuSet& granted,
+                                                      const std::string& grant, const std::string& owner,
+                                                      bool replace) {
+  Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
-    for (pid_t thread : first.value()) {
-      if (const Pin* other = pinned_for_another(thread, grant)) {
-        return std::variant<PinOutcome, AlreadyPinned>(AlreadyPinned{thread, other->grant});
-      }
-    }
+    if (auto pinned = any_pinned_for_another(first.value(), grant)) return std::optional(*pinned);
   }
 
-  PinOutcome outcome;
   std::set<pid_t> seen;
   int clean = 0;
-  for (int pass = 0; pass < kMaxPasses && clean < (whole_process ? kCleanPasses : 1); pass++) {
-    Result<std::vector<pid_t>> list = threads();
+  for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
+    Result<std::vector<pid_t>> list = moves.threads();
     if (!list.ok()) return list.error();
     bool found_new = false;
     for (pid_t thread : list.value()) {
       if (!seen.insert(thread).second) continue;
+      const CpuSet cpus = moves.cpus_of(thread);
       Result<ThreadMove> move = move_thread(thread, cpus);
       if (!move.ok()) {
-        if (whole_process && is_gone(move.error())) continue;
+        if (moves.whole_process && is_gone(move.error())) continue;
         return move.error();
       }
       found_new = true;
       if (!grant.empty() && move.value().errno_value == 0) {
         auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.value().before, cpus}).first;
         entry->second = Pin{grant, owner, entry->second.before, move.value().now};
-        before_.try_emplace(grant, entry->second.before);
+        // What the kernel has clipped is no place of its choice.
+        granted_.try_emplace(grant, Granted{entry->second.before, {}}).first->second.cpus |=
+            cpus == granted ? entry->second.cpus : granted;
       }
-      add(outcome, std::move(move).value(), cpus);
+      moves.done(std::move(move).value(), cpus);
     }
-    if (!whole_process) break;
+    if (!moves.whole_process) break;
     clean = found_new ? 0 : clean + 1;
   }
+  relax();
+  return std::optional<AlreadyPinned>();
+}
+
+Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
+                                                                const std::string& grant,
+                                                                const std::string& owner, bool replace) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        if (tid == -1) return process_threads();
+        return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
+      },
+      .cpus_of = [&](pid_t) { return cpus; },
+      .done = [&](ThreadMove move, const CpuSet& wanted) { add(outcome, std::move(move), wanted); },
+      .whole_process = tid == -1,
+  };
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, cpus, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return std::variant<PinOutcome, AlreadyPinned>(*pinned.value());
   return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
+}
+
+Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Placement& placement,
+                                                                        const CpuSet& granted,
+                                                                        const std::string& grant,
+                                                                        const std::string& owner,
+                                                                        bool replace) {
+  std::lock_guard lock(mutex_);
+  PlacementOutcome outcome;
+  CpuUse use;
+  std::map<pid_t, ThreadRole> roles;
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        Result<std::vector<pid_t>> list = process_threads();
+        if (!list.ok()) return list;
+        std::vector<pid_t> threads = std::move(list).value();
+        for (pid_t thread : threads) {
+          if (!roles.contains(thread)) roles[thread] = ThreadRoles::of_this_process().get(thread);
+        }
+        std::ranges::sort(threads, {}, [&](pid_t thread) { return std::pair(roles.at(thread), thread); });
+        return threads;
+      },
+      .cpus_of =
+          [&](pid_t thread) {
+            const ThreadRole role = roles.at(thread);
+            const ThreadPlace& place = placement[static_cast<size_t>(role)];
+            const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
+            use.add(cpus, runs_javascript(role));
+            return cpus;
+          },
+      .done =
+          [&](ThreadMove move, const CpuSet& wanted) {
+            add(outcome[static_cast<size_t>(roles.at(move.tid))], std::move(move), wanted);
+          },
+      .whole_process = true,
+  };
+  using Outcome = std::variant<PlacementOutcome, AlreadyPinned>;
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, granted, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return Outcome(*pinned.value());
+  return Outcome(std::move(outcome));
+}
+
+void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
+                       const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
+  Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
+  if (now.ok() && !now.value().empty()) pins_[tid] = Pin{grant, owner, before, now.value()};
+}
+
+Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const Scheduling& wanted,
+                                                               const std::string& grant) {
+  using Outcome = std::variant<Scheduling, Starved>;
+  std::lock_guard lock(mutex_);
+  if (!is_own_thread(tid)) {
+    return syscall_error("sched_setattr", "cannot reach thread " + std::to_string(tid) + " of this process",
+                         ESRCH);
+  }
+  if (wanted.is_real_time()) {
+    if (std::optional<Starved> victim = starved(tid)) return Outcome(*victim);
+  }
+  Result<Scheduling> before = get_scheduling(tid);
+  if (!before.ok()) return before.error();
+  if (Result<Done> set = set_scheduling(tid, wanted); !set.ok()) return set.error();
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok()) return now.error();
+  auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
+  // Its id may have been another thread's, which had another class.
+  if (entry->second.now != before.value()) entry->second.before = before.value();
+  entry->second.grant = grant;
+  entry->second.now = now.value();
+  return Outcome(now.value());
+}
+
+// A thread that could only run on the CPUs of real-time threads; `real_time_too` counts as one (0: none
+// does).
+std::optional<Starved> ThreadPins::starved(pid_t real_time_too) {
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return std::nullopt;
+  CpuSet taken;
+  std::vector<Starved> others;
+  for (pid_t thread : threads.value()) {
+    Result<Scheduling> scheduling = get_scheduling(thread);
+    Result<CpuSet> cpus = get_affinity(thread);
+    if (!scheduling.ok() || !cpus.ok()) continue;  // it has ended
+    if (thread == real_time_too || scheduling.value().is_real_time()) {
+      taken |= cpus.value();
+    } else {
+      others.push_back({thread, cpus.value()});
+    }
+  }
+  for (const Starved& other : others) {
+    if (!other.cpus.empty() && other.cpus.is_subset_of(taken)) return other;
+  }
+  return std::nullopt;
+}
+
+// Takes real-time classes back that have come to starve others, since threads were moved.
+void ThreadPins::relax() {
+  for (auto scheduled = scheduled_.begin(); scheduled != scheduled_.end();) {
+    if (!scheduled->second.now.is_real_time()) {
+      ++scheduled;
+      continue;
+    }
+    std::optional<Starved> victim = starved(0);
+    if (!victim) return;
+    Result<CpuSet> cpus = get_affinity(scheduled->first);
+    if (cpus.ok() && !cpus.value().intersects(victim->cpus)) {
+      ++scheduled;
+      continue;
+    }
+    unschedule(scheduled->first, scheduled->second);
+    scheduled = scheduled_.erase(scheduled);
+  }
+}
+
+// A thread that has chosen another class since keeps it.
+void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
+  if (!is_own_thread(tid)) return;
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok() || now.value() != scheduled.now) return;
+  if (set_scheduling(tid, scheduled.before).ok()) return;
+  // Without CAP_SYS_NICE the flag stays, and so does a nice value that is greater than before.
+  Scheduling rest = scheduled.before;
+  rest.reset_on_fork = true;
+  if (set_scheduling(tid, rest).ok()) return;
+  rest.nice = std::max(rest.nice, now.value().nice);
+  (void)set_scheduling(tid, rest);
 }
 
 Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
@@ -116,6 +275,15 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     }
     return Done{};
   };
+
+  for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
+    if (entry->second.grant != grant) {
+      ++entry;
+      continue;
+    }
+    unschedule(entry->first, entry->second);
+    entry = scheduled_.erase(entry);
+  }
 
   CpuSet granted;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
@@ -135,14 +303,16 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   // Threads born under the pin have its mask and no entry of their own.
-  if (auto before = before_.extract(grant); !before.empty()) {
+  if (auto entry = granted_.extract(grant); !entry.empty()) {
+    granted |= entry.mapped().cpus;
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
       if (pins_.contains(tid)) continue;
       Result<CpuSet> now = get_affinity(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
-      if (Result<Done> restored = restore(tid, before.mapped()); !restored.ok()) return restored.error();
+      if (Result<Done> restored = restore(tid, entry.mapped().before); !restored.ok())
+        return restored.error();
     }
   }
   return outcome;
@@ -151,11 +321,9 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
 Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  CpuSet granted;
-  for (const auto& [tid, pin] : pins_) {
-    if (pin.grant == grant) granted |= pin.cpus;
-  }
-  if (granted.empty()) return outcome;
+  auto entry = granted_.find(grant);
+  if (entry == granted_.end()) return outcome;
+  const CpuSet granted = std::exchange(entry->second.cpus, cpus);
   const CpuSet lost = granted - cpus;
   std::set<pid_t> seen;
   for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
@@ -179,11 +347,16 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
         return move.error();
       }
       found_new = true;
-      if (pin != pins_.end() && move.value().errno_value == 0) pin->second.cpus = cpus;
+      if (pin != pins_.end() && move.value().errno_value == 0) {
+        // Placed on some of them: there it stays, as far as they are left.
+        const CpuSet left = pin->second.cpus - lost;
+        pin->second.cpus = pin->second.cpus == granted || left.empty() ? cpus : left;
+      }
       add(outcome, std::move(move).value(), wanted);
     }
     clean = found_new ? 0 : clean + 1;
   }
+  relax();
   return outcome;
 }
 
