@@ -4,7 +4,7 @@ import { checkOptions, invalidOption } from './check-options.js';
 
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import { type NativeMove, type NativePinOutcome, native, type THREAD_ROLES } from './native.js';
+import { type NativeMove, type NativePinOutcome, native, type ThreadRole } from './native.js';
 
 /** Which threads: all of this process, the calling one, or one by its id; threads of other processes are ESRCH. */
 export type Threads = 'process' | 'current' | number;
@@ -44,7 +44,7 @@ export interface ThreadInfo {
    * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a thread of libuv's pool, which has run a job of numalign
    * ({@link probePool} finds all) or goes by this name. `v8`: a helper of V8 by its name.
    */
-  readonly role: (typeof THREAD_ROLES)[number];
+  readonly role: ThreadRole;
   readonly cpus: CpuSet;
 }
 

@@ -58,6 +58,7 @@ export interface NativePinOutcome {
 
 /** What a thread of this process is, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
+export type ThreadRole = (typeof THREAD_ROLES)[number];
 
 /** A scheduling class by the kernel's numbers. */
 export interface NativeScheduling {
@@ -183,19 +184,19 @@ interface Native {
   /** Read anew. */
   onlineCpus(): Words;
   threadId(): number;
-  threads(): { tid: number; role: (typeof THREAD_ROLES)[number]; cpus: Words }[];
+  threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 
-  /** Pins every thread of the process for a grant; `cpus`, `oneEach` and the outcomes go by {@link THREAD_ROLES}. */
+  /**
+   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the outcomes go by {@link THREAD_ROLES}.
+   */
   place(
-    cpus: readonly Words[],
-    oneEach: readonly boolean[],
+    cpus: readonly (Words | undefined)[],
+    oneEach: readonly (boolean | undefined)[],
     granted: Words,
     grant: string,
     owner: string,
     replace: boolean,
   ): NativePinOutcome[];
-  /** Throws where a thread is pinned for another grant. */
-  checkPins(grant: string): void;
   /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown; `before`: the mask of this thread. */
   bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number; before: Words };
   /** Threads were born on CPUs of a grant; `tid`: a Worker, or 0. */

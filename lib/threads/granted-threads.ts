@@ -1,6 +1,7 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
 import { invalidOption } from '../check-options.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
+import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../native.js';
 import type { EnforcementLevel } from '../state/assignments.js';
 
 export interface GrantedThreads {
@@ -33,4 +34,35 @@ export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuS
   const chosen = CpuSet.coerce(value);
   if (chosen.isEmpty || !chosen.isSubsetOf(cpus)) invalidOption(option, String(chosen), valid);
   return chosen;
+}
+
+/** Where threads of one kind go. */
+export interface ThreadPlace {
+  readonly cpus: CpuSet;
+  /** Each on one of them, the least used. */
+  readonly oneEach: boolean;
+}
+
+/**
+ * Pins every thread of this process whose role has a place; others stay where they are.
+ * @throws ERR_ALREADY_PINNED unless `replace`; nothing is moved then
+ */
+export function placeByRole(
+  { grant, owner, cpus }: GrantedThreads,
+  places: Readonly<Partial<Record<ThreadRole, ThreadPlace>>>,
+  replace: boolean,
+): Record<ThreadRole, NativePinOutcome> {
+  const inOrder = THREAD_ROLES.map((role) => places[role]);
+  const outcomes = native.place(
+    inOrder.map((place) => place?.cpus.words),
+    inOrder.map((place) => place?.oneEach),
+    cpus.words,
+    grant,
+    owner,
+    replace,
+  );
+  return Object.fromEntries(THREAD_ROLES.map((role, i) => [role, outcomes[i]!])) as Record<
+    ThreadRole,
+    NativePinOutcome
+  >;
 }

@@ -2,9 +2,9 @@
 import { type PinResult, toPinResult } from '../affinity.js';
 import { checkOptions, invalidOption } from '../check-options.js';
 import { CpuSet } from '../cpu-set.js';
-import { native, THREAD_ROLES } from '../native.js';
-import { cpusWithin, type GrantedThreads } from './granted-threads.js';
-import { warmPool } from './pool.js';
+import { native, type ThreadRole } from '../native.js';
+import { cpusWithin, type GrantedThreads, placeByRole, type ThreadPlace } from './granted-threads.js';
+import { probePool } from './pool.js';
 
 /**
  * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne` each on one of its own (where there are more threads than
@@ -48,16 +48,8 @@ export interface PlaceThreadsResult {
   readonly guaranteed: false;
 }
 
-/** Where threads of one kind go, checked. */
-export interface ThreadPlace {
-  readonly cpus: CpuSet;
-  readonly oneEach: boolean;
-}
-
-// By the roles of the addon.
-const KINDS = { main: 'main', worker: 'workers', pool: 'pool', v8: 'v8', other: 'others' } as const;
-type Kind = (typeof KINDS)[keyof typeof KINDS];
-type Places = Readonly<Record<Kind, ThreadPlace>>;
+const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
+type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace>>;
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parsePlace(target: GrantedThreads, kind: string, value: ThreadCpus | undefined): ThreadPlace {
@@ -101,29 +93,15 @@ export async function placeThreads(
   target: () => GrantedThreads,
   options: PlaceThreadsOptions,
 ): Promise<PlaceThreadsResult> {
-  const { replace = false } = checkOptions(
-    options,
-    [...Object.values(KINDS), 'replace'],
-    'placeThreads',
-  ) as PlaceThreadsOptions;
+  const { replace = false } = checkOptions(options, [...KINDS, 'replace'], 'placeThreads') as PlaceThreadsOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-  const before = target();
-  const { pool } = parsePlaces(before, options);
-  if (!replace) native.checkPins(before.grant);
-  const { complete } = await warmPool(before, pool.cpus);
+  parsePlaces(target(), options);
+  const { complete } = await probePool();
   const granted = target();
   const places = parsePlaces(granted, options);
-  const inOrder = THREAD_ROLES.map((role) => places[KINDS[role]]);
-  const outcomes = native.place(
-    inOrder.map(({ cpus }) => cpus.words),
-    inOrder.map(({ oneEach }) => oneEach),
-    granted.cpus.words,
-    granted.grant,
-    granted.owner,
-    replace,
-  );
-  const resultOf = (role: (typeof THREAD_ROLES)[number], allKnown: boolean) =>
-    toPinResult(outcomes[THREAD_ROLES.indexOf(role)]!, !allKnown);
+  const { main, workers, pool, v8, others } = places;
+  const outcomes = placeByRole(granted, { main, worker: workers, pool, v8, other: others }, replace);
+  const resultOf = (role: ThreadRole, allKnown: boolean) => toPinResult(outcomes[role], !allKnown);
   return {
     main: resultOf('main', true),
     workers: resultOf('worker', false),

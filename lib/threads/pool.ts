@@ -1,10 +1,10 @@
-// The threads of libuv's pool: finding them, and having them born where they belong.
+// The threads of libuv's pool: finding them, and putting them where they belong.
 import { readFileSync } from 'node:fs';
 import { type PinResult, toPinResult } from '../affinity.js';
 import { checkOptions, invalidOption } from '../check-options.js';
-import { CpuSet } from '../cpu-set.js';
+import type { CpuSet } from '../cpu-set.js';
 import { native } from '../native.js';
-import { cpusWithin, type GrantedThreads } from './granted-threads.js';
+import { cpusWithin, type GrantedThreads, placeByRole } from './granted-threads.js';
 
 const DEFAULT_THREADS = 4;
 const MAX_THREADS = 1024;
@@ -59,42 +59,20 @@ function initialVariable(): string | undefined {
  * where it is not up. Other jobs wait meanwhile, which is short unless a thread is busy.
  */
 export async function probePool(): Promise<PoolProbe> {
-  return answersOf(native.probePool(poolSize(), TIMEOUT_MS));
-}
-
-async function answersOf(jobs: ReturnType<typeof native.probePool>): Promise<PoolProbe> {
-  const answers = await Promise.all(jobs);
+  const answers = await Promise.all(native.probePool(poolSize(), TIMEOUT_MS));
   return {
     tids: [...new Set(answers.flatMap(({ tids }) => tids))].sort((a, b) => a - b),
     complete: answers.some(({ complete }) => complete),
   };
 }
 
-/** Starts the pool on these CPUs, or finds its threads where it is up already. */
-export function warmPool({ grant, owner, cpus: granted }: GrantedThreads, cpus: CpuSet): Promise<PoolProbe> {
-  const threads = poolSize();
-  // libuv starts all threads with the first job, on the thread that queues it.
-  const { value: jobs, before } = native.bornOn(cpus.words, () => native.probePool(threads, TIMEOUT_MS));
-  native.adopt(0, granted.words, before, grant, owner);
-  return answersOf(jobs);
-}
-
 /** `target` is asked again after the wait: the grant may have changed, or gone. */
 export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
   const { cpus, replace = false } = checkOptions(options, ['cpus', 'replace'], 'prewarmPool') as PrewarmOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-  const before = target();
-  const { tids, complete } = await warmPool(before, cpusWithin(before, 'cpus', cpus));
+  cpusWithin(target(), 'cpus', cpus);
+  const { complete } = await probePool();
   const granted = target();
-  const chosen = cpusWithin(granted, 'cpus', cpus);
-  const results = tids.map((tid) => {
-    const own = granted.oneToOne ? CpuSet.of(native.leastUsedCpu(chosen.words)) : chosen;
-    return toPinResult(native.pin(tid, own.words, granted.grant, granted.owner, replace), false);
-  });
-  const unmovable = results.flatMap((result) => result.unmovable);
-  return {
-    moved: results.flatMap((result) => result.moved),
-    unmovable,
-    guaranteed: complete && unmovable.length === 0,
-  };
+  const place = { cpus: cpusWithin(granted, 'cpus', cpus), oneEach: granted.oneToOne };
+  return toPinResult(placeByRole(granted, { pool: place }, replace).pool, !complete);
 }

@@ -73,8 +73,8 @@ Napi::Value pin(const Napi::CallbackInfo& info) {
   return from_outcome(env, std::get<PinOutcome>(result));
 }
 
-// (words by role; whether each thread has one CPU, by role; words of the grant; grant; owner; replace):
-// outcomes by role
+// (words by role, undefined: left alone; whether each thread has one CPU, by role; words of the grant; grant;
+// owner; replace): outcomes by role
 Napi::Value place(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!info[0].IsArray() || !info[1].IsArray()) {
@@ -84,8 +84,9 @@ Napi::Value place(const Napi::CallbackInfo& info) {
   auto one_each = info[1].As<Napi::Array>();
   Placement placement;
   for (uint32_t i = 0; i < kThreadRoles; i++) {
+    if (sets.Get(i).IsUndefined()) continue;
     placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU")};
-    if (placement[i].cpus.empty()) throw Napi::TypeError::New(env, "a role must have a CPU");
+    if (placement[i]->cpus.empty()) throw Napi::TypeError::New(env, "a role must have a CPU");
   }
   auto result = unwrap(env, ThreadPins::of_this_process().place(
                                 placement, to_id_set<CpuTag>(info[2]), to_string(info[3], "the grant"),
@@ -96,13 +97,6 @@ Napi::Value place(const Napi::CallbackInfo& info) {
     array[i] = from_outcome(env, std::get<PlacementOutcome>(result)[i]);
   }
   return array;
-}
-
-// (grant)
-void check_pins(const Napi::CallbackInfo& info) {
-  auto pinned =
-      unwrap(info.Env(), ThreadPins::of_this_process().pinned_elsewhere(to_string(info[0], "the grant")));
-  if (pinned) throw_already_pinned(info.Env(), *pinned);
 }
 
 // (words, action): calls `action` while threads that this one starts are born on these CPUs. { value: what it
@@ -247,7 +241,6 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 void export_threads(Napi::Env env, Napi::Object exports) {
   exports["pin"] = Napi::Function::New(env, pin);
   exports["place"] = Napi::Function::New(env, place);
-  exports["checkPins"] = Napi::Function::New(env, check_pins);
   exports["bornOn"] = Napi::Function::New(env, born_on);
   exports["adopt"] = Napi::Function::New(env, adopt);
   exports["forgetThread"] = Napi::Function::New(env, forget_thread);

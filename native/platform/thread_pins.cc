@@ -57,28 +57,17 @@ const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::stri
   return nullptr;
 }
 
-std::optional<AlreadyPinned> ThreadPins::any_pinned_for_another(const std::vector<pid_t>& threads,
-                                                                const std::string& grant) {
-  for (pid_t thread : threads) {
-    if (const Pin* other = pinned_for_another(thread, grant)) return AlreadyPinned{thread, other->grant};
-  }
-  return std::nullopt;
-}
-
-Result<std::optional<AlreadyPinned>> ThreadPins::pinned_elsewhere(const std::string& grant) {
-  std::lock_guard lock(mutex_);
-  Result<std::vector<pid_t>> threads = process_threads();
-  if (!threads.ok()) return threads.error();
-  return any_pinned_for_another(threads.value(), grant);
-}
-
 Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const CpuSet& granted,
                                                       const std::string& grant, const std::string& owner,
                                                       bool replace) {
   Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
-    if (auto pinned = any_pinned_for_another(first.value(), grant)) return std::optional(*pinned);
+    for (pid_t thread : first.value()) {
+      if (const Pin* other = pinned_for_another(thread, grant)) {
+        return std::optional(AlreadyPinned{thread, other->grant});
+      }
+    }
   }
 
   std::set<pid_t> seen;
@@ -141,6 +130,9 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   PlacementOutcome outcome;
   CpuUse use;
   std::map<pid_t, ThreadRole> roles;
+  auto place_of = [&](ThreadRole role) -> const std::optional<ThreadPlace>& {
+    return placement[static_cast<size_t>(role)];
+  };
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
         Result<std::vector<pid_t>> list = process_threads();
@@ -149,13 +141,14 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
         for (pid_t thread : threads) {
           if (!roles.contains(thread)) roles[thread] = ThreadRoles::of_this_process().get(thread);
         }
+        std::erase_if(threads, [&](pid_t thread) { return !place_of(roles.at(thread)); });
         std::ranges::sort(threads, {}, [&](pid_t thread) { return std::pair(roles.at(thread), thread); });
         return threads;
       },
       .cpus_of =
           [&](pid_t thread) {
             const ThreadRole role = roles.at(thread);
-            const ThreadPlace& place = placement[static_cast<size_t>(role)];
+            const ThreadPlace& place = *place_of(role);
             const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
             use.add(cpus, runs_javascript(role));
             return cpus;

@@ -43,8 +43,8 @@ struct ThreadPlace {
   CpuSet cpus;
   bool one_each;  // every thread on one CPU of them, the least used
 };
-using Placement = std::array<ThreadPlace, kThreadRoles>;        // by ThreadRole
-using PlacementOutcome = std::array<PinOutcome, kThreadRoles>;  // by ThreadRole
+using Placement = std::array<std::optional<ThreadPlace>, kThreadRoles>;  // by ThreadRole
+using PlacementOutcome = std::array<PinOutcome, kThreadRoles>;           // by ThreadRole
 
 // The thread would have nowhere to run but on the CPUs of real-time threads.
 struct Starved {
@@ -63,14 +63,11 @@ class ThreadPins {
   Result<std::variant<PinOutcome, AlreadyPinned>> pin(pid_t tid, const CpuSet& cpus, const std::string& grant,
                                                       const std::string& owner, bool replace);
 
-  // Pins every thread of the process, each where its role is to be; passes as pin() does. `granted`: all CPUs
-  // of the grant, of which the places are subsets.
+  // Pins every thread of the process whose role has a place, and leaves the others alone; passes as pin()
+  // does. `granted`: all CPUs of the grant, of which the places are subsets.
   Result<std::variant<PlacementOutcome, AlreadyPinned>> place(const Placement& placement,
                                                               const CpuSet& granted, const std::string& grant,
                                                               const std::string& owner, bool replace);
-
-  // A thread of the process that is pinned for another grant.
-  Result<std::optional<AlreadyPinned>> pinned_elsewhere(const std::string& grant);
 
   // Threads have been born on CPUs of the grant, `tid` (or 0 where it is not known) on its present mask;
   // `before`: the mask that undo() is to give them as if it had been theirs. `granted`: all CPUs of the
@@ -130,8 +127,6 @@ class ThreadPins {
   Result<std::optional<AlreadyPinned>> move(const Moves& moves, const CpuSet& granted,
                                             const std::string& grant, const std::string& owner, bool replace);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);
-  std::optional<AlreadyPinned> any_pinned_for_another(const std::vector<pid_t>& threads,
-                                                      const std::string& grant);
   std::optional<Starved> starved(pid_t real_time_too);
   void relax();
   void unschedule(pid_t tid, const Scheduled& scheduled);
