@@ -1,5 +1,6 @@
 // Which kind of threads runs where: by the masks within this process, and by what the kernel says of a busy program.
-import type { Worker } from 'node:worker_threads';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet, openManager, type ThreadPlacement, threads } from '../../lib/index.js';
 import { native } from '../../lib/native.js';
