@@ -4,7 +4,7 @@ import { checkOptions, invalidOption } from './check-options.js';
 
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
-import { type NativeMove, type NativePinOutcome, native } from './native.js';
+import { type NativeMove, type NativePinOutcome, native, type ThreadRole } from './native.js';
 
 /** Which threads: all of this process, the calling one, or one by its id; threads of other processes are ESRCH. */
 export type Threads = 'process' | 'current' | number;
@@ -34,11 +34,17 @@ export interface PinResult {
   readonly guaranteed: boolean;
 }
 
-/** What is known of a thread of this process. On Node 20 all threads carry the same name, so most are `other` (V8's helpers, libuv). */
+/**
+ * What is known of a thread of this process. On Node 20 all threads carry the same name, so most are `other` (V8's helpers, libuv); newer versions name
+ * them.
+ */
 export interface ThreadInfo {
   readonly tid: number;
-  /** `worker`: a Worker that has loaded numalign. `pool`: a thread of libuv's pool that has run a job of numalign. */
-  readonly role: 'main' | 'worker' | 'pool' | 'other';
+  /**
+   * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a thread of libuv's pool, which has run a job of numalign
+   * ({@link probePool} finds all) or goes by this name. `v8`: a helper of V8 by its name.
+   */
+  readonly role: ThreadRole;
   readonly cpus: CpuSet;
 }
 

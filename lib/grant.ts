@@ -1,5 +1,6 @@
 // Grant: CPUs that are this holder's alone, until released.
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
+import type { Worker } from 'node:worker_threads';
 import {
   affinity,
   type MovedThread,
@@ -62,6 +63,16 @@ import {
   runningCpus,
   sharedPool,
 } from './state/assignments.js';
+import { type GrantedThreads, needsOneToOne } from './threads/granted-threads.js';
+import {
+  type PlaceThreadsOptions,
+  type PlaceThreadsResult,
+  placeThreads,
+  type ThreadCpus,
+} from './threads/placement.js';
+import { type PrewarmOptions, prewarmPool } from './threads/pool.js';
+import { type ScheduleOptions, schedule, type ThreadScheduling } from './threads/scheduling.js';
+import { type GrantWorkerOptions, startWorker } from './threads/worker.js';
 
 export interface GrantPinOptions {
   /** Which threads; default: every thread of this process. */
@@ -104,6 +115,8 @@ export class Grant {
   // As it was last seen on record.
   #pod: PodAssignment;
   #released: Promise<PinResult> | undefined;
+  // Where placeThreads has put the Workers.
+  #workerCpus: ThreadCpus | undefined;
 
   /** Use {@link Manager.acquire}. */
   constructor(site: Site, placement: Placement, pod: PodAssignment, warnings: readonly Warning[] = []) {
@@ -201,8 +214,8 @@ export class Grant {
   /**
    * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
    * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
-   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED
+   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on
+   *   several isolated CPUs, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
     const {
@@ -216,6 +229,7 @@ export class Grant {
     if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
+    if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
@@ -241,6 +255,7 @@ export class Grant {
       transact(this.#site, undefined, async (state) => {
         const result = toPinResult(native.undoPin(this.id, sharedPool(state, cpusNow(topology)).words), true);
         unpinMemory(this.id);
+        this.#workerCpus = undefined;
         this.#site.enforcer.apply(state, movedThreads(result));
         return readAgain(result);
       });
@@ -418,6 +433,77 @@ export class Grant {
       );
     }
   }
+
+  /**
+   * How many threads can run at a time on the grant's CPUs: the number to size pools by. os.availableParallelism() reads the mask of the calling thread, and
+   * answers 1 where that was placed on a CPU of its own.
+   */
+  get availableParallelism(): number {
+    return this.cpus.size;
+  }
+
+  #threads(): GrantedThreads {
+    this.#checkUsable();
+    const oneToOne = needsOneToOne(this, this.#site.topology.isolated);
+    return {
+      grant: this.id,
+      owner: this.#pod.owner.uuid,
+      cpus: this.#cpusToStay,
+      memoryNodes: this.memoryNodes,
+      oneToOne,
+    };
+  }
+
+  #checkBalanced(): void {
+    if (!needsOneToOne(this, this.#site.topology.isolated)) return;
+    throw new NumalignError(
+      'ERR_ISOLATED_NEEDS_PLACEMENT',
+      `the kernel does not balance load between the isolated CPUs ${this.cpus}: place every thread on one of them with placeThreads()`,
+      { value: this.cpus.toString(), valid: 'placeThreads(), or pin() of single threads' },
+    );
+  }
+
+  /**
+   * A Worker (node:worker_threads) that is on the grant's CPUs, and has its memory nodes preferred, from its first instruction: this thread takes their mask, starts it, and has its
+   * own again. What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and {@link release} move it away.
+   * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the CPUs cannot be used here, ERR_INVALID_OPTION,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and what `new Worker` throws
+   */
+  worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
+    return startWorker(this.#threads(), this.#workerCpus, filename, options);
+  }
+
+  /**
+   * Starts libuv's pool on the grant's CPUs (file system, DNS, zlib and crypto jobs run there), or finds its threads and moves them; tells of them.
+   * `guaranteed`: all of them were found, which takes one second where one is busy, and are where they should be.
+   * @throws as {@link pin}
+   */
+  async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
+    return prewarmPool(() => this.#threads(), options);
+  }
+
+  /**
+   * Pins every thread of this process, each kind where it is to be; what is left out runs on all CPUs of the grant. Starts libuv's pool where it is not
+   * up. Afterwards {@link worker} puts Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be called before or after; memory
+   * policies stay as they are. After a {@link resize} the threads are where their places were, as far as these are left: place them again.
+   * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20 for `v8` and `others` in different places
+   */
+  async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
+    const result = await placeThreads(() => this.#threads(), options);
+    this.#workerCpus = options.workers;
+    return result;
+  }
+
+  /**
+   * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until {@link unpin} or {@link release}, and reads it back. With `fifo` it
+   * runs before all others there, and threads that it starts are ordinary ones. A later move of threads after which others could run nowhere but on its CPUs takes it back.
+   * @throws ERR_SCHEDULING where threads of this process could run nowhere but on CPUs of real-time threads, where the thread runs on other CPUs than the
+   *   grant's, or limits do not allow it; ERR_SYSCALL where the kernel refuses all the same (EPERM: a control group without real-time budget), ERR_INVALID_OPTION,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  schedule(options: ScheduleOptions): ThreadScheduling {
+    return schedule(this.#threads(), options);
+  }
 }
 
 function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
@@ -528,7 +614,11 @@ function vacateOf(pod: PodAssignment): Vacate<PinResult> {
     settled: readAgain,
     comeBack: ({ moved }) => {
       const cpus = runningCpus(pod);
-      for (const { tid } of moved) native.pin(tid, cpus.words, uid, owner.uuid, false);
+      for (const { tid, before } of moved) {
+        // Where it was placed, as far as that is the grant's.
+        const own = before.isSubsetOf(cpus) ? before : cpus;
+        native.pin(tid, own.words, uid, owner.uuid, false);
+      }
       pinMemoryAgain();
     },
   };

@@ -120,6 +120,10 @@ export {
   parseMemoryManagerState,
 } from './state/kubelet-format.js';
 export type { StateRecovered } from './state/store.js';
+export type { PlaceThreadsOptions, PlaceThreadsResult, ThreadCpus, ThreadPlacement } from './threads/placement.js';
+export { type PoolProbe, type PrewarmOptions, probePool } from './threads/pool.js';
+export { type ScheduleOptions, scheduling, type ThreadScheduling } from './threads/scheduling.js';
+export type { GrantWorkerOptions } from './threads/worker.js';
 export {
   type BestFitOptions,
   type CpuGroup,

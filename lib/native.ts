@@ -56,6 +56,18 @@ export interface NativePinOutcome {
   unmovable: NativeMove[];
 }
 
+/** What a thread of this process is, in the order of the core's enumerators. */
+export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
+export type ThreadRole = (typeof THREAD_ROLES)[number];
+
+/** A scheduling class by the kernel's numbers. */
+export interface NativeScheduling {
+  policy: number;
+  priority: number;
+  nice: number;
+  resetOnFork: boolean;
+}
+
 /** A NUMA memory policy by the kernel's numbers; several preferred nodes are mode 1 too. */
 export interface NativePolicy {
   mode: number;
@@ -185,6 +197,8 @@ interface Native {
   /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
   parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
   affinity(tid: number): Words;
+  /** Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. */
+  rememberMasks(): void;
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(
     pid: number,
@@ -199,7 +213,37 @@ interface Native {
   /** Read anew. */
   onlineCpus(): Words;
   threadId(): number;
-  threads(): { tid: number; role: 'main' | 'worker' | 'pool' | 'other'; cpus: Words }[];
+  threads(): { tid: number; role: ThreadRole; cpus: Words }[];
+
+  /**
+   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the outcomes go by {@link THREAD_ROLES}.
+   */
+  place(
+    cpus: readonly (Words | undefined)[],
+    oneEach: readonly (boolean | undefined)[],
+    granted: Words,
+    grant: string,
+    owner: string,
+    replace: boolean,
+  ): NativePinOutcome[];
+  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown; `before`: the mask of this thread. */
+  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number; before: Words };
+  /** Threads were born on CPUs of a grant; `tid`: a Worker, or 0. */
+  adopt(tid: number, granted: Words, before: Words, grant: string, owner: string): void;
+  /** Of a Worker that has ended. */
+  forgetThread(tid: number): void;
+  /** The CPU of these that the fewest threads have to themselves. */
+  leastUsedCpu(cpus: Words): number;
+  /** Queues as many jobs, which wait for each other. The last to be settled knows all threads. */
+  probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
+  scheduling(tid: number): NativeScheduling;
+  /** `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads. */
+  schedule(
+    tid: number,
+    priority: number,
+    nice: number,
+    grant: string,
+  ): NativeScheduling | { starved: number; cpus: Words };
 
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;

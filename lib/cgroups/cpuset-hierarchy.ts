@@ -36,6 +36,8 @@ export interface CpusetHierarchy {
   group(...names: string[]): CpusetGroup;
   /** Where a process or one of its threads is now. @throws ERR_CGROUP where it has ended, or is outside of what is mounted here */
   groupOf(pid: number, tid?: number): CgroupPlace;
+  /** One thread goes to the cgroup with this folder (v1). @throws ERR_CGROUP */
+  moveThread(tid: number, to: string): void;
   /** The names of the groups directly below our root, as {@link group} takes them. Folders of names that it would not make are left out. */
   list(): string[];
   /** The tightest limits at and above a process; without `pid`, on v2 at and above our root, on v1 those of this process. */
@@ -134,6 +136,10 @@ class OpenHierarchy implements CpusetHierarchy {
       );
     }
     return { path, isBelowRoot: isAtOrBelow(path, this.rootPath), isHierarchyRoot: path === this.mount };
+  }
+
+  moveThread(tid: number, to: string): void {
+    this.#at(to).attachThread(tid);
   }
 
   list(): string[] {

@@ -5,7 +5,7 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { type ContainerAssignment, cpusOf, type PodAssignment } from '../state/assignments.js';
+import { type ContainerAssignment, cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import type { SharedMember } from './shared-members.js';
 
 const SHARED = 'shared';
@@ -181,6 +181,20 @@ export class CpusetLayout {
     else if (!cpusOf(pod).isSubsetOf(ofPod.cpus())) ofPod.setCpus(ofPod.cpus().union(cpusOf(pod)));
     group.create(cpus, nodes);
     return group;
+  }
+
+  /** One thread goes to another cgroup (v1). @throws ERR_CGROUP */
+  moveThread(tid: number, to: string): void {
+    this.hierarchy.moveThread(tid, to);
+  }
+
+  /** Gives the groups of a grant the CPUs that it has now. @throws ERR_CGROUP */
+  fit(pod: PodAssignment, container: string): void {
+    const ofPod = this.hierarchy.group(pod.uid);
+    const group = this.hierarchy.group(pod.uid, container);
+    const cpus = runningCpus(pod);
+    this.#fit(ofPod, cpusOf(pod));
+    if (group.exists()) this.#fit(group, cpus);
   }
 
   /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */

@@ -1,9 +1,15 @@
 // Affinity and threads.
+#include <sched.h>
 #include <unistd.h>
 
+#include "addon/async_job.h"
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "core/cpu_use.h"
 #include "platform/affinity.h"
+#include "platform/pool_barrier.h"
+#include "platform/scheduling.h"
+#include "platform/thread_birth.h"
 #include "platform/thread_pins.h"
 #include "platform/thread_roles.h"
 
@@ -18,6 +24,8 @@ const char* role_name(ThreadRole role) {
       return "worker";
     case ThreadRole::kPool:
       return "pool";
+    case ThreadRole::kV8:
+      return "v8";
     case ThreadRole::kOther:
       return "other";
   }
@@ -44,6 +52,16 @@ Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
   return object;
 }
 
+[[noreturn]] void throw_already_pinned(Napi::Env env, const AlreadyPinned& pinned) {
+  Napi::Object details = Napi::Object::New(env);
+  details["tid"] = Napi::Number::New(env, pinned.tid);
+  details["grant"] = Napi::String::New(env, pinned.grant);
+  throw_error(env, "ERR_ALREADY_PINNED",
+              "thread " + std::to_string(pinned.tid) + " is pinned for grant " + pinned.grant +
+                  "; release that grant first, or pin with { replace: true }",
+              details);
+}
+
 // (tid, or -1 for the whole process; words; grant; owner; replace)
 Napi::Value pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
@@ -51,16 +69,129 @@ Napi::Value pin(const Napi::CallbackInfo& info) {
       env, ThreadPins::of_this_process().pin(to_int(info[0], "the thread id"), to_id_set<CpuTag>(info[1]),
                                              to_string(info[2], "the grant"), to_string(info[3], "the owner"),
                                              to_bool(info[4], "replace")));
-  if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) {
-    Napi::Object details = Napi::Object::New(env);
-    details["tid"] = Napi::Number::New(env, pinned->tid);
-    details["grant"] = Napi::String::New(env, pinned->grant);
-    throw_error(env, "ERR_ALREADY_PINNED",
-                "thread " + std::to_string(pinned->tid) + " is pinned for grant " + pinned->grant +
-                    "; release that grant first, or pin with { replace: true }",
-                details);
-  }
+  if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   return from_outcome(env, std::get<PinOutcome>(result));
+}
+
+// (words by role, undefined: left alone; whether each thread has one CPU, by role; words of the grant; grant;
+// owner; replace): outcomes by role
+Napi::Value place(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[0].IsArray() || !info[1].IsArray()) {
+    throw Napi::TypeError::New(env, "the placement must be arrays by role");
+  }
+  auto sets = info[0].As<Napi::Array>();
+  auto one_each = info[1].As<Napi::Array>();
+  Placement placement;
+  for (uint32_t i = 0; i < kThreadRoles; i++) {
+    if (sets.Get(i).IsUndefined()) continue;
+    placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU")};
+    if (placement[i]->cpus.empty()) throw Napi::TypeError::New(env, "a role must have a CPU");
+  }
+  auto result = unwrap(env, ThreadPins::of_this_process().place(
+                                placement, to_id_set<CpuTag>(info[2]), to_string(info[3], "the grant"),
+                                to_string(info[4], "the owner"), to_bool(info[5], "replace")));
+  if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
+  auto array = Napi::Array::New(env, kThreadRoles);
+  for (uint32_t i = 0; i < kThreadRoles; i++) {
+    array[i] = from_outcome(env, std::get<PlacementOutcome>(result)[i]);
+  }
+  return array;
+}
+
+// (words, action): calls `action` while threads that this one starts are born on these CPUs. { value: what it
+// returns; tid: the one thread that it has started, 0 where unknown; before: words of this thread's mask }
+Napi::Value born_on(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[1].IsFunction()) throw Napi::TypeError::New(env, "the action must be a function");
+  ThreadBirth birth = unwrap(env, ThreadBirth::on(to_id_set<CpuTag>(info[0])));
+  Napi::Object result = Napi::Object::New(env);
+  result["value"] = info[1].As<Napi::Function>().Call({});
+  result["tid"] = Napi::Number::New(env, birth.newborn().value_or(0));
+  result["before"] = from_id_set(env, birth.before());
+  return result;
+}
+
+// (tid of a Worker, or 0; words of the grant; words of the mask from before; grant; owner)
+void adopt(const Napi::CallbackInfo& info) {
+  const pid_t tid = to_int(info[0], "the thread id");
+  if (tid != 0) ThreadRoles::of_this_process().set(tid, ThreadRole::kWorker);
+  ThreadPins::of_this_process().adopt(tid, to_id_set<CpuTag>(info[1]), to_id_set<CpuTag>(info[2]),
+                                      to_string(info[3], "the grant"), to_string(info[4], "the owner"));
+}
+
+// (tid of a Worker that has ended)
+void forget_thread(const Napi::CallbackInfo& info) {
+  ThreadRoles::of_this_process().forget(to_int(info[0], "the thread id"));
+}
+
+// (words): the CPU of them that the fewest threads have to themselves now
+Napi::Value least_used_cpu(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const CpuSet cpus = to_id_set<CpuTag>(info[0]);
+  if (cpus.empty()) throw Napi::TypeError::New(env, "there must be a CPU");
+  CpuUse use;
+  for (pid_t tid : unwrap(env, process_threads())) {
+    Result<CpuSet> now = get_affinity(tid);
+    if (now.ok()) use.add(now.value(), runs_javascript(ThreadRoles::of_this_process().get(tid)));
+  }
+  return Napi::Number::New(env, use.least_used(cpus));
+}
+
+// (how many threads, milliseconds): promises of { tids, complete }, one a task; the last to be settled knows
+// all.
+Napi::Value probe_pool(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const auto threads = static_cast<uint32_t>(to_int(info[0], "the number of threads"));
+  auto barrier = PoolBarrier::open_for(threads, std::chrono::milliseconds(to_int(info[1], "the timeout")));
+  auto promises = Napi::Array::New(env, threads);
+  for (uint32_t i = 0; i < threads; i++) {
+    promises[i] = run_async<PoolThreads>(
+        env, [barrier] { return Result<PoolThreads>(barrier->arrive()); },
+        [](Napi::Env job_env, const PoolThreads& found) {
+          auto tids = Napi::Array::New(job_env, found.tids.size());
+          for (uint32_t n = 0; pid_t tid : found.tids) tids[n++] = Napi::Number::New(job_env, tid);
+          Napi::Object result = Napi::Object::New(job_env);
+          result["tids"] = tids;
+          result["complete"] = Napi::Boolean::New(job_env, found.complete);
+          return result;
+        });
+  }
+  return promises;
+}
+
+Napi::Object from_scheduling(Napi::Env env, const Scheduling& scheduling) {
+  Napi::Object object = Napi::Object::New(env);
+  object["policy"] = Napi::Number::New(env, scheduling.policy);
+  object["priority"] = Napi::Number::New(env, scheduling.priority);
+  object["nice"] = Napi::Number::New(env, scheduling.nice);
+  object["resetOnFork"] = Napi::Boolean::New(env, scheduling.reset_on_fork);
+  return object;
+}
+
+// (tid; 0: the calling thread)
+Napi::Value scheduling(const Napi::CallbackInfo& info) {
+  return from_scheduling(info.Env(), unwrap(info.Env(), get_scheduling(to_int(info[0], "the thread id"))));
+}
+
+// (tid; priority, or 0 for an ordinary thread; nice; grant): what it is then, or { starved, cpus }
+Napi::Value schedule(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const int priority = to_int(info[1], "the priority");
+  const int nice = to_int(info[2], "the nice value");
+  const Scheduling wanted{.policy = priority > 0 ? SCHED_FIFO : SCHED_OTHER,
+                          .priority = priority,
+                          .nice = priority > 0 ? 0 : nice,
+                          .reset_on_fork = priority > 0 || nice < 0};
+  auto result = unwrap(env, ThreadPins::of_this_process().schedule(to_int(info[0], "the thread id"), wanted,
+                                                                   to_string(info[3], "the grant")));
+  if (const auto* starved = std::get_if<Starved>(&result)) {
+    Napi::Object refusal = Napi::Object::New(env);
+    refusal["starved"] = Napi::Number::New(env, starved->tid);
+    refusal["cpus"] = from_id_set(env, starved->cpus);
+    return refusal;
+  }
+  return from_scheduling(env, std::get<Scheduling>(result));
 }
 
 // (grant, words of the shared pool)
@@ -78,6 +209,10 @@ Napi::Value follow_grant(const Napi::CallbackInfo& info) {
 }
 
 // (grant, words of the shared pool)
+void remember_masks(const Napi::CallbackInfo& info) {
+  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks());
+}
+
 Napi::Value park_grant(const Napi::CallbackInfo& info) {
   return from_outcome(info.Env(),
                       unwrap(info.Env(), ThreadPins::of_this_process().park(to_string(info[0], "the grant"),
@@ -116,8 +251,17 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 
 void export_threads(Napi::Env env, Napi::Object exports) {
   exports["pin"] = Napi::Function::New(env, pin);
+  exports["place"] = Napi::Function::New(env, place);
+  exports["bornOn"] = Napi::Function::New(env, born_on);
+  exports["adopt"] = Napi::Function::New(env, adopt);
+  exports["forgetThread"] = Napi::Function::New(env, forget_thread);
+  exports["leastUsedCpu"] = Napi::Function::New(env, least_used_cpu);
+  exports["probePool"] = Napi::Function::New(env, probe_pool);
+  exports["scheduling"] = Napi::Function::New(env, scheduling);
+  exports["schedule"] = Napi::Function::New(env, schedule);
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
   exports["followGrant"] = Napi::Function::New(env, follow_grant);
+  exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);

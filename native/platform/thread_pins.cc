@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
+
+#include "core/cpu_use.h"
 
 namespace numalign {
 namespace {
@@ -60,52 +63,204 @@ const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::stri
   return nullptr;
 }
 
-Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
-                                                                const std::string& grant,
-                                                                const std::string& owner, bool replace) {
-  std::lock_guard lock(mutex_);
-  const bool whole_process = tid == -1;
-  auto threads = [&]() -> Result<std::vector<pid_t>> {
-    if (whole_process) return process_threads();
-    return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
-  };
-
-  Result<std::vector<pid_t>> first = threads();
+Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const CpuSet& granted,
+                                                      const std::string& grant, const std::string& owner,
+                                                      bool replace) {
+  Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
     for (pid_t thread : first.value()) {
       if (const Pin* other = pinned_for_another(thread, grant)) {
-        return std::variant<PinOutcome, AlreadyPinned>(AlreadyPinned{thread, other->grant});
+        return std::optional(AlreadyPinned{thread, other->grant});
       }
     }
   }
 
-  PinOutcome outcome;
   std::set<pid_t> seen;
   int clean = 0;
-  for (int pass = 0; pass < kMaxPasses && clean < (whole_process ? kCleanPasses : 1); pass++) {
-    Result<std::vector<pid_t>> list = threads();
+  for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
+    Result<std::vector<pid_t>> list = moves.threads();
     if (!list.ok()) return list.error();
     bool found_new = false;
     for (pid_t thread : list.value()) {
       if (!seen.insert(thread).second) continue;
-      Result<ThreadMove> move = move_thread(thread, cpus);
-      if (!move.ok()) {
-        if (whole_process && is_gone(move.error())) continue;
-        return move.error();
+      const CpuSet cpus = moves.cpus_of(thread);
+      Result<ThreadMove> result = move_thread(thread, cpus);
+      if (!result.ok()) {
+        if (moves.whole_process && is_gone(result.error())) continue;
+        return result.error();
       }
       found_new = true;
-      if (!grant.empty() && move.value().errno_value == 0) {
-        auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.value().before, cpus}).first;
-        entry->second = Pin{grant, owner, entry->second.before, move.value().now};
-        before_.try_emplace(grant, entry->second.before);
+      ThreadMove move = std::move(result).value();
+      if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
+      if (!grant.empty() && move.errno_value == 0) {
+        auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.before, cpus}).first;
+        entry->second = Pin{grant, owner, entry->second.before, move.now};
+        // What the kernel has clipped is no place of its choice.
+        granted_.try_emplace(grant, Granted{entry->second.before, {}}).first->second.cpus |=
+            cpus == granted ? entry->second.cpus : granted;
       }
-      add(outcome, std::move(move).value(), cpus);
+      moves.done(std::move(move), cpus);
     }
-    if (!whole_process) break;
+    if (!moves.whole_process) break;
     clean = found_new ? 0 : clean + 1;
   }
+  relax();
+  earlier_.clear();
+  return std::optional<AlreadyPinned>();
+}
+
+Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
+                                                                const std::string& grant,
+                                                                const std::string& owner, bool replace) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        if (tid == -1) return process_threads();
+        return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
+      },
+      .cpus_of = [&](pid_t) { return cpus; },
+      .done = [&](ThreadMove move, const CpuSet& wanted) { add(outcome, std::move(move), wanted); },
+      .whole_process = tid == -1,
+  };
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, cpus, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return std::variant<PinOutcome, AlreadyPinned>(*pinned.value());
   return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
+}
+
+Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Placement& placement,
+                                                                        const CpuSet& granted,
+                                                                        const std::string& grant,
+                                                                        const std::string& owner,
+                                                                        bool replace) {
+  std::lock_guard lock(mutex_);
+  PlacementOutcome outcome;
+  CpuUse use;
+  std::map<pid_t, ThreadRole> roles;
+  auto place_of = [&](ThreadRole role) -> const std::optional<ThreadPlace>& {
+    return placement[static_cast<size_t>(role)];
+  };
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        Result<std::vector<pid_t>> list = process_threads();
+        if (!list.ok()) return list;
+        std::vector<pid_t> threads = std::move(list).value();
+        for (pid_t thread : threads) {
+          if (!roles.contains(thread)) roles[thread] = ThreadRoles::of_this_process().get(thread);
+        }
+        std::erase_if(threads, [&](pid_t thread) { return !place_of(roles.at(thread)); });
+        std::ranges::sort(threads, {}, [&](pid_t thread) { return std::pair(roles.at(thread), thread); });
+        return threads;
+      },
+      .cpus_of =
+          [&](pid_t thread) {
+            const ThreadRole role = roles.at(thread);
+            const ThreadPlace& place = *place_of(role);
+            const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
+            use.add(cpus, runs_javascript(role));
+            return cpus;
+          },
+      .done =
+          [&](ThreadMove move, const CpuSet& wanted) {
+            add(outcome[static_cast<size_t>(roles.at(move.tid))], std::move(move), wanted);
+          },
+      .whole_process = true,
+  };
+  using Outcome = std::variant<PlacementOutcome, AlreadyPinned>;
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, granted, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return Outcome(*pinned.value());
+  return Outcome(std::move(outcome));
+}
+
+void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
+                       const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
+  Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
+  if (now.ok() && !now.value().empty()) pins_[tid] = Pin{grant, owner, before, now.value()};
+}
+
+Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const Scheduling& wanted,
+                                                               const std::string& grant) {
+  using Outcome = std::variant<Scheduling, Starved>;
+  std::lock_guard lock(mutex_);
+  if (!is_own_thread(tid)) {
+    return syscall_error("sched_setattr", "cannot reach thread " + std::to_string(tid) + " of this process",
+                         ESRCH);
+  }
+  if (wanted.is_real_time()) {
+    if (std::optional<Starved> victim = starved(tid)) return Outcome(*victim);
+  }
+  Result<Scheduling> before = get_scheduling(tid);
+  if (!before.ok()) return before.error();
+  if (Result<Done> set = set_scheduling(tid, wanted); !set.ok()) return set.error();
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok()) return now.error();
+  auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
+  // Its id may have been another thread's, which had another class.
+  if (entry->second.now != before.value()) entry->second.before = before.value();
+  entry->second.grant = grant;
+  entry->second.now = now.value();
+  return Outcome(now.value());
+}
+
+// A thread that could only run on the CPUs of real-time threads; `real_time_too` counts as one (0: none
+// does).
+std::optional<Starved> ThreadPins::starved(pid_t real_time_too) {
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return std::nullopt;
+  CpuSet taken;
+  std::vector<Starved> others;
+  for (pid_t thread : threads.value()) {
+    Result<Scheduling> scheduling = get_scheduling(thread);
+    Result<CpuSet> cpus = get_affinity(thread);
+    if (!scheduling.ok() || !cpus.ok()) continue;  // it has ended
+    if (thread == real_time_too || scheduling.value().is_real_time()) {
+      taken |= cpus.value();
+    } else {
+      others.push_back({thread, cpus.value()});
+    }
+  }
+  for (const Starved& other : others) {
+    if (!other.cpus.empty() && other.cpus.is_subset_of(taken)) return other;
+  }
+  return std::nullopt;
+}
+
+// Takes real-time classes back that have come to starve others, since threads were moved.
+void ThreadPins::relax() {
+  for (auto scheduled = scheduled_.begin(); scheduled != scheduled_.end();) {
+    if (!scheduled->second.now.is_real_time()) {
+      ++scheduled;
+      continue;
+    }
+    std::optional<Starved> victim = starved(0);
+    if (!victim) return;
+    Result<CpuSet> cpus = get_affinity(scheduled->first);
+    if (cpus.ok() && !cpus.value().intersects(victim->cpus)) {
+      ++scheduled;
+      continue;
+    }
+    unschedule(scheduled->first, scheduled->second);
+    scheduled = scheduled_.erase(scheduled);
+  }
+}
+
+// A thread that has chosen another class since keeps it.
+void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
+  if (!is_own_thread(tid)) return;
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok() || now.value() != scheduled.now) return;
+  if (set_scheduling(tid, scheduled.before).ok()) return;
+  // Without CAP_SYS_NICE the flag stays, and so does a nice value that is greater than before.
+  Scheduling rest = scheduled.before;
+  rest.reset_on_fork = true;
+  if (set_scheduling(tid, rest).ok()) return;
+  rest.nice = std::max(rest.nice, now.value().nice);
+  (void)set_scheduling(tid, rest);
 }
 
 Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
@@ -123,6 +278,20 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     return Done{};
   };
 
+  auto mask_of = [&](pid_t tid) -> Result<CpuSet> {
+    auto earlier = earlier_.find(tid);
+    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
+  };
+
+  for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
+    if (entry->second.grant != grant) {
+      ++entry;
+      continue;
+    }
+    unschedule(entry->first, entry->second);
+    entry = scheduled_.erase(entry);
+  }
+
   CpuSet granted;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     if (pin->second.grant != grant) {
@@ -130,7 +299,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
       continue;
     }
     granted |= pin->second.cpus;
-    Result<CpuSet> now = get_affinity(pin->first);
+    Result<CpuSet> now = mask_of(pin->first);
     // A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant
     // gives back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went
     // offline.
@@ -143,27 +312,28 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   // Threads born under the pin have its mask and no entry of their own.
-  if (auto before = before_.extract(grant); !before.empty()) {
+  if (auto entry = granted_.extract(grant); !entry.empty()) {
+    granted |= entry.mapped().cpus;
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
       if (pins_.contains(tid)) continue;
-      Result<CpuSet> now = get_affinity(tid);
+      Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
-      if (Result<Done> restored = restore(tid, before.mapped()); !restored.ok()) return restored.error();
+      if (Result<Done> restored = restore(tid, entry.mapped().before); !restored.ok())
+        return restored.error();
     }
   }
+  earlier_.clear();
   return outcome;
 }
 
 Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  CpuSet granted;
-  for (const auto& [tid, pin] : pins_) {
-    if (pin.grant == grant) granted |= pin.cpus;
-  }
-  if (granted.empty()) return outcome;
+  auto entry = granted_.find(grant);
+  if (entry == granted_.end()) return outcome;
+  const CpuSet granted = std::exchange(entry->second.cpus, cpus);
   const CpuSet lost = granted - cpus;
   const bool has_offline = !offline_among(granted).empty();
   std::set<pid_t> seen;
@@ -184,7 +354,10 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       const bool is_on_both = is_pinned && now.value().intersects(lost);
       if (!is_inside && !is_on_both && !is_out) continue;
       if (!seen.insert(tid).second) continue;
-      CpuSet wanted = is_out || now.value() == granted ? cpus : now.value() - lost;
+      // Placed on some of them: there it stays, as far as they are left.
+      CpuSet stays = is_pinned ? pin->second.cpus - lost : cpus;
+      if (stays.empty() || (is_pinned && pin->second.cpus == granted)) stays = cpus;
+      CpuSet wanted = is_out ? stays : now.value() == granted ? cpus : now.value() - lost;
       if (wanted.empty()) wanted = cpus;
       Result<ThreadMove> move = move_thread(tid, wanted);
       if (!move.ok()) {
@@ -193,13 +366,14 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       }
       found_new = true;
       if (is_pinned && move.value().errno_value == 0) {
-        pin->second.cpus = cpus;
+        pin->second.cpus = stays;
         pin->second.parked = false;
       }
       add(outcome, std::move(move).value(), wanted);
     }
     clean = found_new ? 0 : clean + 1;
   }
+  relax();
   return outcome;
 }
 
@@ -217,6 +391,18 @@ Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool
     add(outcome, std::move(move).value(), pool);
   }
   return outcome;
+}
+
+Result<Done> ThreadPins::remember_masks() {
+  std::lock_guard lock(mutex_);
+  earlier_.clear();
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> now = get_affinity(tid);
+    if (now.ok() && !now.value().empty()) earlier_[tid] = std::move(now).value();
+  }
+  return Done{};
 }
 
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {

@@ -1,16 +1,21 @@
-// ThreadPins: which threads of this process are pinned for which grant, and what their masks were before. One
-// object serves the whole process, since affinity belongs to threads and any Worker can pin any thread.
-// Thread-safety: all members may be called from any thread; a mutex serialises them.
+// ThreadPins: which threads of this process are pinned for which grant, and what their masks and scheduling
+// classes were before. One object serves the whole process, since affinity belongs to threads and any Worker
+// can pin any thread. Thread-safety: all members may be called from any thread; a mutex serialises them.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "platform/affinity.h"
+#include "platform/scheduling.h"
+#include "platform/thread_roles.h"
 
 namespace numalign {
 
@@ -33,6 +38,20 @@ struct AlreadyPinned {
   std::string grant;
 };
 
+// Where the threads of one role go.
+struct ThreadPlace {
+  CpuSet cpus;
+  bool one_each;  // every thread on one CPU of them, the least used
+};
+using Placement = std::array<std::optional<ThreadPlace>, kThreadRoles>;  // by ThreadRole
+using PlacementOutcome = std::array<PinOutcome, kThreadRoles>;           // by ThreadRole
+
+// The thread would have nowhere to run but on the CPUs of real-time threads.
+struct Starved {
+  pid_t tid;
+  CpuSet cpus;
+};
+
 class ThreadPins {
  public:
   static ThreadPins& of_this_process();
@@ -44,19 +63,43 @@ class ThreadPins {
   Result<std::variant<PinOutcome, AlreadyPinned>> pin(pid_t tid, const CpuSet& cpus, const std::string& grant,
                                                       const std::string& owner, bool replace);
 
+  // Pins every thread of the process whose role has a place, and leaves the others alone; passes as pin()
+  // does. `granted`: all CPUs of the grant, of which the places are subsets.
+  Result<std::variant<PlacementOutcome, AlreadyPinned>> place(const Placement& placement,
+                                                              const CpuSet& granted, const std::string& grant,
+                                                              const std::string& owner, bool replace);
+
+  // Threads have been born on CPUs of the grant, `tid` (or 0 where it is not known) on its present mask;
+  // `before`: the mask that undo() is to give them as if it had been theirs. `granted`: all CPUs of the
+  // grant.
+  void adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
+             const std::string& owner);
+
+  // Gives a thread another scheduling class until undo(), and reads it back. Refused where threads of this
+  // process would have nowhere else to run than on the CPUs of real-time threads. EPERM, ESRCH as
+  // set_scheduling().
+  Result<std::variant<Scheduling, Starved>> schedule(pid_t tid, const Scheduling& wanted,
+                                                     const std::string& grant);
+
   // Gives the threads pinned for `grant`, and those born since with its mask, their earlier mask as far as it
-  // lies in `pool`, else the whole pool. `pool` must be free of exclusive CPUs.
+  // lies in `pool`, else the whole pool, and their earlier scheduling class. `pool` must be free of exclusive
+  // CPUs.
   Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
 
   // Moves the threads pinned for `grant`, and those born since with its mask, to `cpus`: the grant's own have
   // changed. A thread that has chosen some of them for itself keeps those of its choice that are left. Those
   // that were parked come back; so do those that the kernel has let out because their CPUs went offline.
-  // Passes over the threads until two in a row find nothing to do.
+  // Passes over the threads until two in a row find nothing to do. Wherever threads are moved, real-time
+  // classes that would starve others from now on are taken back.
   Result<PinOutcome> follow(const std::string& grant, const CpuSet& cpus);
 
   // None of the grant's CPUs is online: has the threads pinned for it wait on `pool`. They stay pinned, and
   // come back by follow().
   Result<PinOutcome> park(const std::string& grant, const CpuSet& pool);
+
+  // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
+  // place() or undo() is to go by what they were.
+  Result<Done> remember_masks();
 
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
@@ -70,11 +113,39 @@ class ThreadPins {
     bool parked = false;
   };
 
+  // What concerns all threads of a grant, also those that have no pin of their own because they were born
+  // with the mask of another.
+  struct Granted {
+    CpuSet before;  // of its first thread before the first pin
+    CpuSet cpus;    // where they were put
+  };
+
+  struct Scheduled {
+    std::string grant;
+    Scheduling before;
+    Scheduling now;
+  };
+
+  // Which threads to move, and where to.
+  struct Moves {
+    std::function<Result<std::vector<pid_t>>()> threads;
+    std::function<CpuSet(pid_t)> cpus_of;
+    std::function<void(ThreadMove, const CpuSet& wanted)> done;
+    bool whole_process;
+  };
+
+  Result<std::optional<AlreadyPinned>> move(const Moves& moves, const CpuSet& granted,
+                                            const std::string& grant, const std::string& owner, bool replace);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);
+  std::optional<Starved> starved(pid_t real_time_too);
+  void relax();
+  void unschedule(pid_t tid, const Scheduled& scheduled);
 
   std::mutex mutex_;
   std::map<pid_t, Pin> pins_;
-  std::map<std::string, CpuSet> before_;  // by grant: the mask of its first thread before the first pin
+  std::map<std::string, Granted> granted_;  // by grant
+  std::map<pid_t, Scheduled> scheduled_;
+  std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
 };
 
 }  // namespace numalign

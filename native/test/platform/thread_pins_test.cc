@@ -1,6 +1,8 @@
 #include "platform/thread_pins.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -117,6 +119,124 @@ TEST_F(ThreadPinsTest, EndsUnderThreadsThatAreBornAllTheTime) {
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   stop = true;
   breeder.join();
+}
+
+// A thread of a role, waiting until it is let go.
+class RoleThread {
+ public:
+  explicit RoleThread(ThreadRole role)
+      : thread_([this] {
+          tid_ = current_thread_id();
+          while (!stop_) std::this_thread::yield();
+        }) {
+    while (tid_ == 0) std::this_thread::yield();
+    ThreadRoles::of_this_process().set(tid_, role);
+  }
+  ~RoleThread() {
+    ThreadRoles::of_this_process().forget(tid_);
+    stop_ = true;
+    thread_.join();
+  }
+  pid_t tid() const { return tid_; }
+
+ private:
+  std::atomic<pid_t> tid_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
+  const CpuSet both = first_ | second_;
+  RoleThread worker(ThreadRole::kWorker), one(ThreadRole::kPool), two(ThreadRole::kPool),
+      other(ThreadRole::kOther);
+  Placement placement;
+  placement.fill(ThreadPlace{second_, false});
+  placement[static_cast<size_t>(ThreadRole::kMain)] = ThreadPlace{first_, false};
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{both, true};
+  auto placed = pins_.place(placement, both, "grant", "owner", false);
+  ASSERT_TRUE(placed.ok());
+  EXPECT_EQ(mask(getpid()), first_);
+  EXPECT_EQ(mask(worker.tid()), second_);
+  EXPECT_EQ(mask(other.tid()), second_);
+  EXPECT_EQ(mask(one.tid()).size(), 1);
+  EXPECT_NE(mask(one.tid()), mask(two.tid()));
+  const auto& outcome = std::get<PlacementOutcome>(placed.value());
+  EXPECT_EQ(outcome[static_cast<size_t>(ThreadRole::kPool)].moved.size(), 2u);
+
+  // Another grant finds them taken, and nothing is moved.
+  auto refused = pins_.place(placement, both, "another", "owner", false);
+  EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "grant");
+
+  // What is lost is left; who was placed on what stays is not moved.
+  ASSERT_TRUE(pins_.follow("grant", second_).ok());
+  EXPECT_EQ(mask(getpid()), second_);
+  EXPECT_EQ(mask(worker.tid()), second_);
+  ASSERT_TRUE(pins_.follow("grant", both).ok());
+  EXPECT_EQ(mask(getpid()), both) << "its place is gone: now it is all of the grant";
+
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), all_);
+}
+
+TEST_F(ThreadPinsTest, LeavesRolesAloneThatHaveNoPlace) {
+  RoleThread pool(ThreadRole::kPool), other(ThreadRole::kOther);
+  Placement placement;
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{first_, false};
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  EXPECT_EQ(mask(pool.tid()), first_);
+  EXPECT_EQ(mask(other.tid()), all_);
+  EXPECT_EQ(mask(), all_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
+  Placement placement;
+  placement.fill(ThreadPlace{first_, false});
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  ASSERT_TRUE(pins_.follow("grant", all_ | first_ | second_).ok());
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(ThreadPinsTest, TakesAdoptedThreadsOffTheCpus) {
+  RoleThread worker(ThreadRole::kWorker), unknown(ThreadRole::kOther);
+  ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
+  ASSERT_TRUE(set_affinity(unknown.tid(), first_).ok());
+  pins_.adopt(worker.tid(), first_, all_, "grant", "owner");
+  EXPECT_EQ(
+      std::get<AlreadyPinned>(pins_.pin(worker.tid(), second_, "another", "owner", false).value()).grant,
+      "grant");
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(worker.tid()), all_);
+  EXPECT_EQ(mask(unknown.tid()), all_) << "what it has started";
+}
+
+TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
+  RoleThread victim(ThreadRole::kOther), worker(ThreadRole::kWorker);
+  pin_or_die(worker.tid(), first_, "grant");
+  pin_or_die(victim.tid(), first_, "grant");
+  const Scheduling fifo{.policy = SCHED_FIFO, .priority = 7, .nice = 0, .reset_on_fork = true};
+  auto refused = pins_.schedule(worker.tid(), fifo, "grant");
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(std::get<Starved>(refused.value()).tid, victim.tid());
+  EXPECT_FALSE(get_scheduling(worker.tid()).value().is_real_time());
+
+  pin_or_die(victim.tid(), second_, "grant");
+  auto given = pins_.schedule(worker.tid(), fifo, "grant");
+  if (!given.ok()) {
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    ASSERT_EQ(given.error().errno_value, EPERM);
+    GTEST_SKIP() << "needs CAP_SYS_NICE";
+  }
+  EXPECT_EQ(std::get<Scheduling>(given.value()), fifo);
+
+  // A later move that would starve somebody takes it back.
+  pin_or_die(victim.tid(), first_, "grant");
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), Scheduling{});
+  pin_or_die(victim.tid(), second_, "grant");
+  ASSERT_TRUE(pins_.schedule(worker.tid(), fifo, "grant").ok());
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), Scheduling{});
 }
 
 TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {

@@ -1,0 +1,49 @@
+// numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from its first line.
+import { isMainThread } from 'node:worker_threads';
+import type { Grant } from './grant.js';
+import type { Manager } from './manager.js';
+import type { AcquireOptions } from './request.js';
+
+/** The manager, and the grant that this process runs on; undefined in Workers and in processes that run on their parent's grant. */
+export let manager: Manager | undefined;
+export let grant: Grant | undefined;
+
+function fromVariable(name: string): object | undefined {
+  const text = process.env[name];
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value;
+  } catch {
+    // Told below.
+  }
+  throw new Error(`${name} must be a JSON object, such as '{"cpu": 1}', not '${text}'`);
+}
+
+async function acquire(): Promise<void> {
+  const request = fromVariable('NUMALIGN_ACQUIRE');
+  if (request === undefined) throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
+  const managerOptions = fromVariable('NUMALIGN_MANAGER') ?? {};
+  const placement = fromVariable('NUMALIGN_THREADS') ?? {};
+  const { openManager } = await import('./manager.js');
+  manager = await openManager(managerOptions);
+  grant = await manager.acquire(request as AcquireOptions);
+  // This thread's memory policy; the other threads go where they belong, and the pool is started there.
+  grant.pin({ threads: 'current' });
+  await grant.placeThreads(placement);
+  // As `numalign run` does.
+  process.env.NUMALIGN_GRANT = grant.id;
+  process.env.NUMALIGN_CPUS = grant.cpus.toString();
+}
+
+// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them. Processes inherit it by fork(), and the mask.
+if (!isMainThread) await import('./native.js');
+else if (process.env.NUMALIGN_GRANT === undefined) {
+  try {
+    await acquire();
+  } catch (error) {
+    const { code, message } = error as Error & { code?: string };
+    process.stderr.write(`numalign/preload: ${message}${code === undefined ? '' : ` [${code}]`}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,68 @@
+// GrantedThreads: what must be known of a grant to put threads on its CPUs.
+import { invalidOption } from '../check-options.js';
+import { CpuSet, type NodeSet } from '../cpu-set.js';
+import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../native.js';
+import type { EnforcementLevel } from '../state/assignments.js';
+
+export interface GrantedThreads {
+  readonly grant: string;
+  /** The uuid of its owner. */
+  readonly owner: string;
+  /** Where threads may be put. */
+  readonly cpus: CpuSet;
+  readonly memoryNodes: NodeSet;
+  /** Every thread has to be put on one CPU, see {@link needsOneToOne}. */
+  readonly oneToOne: boolean;
+}
+
+/**
+ * Whether every thread has to be put on one CPU: the kernel does not balance load between isolated CPUs, so that a thread stays on the CPU where it happens to
+ * be, and those that may run on several pile up on one. `isolated`: CPUs that the kernel was started to isolate (/sys/devices/system/cpu/isolated).
+ */
+export function needsOneToOne(
+  { cpus, enforcement }: { cpus: CpuSet; enforcement: EnforcementLevel },
+  isolated: CpuSet,
+): boolean {
+  return cpus.size > 1 && (enforcement === 'isolated' || cpus.intersects(isolated));
+}
+
+/** CPUs that an option names; default: all of the grant. @throws ERR_INVALID_OPTION for none and for such that are not the grant's, ERR_INVALID_LIST */
+export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuSet | string | undefined): CpuSet {
+  if (value === undefined) return cpus;
+  const valid = `CPUs of the grant, at least one: ${cpus}`;
+  if (!(value instanceof CpuSet) && typeof value !== 'string') invalidOption(option, value, valid);
+  const chosen = CpuSet.coerce(value);
+  if (chosen.isEmpty || !chosen.isSubsetOf(cpus)) invalidOption(option, String(chosen), valid);
+  return chosen;
+}
+
+/** Where threads of one kind go. */
+export interface ThreadPlace {
+  readonly cpus: CpuSet;
+  /** Each on one of them, the least used. */
+  readonly oneEach: boolean;
+}
+
+/**
+ * Pins every thread of this process whose role has a place; others stay where they are.
+ * @throws ERR_ALREADY_PINNED unless `replace`; nothing is moved then
+ */
+export function placeByRole(
+  { grant, owner, cpus }: GrantedThreads,
+  places: Readonly<Partial<Record<ThreadRole, ThreadPlace>>>,
+  replace: boolean,
+): Record<ThreadRole, NativePinOutcome> {
+  const inOrder = THREAD_ROLES.map((role) => places[role]);
+  const outcomes = native.place(
+    inOrder.map((place) => place?.cpus.words),
+    inOrder.map((place) => place?.oneEach),
+    cpus.words,
+    grant,
+    owner,
+    replace,
+  );
+  return Object.fromEntries(THREAD_ROLES.map((role, i) => [role, outcomes[i]!])) as Record<
+    ThreadRole,
+    NativePinOutcome
+  >;
+}

@@ -1,0 +1,78 @@
+// The threads of libuv's pool: finding them, and putting them where they belong.
+import { readFileSync } from 'node:fs';
+import { type PinResult, toPinResult } from '../affinity.js';
+import { checkOptions, invalidOption } from '../check-options.js';
+import type { CpuSet } from '../cpu-set.js';
+import { native } from '../native.js';
+import { cpusWithin, type GrantedThreads, placeByRole } from './granted-threads.js';
+
+const DEFAULT_THREADS = 4;
+const MAX_THREADS = 1024;
+// Longer than the jobs of a pool mostly take; whoever has longer ones hears that the probe is incomplete.
+const TIMEOUT_MS = 1_000;
+
+/** The threads of libuv's pool, as {@link probePool} has found them. */
+export interface PoolProbe {
+  readonly tids: readonly number[];
+  /**
+   * Whether all of them answered. False where one was busy for a second, or where there are fewer than UV_THREADPOOL_SIZE says, because it was changed after
+   * the pool had started.
+   */
+  readonly complete: boolean;
+}
+
+export interface PrewarmOptions {
+  /** Where the threads of the pool run: CPUs of the grant. Default: all of them. */
+  cpus?: CpuSet | string;
+  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  replace?: boolean;
+}
+
+// As libuv reads it: atoi, at least 1.
+function threadsOf(variable: string): number {
+  const parsed = Number.parseInt(variable, 10) || 1;
+  return parsed < 0 ? MAX_THREADS : Math.min(parsed, MAX_THREADS);
+}
+
+// libuv does not tell. It read the variable when the pool started, which was before or after the program last set it: the greater one finds every thread, or
+// the probe is incomplete.
+function poolSize(): number {
+  const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
+    text === undefined ? DEFAULT_THREADS : threadsOf(text),
+  );
+  const known = native.threads().filter(({ role }) => role === 'pool').length;
+  return Math.max(...sizes, known);
+}
+
+function initialVariable(): string | undefined {
+  try {
+    const name = 'UV_THREADPOOL_SIZE=';
+    const entries = readFileSync('/proc/self/environ', 'utf8').split('\0');
+    return entries.find((entry) => entry.startsWith(name))?.slice(name.length);
+  } catch {
+    return undefined; // not readable after a change of user
+  }
+}
+
+/**
+ * Finds the threads of libuv's pool: as many jobs as it has threads wait for each other, for a second at most, so that each thread runs one. Starts the pool
+ * where it is not up. Other jobs wait meanwhile, which is short unless a thread is busy.
+ */
+export async function probePool(): Promise<PoolProbe> {
+  const answers = await Promise.all(native.probePool(poolSize(), TIMEOUT_MS));
+  return {
+    tids: [...new Set(answers.flatMap(({ tids }) => tids))].sort((a, b) => a - b),
+    complete: answers.some(({ complete }) => complete),
+  };
+}
+
+/** `target` is asked again after the wait: the grant may have changed, or gone. */
+export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
+  const { cpus, replace = false } = checkOptions(options, ['cpus', 'replace'], 'prewarmPool') as PrewarmOptions;
+  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  cpusWithin(target(), 'cpus', cpus);
+  const { complete } = await probePool();
+  const granted = target();
+  const place = { cpus: cpusWithin(granted, 'cpus', cpus), oneEach: granted.oneToOne };
+  return toPinResult(placeByRole(granted, { pool: place }, replace).pool, !complete);
+}

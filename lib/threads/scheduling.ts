@@ -1,0 +1,158 @@
+// The scheduling class of threads: SCHED_FIFO and nice. Follows sched(7), sched_setattr(2) and sched_getattr(2).
+import { readFileSync } from 'node:fs';
+import { affinity } from '../affinity.js';
+import { checkOptions, invalidOption } from '../check-options.js';
+import { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { type NativeScheduling, native } from '../native.js';
+import type { GrantedThreads } from './granted-threads.js';
+
+export interface ScheduleOptions {
+  /** `fifo`: SCHED_FIFO, before all ordinary threads of its CPUs, for as long as it likes. `other` (the default): an ordinary thread. */
+  policy?: 'fifo' | 'other';
+  /** With `fifo`, where it is required: 1 to 99, more is before less. */
+  priority?: number;
+  /** With `other`: -20 to 19, less gets more time. Default: 0. */
+  nice?: number;
+  /** Which thread. Default: the calling one. */
+  threads?: 'current' | number;
+}
+
+/** How a thread is scheduled, read back from the kernel. */
+export interface ThreadScheduling {
+  readonly tid: number;
+  readonly policy: 'other' | 'fifo' | 'rr' | 'batch' | 'idle' | 'deadline' | 'unknown';
+  /** 1 to 99 with `fifo` and `rr`, else 0. */
+  readonly priority: number;
+  readonly nice: number;
+  /** Threads and processes that it starts are ordinary again. */
+  readonly resetOnFork: boolean;
+}
+
+// By the kernel's numbers.
+const POLICIES = new Map<number, ThreadScheduling['policy']>([
+  [0, 'other'],
+  [1, 'fifo'],
+  [2, 'rr'],
+  [3, 'batch'],
+  [5, 'idle'],
+  [6, 'deadline'],
+]);
+const REAL_TIME: readonly string[] = ['fifo', 'rr', 'deadline'];
+const CAP_SYS_NICE = 23n;
+const RT_RUNTIME = '/proc/sys/kernel/sched_rt_runtime_us';
+
+function toScheduling(tid: number, { policy, ...rest }: NativeScheduling): ThreadScheduling {
+  return { tid, policy: POLICIES.get(policy) ?? 'unknown', ...rest };
+}
+
+/** How a thread is scheduled; default: the calling one. @throws ERR_SYSCALL (ESRCH: no such thread), ERR_INVALID_OPTION */
+export function scheduling(tid: number = native.threadId()): ThreadScheduling {
+  return toScheduling(tid, native.scheduling(checkThread(tid)));
+}
+
+function checkThread(tid: unknown): number {
+  if (typeof tid === 'number' && Number.isInteger(tid) && tid > 0 && tid < 2 ** 31) return tid;
+  return invalidOption('threads', tid, "'current' or a thread id");
+}
+
+function checkRange(name: string, value: unknown, least: number, most: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return value;
+  return invalidOption(name, value, `a whole number from ${least} to ${most}`);
+}
+
+/** CPUs on which real-time threads of this process may run. */
+export function realTimeCpus(): CpuSet {
+  let cpus = CpuSet.EMPTY;
+  for (const thread of native.threads()) {
+    try {
+      if (REAL_TIME.includes(scheduling(thread.tid).policy)) cpus = cpus.union(new CpuSet(thread.cpus));
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error; // it has ended
+    }
+  }
+  return cpus;
+}
+
+/** @throws ERR_SCHEDULING, ERR_SYSCALL, ERR_INVALID_OPTION */
+export function schedule({ grant, cpus }: GrantedThreads, options: ScheduleOptions): ThreadScheduling {
+  const {
+    policy = 'other',
+    priority,
+    nice,
+    threads = 'current',
+  } = checkOptions(options, ['policy', 'priority', 'nice', 'threads'], 'schedule') as ScheduleOptions;
+  if (policy !== 'fifo' && policy !== 'other') invalidOption('policy', policy, "'fifo' or 'other'");
+  const isFifo = policy === 'fifo';
+  if (isFifo && nice !== undefined) invalidOption('nice', nice, "left out with policy: 'fifo'");
+  if (!isFifo && priority !== undefined) invalidOption('priority', priority, "left out without policy: 'fifo'");
+  const wantedPriority = isFifo ? checkRange('priority', priority, 1, 99) : 0;
+  const wantedNice = nice === undefined ? 0 : checkRange('nice', nice, -20, 19);
+  const tid = threads === 'current' ? native.threadId() : checkThread(threads);
+  const mask = affinity(tid);
+  if (!mask.isSubsetOf(cpus)) {
+    throw refusal(`thread ${tid} runs on CPUs ${mask}, which are not all of the grant: pin it first`, {
+      value: mask.toString(),
+      valid: cpus.toString(),
+      tid,
+    });
+  }
+  if (isFifo) checkFifo(wantedPriority);
+  else checkNice(tid, wantedNice);
+  const outcome = native.schedule(tid, wantedPriority, wantedNice, grant);
+  if (!('starved' in outcome)) return toScheduling(tid, outcome);
+  throw refusal(
+    `thread ${outcome.starved} of this process could run nowhere but on CPUs of real-time threads, and whoever waits for it (a garbage ` +
+      `collection for V8's helpers, say) would wait for ever; give the others CPUs of their own with placeThreads()`,
+    { tid: outcome.starved, cpus: new CpuSet(outcome.cpus).toString(), value: mask.toString() },
+  );
+}
+
+function refusal(message: string, details: Record<string, unknown>): NumalignError {
+  return new NumalignError('ERR_SCHEDULING', message, details);
+}
+
+function read(path: string, pattern: RegExp): string | undefined {
+  try {
+    return pattern.exec(readFileSync(path, 'utf8'))?.[1];
+  } catch {
+    return undefined; // hidden from a container: then the kernel decides
+  }
+}
+
+function hasCapability(): boolean {
+  const effective = read('/proc/thread-self/status', /^CapEff:\s*([0-9a-f]+)$/m);
+  return effective === undefined || ((BigInt(`0x${effective}`) >> CAP_SYS_NICE) & 1n) === 1n;
+}
+
+// The soft limit; Infinity where there is none, or where it is not known.
+function limitOf(name: string): number {
+  const limit = read('/proc/self/limits', new RegExp(`^${name}\\s+(\\d+)`, 'm'));
+  return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
+}
+
+function checkFifo(priority: number): void {
+  if (read(RT_RUNTIME, /^(-?\d+)$/m) === '0') {
+    throw refusal(`this machine runs no real-time threads: ${RT_RUNTIME} is 0`, {
+      value: 0,
+      valid: 'more than 0, or -1',
+    });
+  }
+  const limit = limitOf('Max realtime priority');
+  if (priority <= limit || hasCapability()) return;
+  throw refusal(
+    `priority ${priority} needs CAP_SYS_NICE, or a limit for real-time priorities (RLIMIT_RTPRIO, ulimit -r) of as much; it is ${limit}`,
+    { value: priority, valid: limit === 0 ? 'none' : `1 to ${limit}`, limit },
+  );
+}
+
+function checkNice(tid: number, nice: number): void {
+  const { nice: now, policy } = scheduling(tid);
+  if (nice >= now && policy === 'other') return;
+  const least = 20 - limitOf('Max nice priority');
+  if (nice >= least || hasCapability()) return;
+  throw refusal(
+    `nice ${nice} needs CAP_SYS_NICE, or a limit (RLIMIT_NICE, ulimit -e) of ${20 - nice}; as it is, ${Math.min(least, 19)} is the least`,
+    { value: nice, valid: `${Math.min(least, now)} to 19`, limit: 20 - least },
+  );
+}

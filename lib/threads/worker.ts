@@ -1,0 +1,56 @@
+// Workers that are born on the CPUs of a grant.
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { preferring } from '../memory.js';
+import { native } from '../native.js';
+import { cpusWithin, type GrantedThreads } from './granted-threads.js';
+import { parsePlace, type ThreadCpus } from './placement.js';
+import { realTimeCpus } from './scheduling.js';
+
+export interface GrantWorkerOptions extends WorkerOptions {
+  /** Where it runs: CPUs of the grant; default: where {@link Grant.placeThreads} has put the Workers, else all of them. Of isolated CPUs it gets one. */
+  cpus?: CpuSet | string;
+}
+
+/** `placed`: where Workers were put before. */
+export function startWorker(
+  target: GrantedThreads,
+  placed: ThreadCpus | undefined,
+  filename: string | URL,
+  options: GrantWorkerOptions,
+): Worker {
+  const { cpus: asked, ...workerOptions } = options;
+  const place =
+    asked === undefined
+      ? placeOf(target, placed)
+      : { cpus: cpusWithin(target, 'cpus', asked), oneEach: target.oneToOne };
+  const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
+  const taken = realTimeCpus();
+  if (cpus.isSubsetOf(taken)) {
+    throw new NumalignError(
+      'ERR_SCHEDULING',
+      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${taken})`,
+      { value: cpus.toString(), valid: `also CPUs other than ${taken}` },
+    );
+  }
+  // A thread is born with the mask and the memory policy of the one that starts it.
+  const {
+    value: worker,
+    tid,
+    before,
+  } = preferring(target.memoryNodes, () => native.bornOn(cpus.words, () => new Worker(filename, workerOptions)));
+  native.adopt(tid, target.cpus.words, before, target.grant, target.owner);
+  if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
+  return worker;
+}
+
+// The grant may have other CPUs since.
+function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined) {
+  try {
+    return parsePlace(target, 'workers', placed);
+  } catch (error) {
+    if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
+    throw error;
+  }
+}

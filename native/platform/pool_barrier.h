@@ -1,0 +1,48 @@
+// PoolBarrier: how the threads of libuv's pool are found. As many tasks as it has threads wait for each
+// other: once all have arrived, every thread of the pool runs one of them. Thread-safety: all members may be
+// called from any thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "core/result.h"
+
+namespace numalign {
+
+struct PoolThreads {
+  std::set<pid_t> tids;
+  // Whether all that were waited for have arrived in time. Else some were busy with something else, or the
+  // pool has fewer threads.
+  bool complete = false;
+};
+
+class PoolBarrier {
+ public:
+  // The barrier of this process for `threads` tasks that is open now, else a new one that is open for
+  // `timeout`. The tasks of several callers help each other: on barriers of their own they would each hold
+  // some of the threads.
+  static std::shared_ptr<PoolBarrier> open_for(size_t threads, std::chrono::milliseconds timeout);
+
+  PoolBarrier(size_t threads, std::chrono::milliseconds timeout);
+
+  // To be called by each task. Waits until `threads` threads have called it, or the time is over. Never waits
+  // for longer than the timeout, counted from when the barrier was made.
+  PoolThreads arrive();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const size_t threads_;
+  const Clock::time_point deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<pid_t> arrived_;
+};
+
+}  // namespace numalign

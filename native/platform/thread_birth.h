@@ -1,0 +1,44 @@
+// ThreadBirth: while it lives, threads that the calling thread starts are born on given CPUs, and can be told
+// from those that other threads start meanwhile: they inherit its mask, and a name that it has only for this
+// time. Thread-safety: used by one thread, and destroyed on it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/id_set.h"
+#include "core/result.h"
+
+namespace numalign {
+
+class ThreadBirth {
+ public:
+  // sched_setaffinity(2), prctl(2). EINVAL: none of `cpus` may be used here; nothing is changed then.
+  static Result<ThreadBirth> on(const CpuSet& cpus);
+
+  ThreadBirth(ThreadBirth&& other) noexcept;
+  ThreadBirth& operator=(ThreadBirth&&) = delete;
+  // The calling thread has its mask and name again.
+  ~ThreadBirth();
+
+  // The mask of the calling thread from before.
+  const CpuSet& before() const { return before_; }
+
+  // The one thread that was started; nothing where that cannot be told for certain: threads that name
+  // themselves at once (Workers, from Node 22 on) are known only if no other thread was started meanwhile.
+  std::optional<pid_t> newborn() const;
+
+ private:
+  ThreadBirth(CpuSet before, std::string name, std::string marker, std::vector<pid_t> threads);
+
+  bool active_ = true;
+  CpuSet before_;
+  std::string name_;
+  std::string marker_;
+  std::vector<pid_t> threads_;  // ascending
+};
+
+}  // namespace numalign

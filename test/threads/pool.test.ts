@@ -1,0 +1,129 @@
+// The threads of libuv's pool, found by jobs that wait for each other.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, open, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openManager, probePool, threads } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { ALL } from './everything.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const size = Number(process.env.UV_THREADPOOL_SIZE ?? 4);
+
+/** What a program of its own prints, as JSON. */
+function run(code: string, env: Record<string, string> = {}) {
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '-e', `import * as numalign from './dist/index.js'; ${code}`],
+    { cwd: ROOT, encoding: 'utf8', env: { ...process.env, ...env } },
+  );
+  expect(stderr).toBe('');
+  return JSON.parse(stdout);
+}
+
+// A thread of the pool is busy until the function that this returns is called.
+function blockOne(): () => Promise<void> {
+  const fifo = join(makeFolder(), 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const opened = new Promise<number>((resolve) => open(fifo, 'r', (_error, fd) => resolve(fd)));
+  // It waits for a writer.
+  return async () => {
+    closeSync(openSync(fifo, 'w'));
+    closeSync(await opened);
+  };
+}
+
+function makeFolder(): string {
+  const stateDir = makeStateDir();
+  mkdirSync(stateDir);
+  return stateDir;
+}
+
+describe('probePool', () => {
+  it('finds all threads of the pool, and they are known from then on', async () => {
+    const { tids, complete } = await probePool();
+    expect(complete).toBe(true);
+    expect(tids.length).toBe(size);
+    const known = threads().filter(({ role }) => role === 'pool');
+    expect(known.map(({ tid }) => tid)).toEqual(tids);
+    expect(await probePool()).toEqual({ tids, complete });
+  });
+
+  it('says that it is incomplete where a thread is busy, and does not wait for that one', async () => {
+    const unblock = blockOne();
+    const busy = await probePool();
+    expect([busy.tids.length, busy.complete]).toEqual([size - 1, false]);
+    await unblock();
+    const idle = await probePool();
+    expect([idle.tids.length, idle.complete]).toEqual([size, true]);
+  });
+
+  it('goes by UV_THREADPOOL_SIZE as libuv reads it', () => {
+    const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
+    for (const [text, threads] of [
+      ['1', 1],
+      ['9', 9],
+      ['0', 1],
+      ['six', 1],
+    ] as const) {
+      const { tids, complete } = run(probe, { UV_THREADPOOL_SIZE: text });
+      expect([text, tids.length, complete]).toEqual([text, threads, true]);
+    }
+  });
+
+  it('does not claim to be complete where the variable was changed after the pool had started', () => {
+    const started = 'await numalign.probePool(); process.env.UV_THREADPOOL_SIZE';
+    const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
+    const more = run(`${started} = '6'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    expect([more.tids.length, more.complete]).toEqual([3, false]);
+    const fewer = run(`${started} = '2'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    expect([fewer.tids.length, fewer.complete]).toEqual([3, true]);
+  });
+
+  it('may be called by several threads and several times at once', async () => {
+    const answers = run(`
+      import { Worker } from 'node:worker_threads';
+      const code = "import('./dist/index.js').then(async ({ probePool }) => (await import('node:worker_threads')).parentPort.postMessage(await probePool()))";
+      const workers = Array.from({ length: 3 }, () => new Worker(code, { eval: true }));
+      const all = [...workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))), numalign.probePool(), numalign.probePool()];
+      process.stdout.write(JSON.stringify(await Promise.all(all)));`);
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    expect([answers[0].tids.length, answers[0].complete]).toEqual([size, true]);
+  });
+});
+
+describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
+  it('moves the pool and nothing else, and promises that none was missed if all have answered', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1 });
+    const { moved, unmovable, guaranteed } = await grant.prewarmPool();
+    expect([moved.length, unmovable, guaranteed]).toEqual([size, [], true]);
+    for (const { role, cpus } of threads()) {
+      expect([role, String(cpus)]).toEqual([role, String(role === 'pool' ? grant.cpus : ALL)]);
+    }
+    const unblock = blockOne();
+    expect((await grant.prewarmPool({ cpus: grant.cpus })).guaranteed).toBe(false);
+    await unblock();
+    const outside = await errorOf(() => grant.prewarmPool({ cpus: ALL }));
+    expect(outside).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'cpus' } });
+    await grant.release();
+    for (const { cpus } of threads()) expect(String(cpus)).toBe(String(ALL));
+  });
+
+  it('takes no thread from another grant', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1 });
+    await grant.prewarmPool();
+    const other = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => other.close());
+    const second = await other.acquire({ cpu: 1 });
+    expect(await errorOf(() => second.prewarmPool())).toMatchObject({ code: 'ERR_ALREADY_PINNED' });
+    expect((await second.prewarmPool({ replace: true })).guaranteed).toBe(true);
+    await grant.release();
+    await second.release();
+  });
+});

@@ -1,0 +1,97 @@
+// node --import numalign/preload: a program on CPUs of its own from its first line, or not at all.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { makeStateDir } from '../support/state-dir.js';
+import { ALL } from './everything.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+function run(code: string, variables: Record<string, object | string>) {
+  const { NUMALIGN_GRANT: _grant, NUMALIGN_CPUS: _cpus, ...env } = process.env;
+  for (const [name, value] of Object.entries(variables)) {
+    env[name] = typeof value === 'string' ? value : JSON.stringify(value);
+  }
+  // The package by its name, as its users import it.
+  return spawnSync(process.execPath, ['--import', 'numalign/preload', '--input-type=module', '-e', code], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env,
+  });
+}
+
+const APP = `
+  import { affinity, threads } from 'numalign';
+  import { grant, manager } from 'numalign/preload';
+  console.log(JSON.stringify({
+    cpus: String(grant?.cpus), name: grant?.name, mask: String(affinity()), isOpen: manager !== undefined,
+    masks: [...new Set(threads().map(({ cpus }) => String(cpus)))],
+    pool: threads().filter(({ role }) => role === 'pool').length,
+    variables: [process.env.NUMALIGN_GRANT === grant?.id, process.env.NUMALIGN_CPUS],
+  }));`;
+
+describe.runIf(ALL.size > 1)('numalign/preload', () => {
+  it('acquires, and places every thread, before the program’s first line', () => {
+    const { status, stdout, stderr } = run(APP, {
+      NUMALIGN_ACQUIRE: { cpu: 1, name: 'app' },
+      NUMALIGN_MANAGER: { stateDir: makeStateDir() },
+      NUMALIGN_THREADS: { pool: 'one-to-one' },
+      UV_THREADPOOL_SIZE: '3',
+    });
+    expect([status, stderr]).toEqual([0, '']);
+    const app = JSON.parse(stdout);
+    expect(app).toMatchObject({ name: 'app', mask: app.cpus, masks: [app.cpus], pool: 3, isOpen: true });
+    expect(app.variables).toEqual([true, app.cpus]);
+    expect(app.cpus).not.toBe(String(ALL));
+  });
+
+  it('leaves it to the first thread: Workers are known, and run on the grant', () => {
+    const { status, stdout, stderr } = run(
+      `import { Worker } from 'node:worker_threads';
+       import { threads } from 'numalign';
+       import { grant } from 'numalign/preload';
+       const worker = new Worker(new URL('data:text/javascript,' + encodeURIComponent(
+         "import { parentPort } from 'node:worker_threads'; setInterval(() => {}, 1000); parentPort.postMessage('up')")));
+       worker.once('message', async () => {
+         const known = threads().filter(({ role }) => role === 'worker').map(({ cpus }) => String(cpus));
+         console.log(JSON.stringify([known, String(grant.cpus)]));
+         await worker.terminate();
+       });`,
+      { NUMALIGN_ACQUIRE: { cpu: 1 }, NUMALIGN_MANAGER: { stateDir: makeStateDir() } },
+    );
+    expect([status, stderr]).toEqual([0, '']);
+    const [known, cpus] = JSON.parse(stdout);
+    expect(known).toEqual([cpus]);
+  });
+
+  it('takes no second grant in processes that run on one already', () => {
+    const { status, stdout } = run(APP, { NUMALIGN_GRANT: 'of its parent', NUMALIGN_ACQUIRE: { cpu: ALL.size } });
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ isOpen: false, cpus: 'undefined' });
+  });
+});
+
+describe('numalign/preload does not run the program, and says why, where', () => {
+  const manager = () => ({ stateDir: makeStateDir() });
+  it.each([
+    ['nothing is asked for', {}, /NUMALIGN_ACQUIRE is not set/],
+    ['what is asked for is no JSON', { NUMALIGN_ACQUIRE: '{cpu' }, /NUMALIGN_ACQUIRE must be a JSON object.*\{cpu/],
+    ['it is misspelled', { NUMALIGN_ACQUIRE: { cpus: 1 } }, /did you mean "cpu".*\[ERR_INVALID_OPTION\]/],
+    ['it cannot be had', { NUMALIGN_ACQUIRE: { cpu: 10_000 } }, /\[ERR_INSUFFICIENT_CPUS\]/],
+    [
+      'the state cannot be opened',
+      { NUMALIGN_ACQUIRE: { cpu: 1 }, NUMALIGN_MANAGER: { stateDir: '/nowhere/at/all' } },
+      /\[ERR_STATE_FOLDER\]/,
+    ],
+    [
+      'the placement makes no sense',
+      { NUMALIGN_ACQUIRE: { cpu: 1 }, NUMALIGN_THREADS: { main: '9999' } },
+      /\[ERR_INVALID_OPTION\]/,
+    ],
+  ] as const)('%s', (_where, variables, message) => {
+    const { status, stdout, stderr } = run('console.log("it runs")', { NUMALIGN_MANAGER: manager(), ...variables });
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^numalign\/preload: .*\n$/);
+    expect(stderr).toMatch(message);
+  });
+});
