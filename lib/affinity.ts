@@ -57,13 +57,16 @@ function fromMove({ tid, now, before }: NativeMove): MovedThread {
   return { tid, cpus: new CpuSet(now), before: new CpuSet(before) };
 }
 
+/** The reason where the kernel has silently left CPUs out of a mask. */
+export const CLIPPED = 'clipped';
+
 /** The addon's account as the public one. */
 export function toPinResult(outcome: NativePinOutcome, wholeProcess: boolean): PinResult {
   return {
     moved: outcome.moved.map(fromMove),
     unmovable: outcome.unmovable.map((move) => ({
       ...fromMove(move),
-      reason: move.errno === 0 ? 'clipped' : getSystemErrorName(-move.errno),
+      reason: move.errno === 0 ? CLIPPED : getSystemErrorName(-move.errno),
     })),
     guaranteed: !wholeProcess && outcome.unmovable.length === 0,
   };

@@ -1,9 +1,11 @@
 // Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed where nobody subscribes.
+
 import type { ChildProcess } from 'node:child_process';
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { PinResult } from './affinity.js';
 import { type Placement, placementOptions } from './config.js';
 import type { CpuSet } from './cpu-set.js';
+import type { Attachment } from './enforcement/attachment.js';
 import { NumalignError } from './errors.js';
 import { exclusiveCount } from './managers/cpu-manager.js';
 import type { Explanation } from './managers/explanation.js';
@@ -288,14 +290,14 @@ export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () =>
 }
 
 /** {@link traced} for what is done to threads by a grant. */
-export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult>>(
+export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult | Attachment>>(
   site: Source,
   grant: { readonly id: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
   return traced('apply', site, apply, ({ value }) => {
-    const result = value as PinResult | ChildProcess | undefined;
+    const result = value as PinResult | ChildProcess | Attachment | undefined;
     const isPin = result !== undefined && 'moved' in result;
     return {
       uid: grant.id,

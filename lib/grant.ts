@@ -3,18 +3,21 @@ import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from '
 import type { Worker } from 'node:worker_threads';
 import {
   affinity,
+  CLIPPED,
   type MovedThread,
   type PinResult,
   pinFor,
-  pinThread,
   type Threads,
   toPinResult,
+  type UnmovableThread,
 } from './affinity.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
 import { cpusNow } from './cpus-now.js';
 import { tracedApply, tracedRelease } from './diagnostics.js';
+import { type Attachment, attachProcess } from './enforcement/attachment.js';
+import { GrantGroup } from './enforcement/grant-group.js';
 import { NumalignError } from './errors.js';
 import { isIsolated } from './grant-info.js';
 import type { Flag } from './managers/flags.js';
@@ -231,9 +234,27 @@ export class Grant {
     this.#checkUsable();
     if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
-      const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+      const result = this.#pinThreads(threads, replace);
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
     });
+  }
+
+  // In a cgroup of its own all of the process moves at once, threads that are just being born included.
+  #pinThreads(threads: Threads, replace: boolean): PinResult {
+    const group = this.#group;
+    const wasInUse = group?.isInUse;
+    const isWhole = group?.enter(threads) ?? false;
+    try {
+      const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+      return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
+    } catch (error) {
+      if (!wasInUse) group?.leave(this.cpus);
+      throw error;
+    }
+  }
+
+  get #group(): GrantGroup | undefined {
+    return groupOf(this.#site, this.#pod);
   }
 
   #pinMemory(mode: MemoryMode, threads: Threads, migrate: boolean): MemoryPinResult {
@@ -253,7 +274,7 @@ export class Grant {
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const result = toPinResult(native.undoPin(this.id, sharedPool(state, cpusNow(topology)).words), true);
+        const result = undoPin(this.#group, this.id, sharedPool(state, cpusNow(topology)));
         unpinMemory(this.id);
         this.#workerCpus = undefined;
         this.#site.enforcer.apply(state, movedThreads(result));
@@ -296,7 +317,7 @@ export class Grant {
     const pod = this.#pod;
     const token = await offer(site, pod);
     const accepted = handedOver(site, pod, token, {
-      ...vacateOf(pod),
+      ...vacateOf(site, pod),
       canLeave: () => !children.has(pod.uid),
     }).then((isGone) => {
       if (isGone) this.#released = Promise.resolve(NOTHING_MOVED);
@@ -346,17 +367,39 @@ export class Grant {
     while (streams.length < 3) streams.push('pipe');
     const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
     if (ownerFd !== undefined) streams.push(ownerFd);
-    // A child is born with the mask of the thread that starts it.
-    const before = affinity();
-    pinThread(this.#cpusToStay);
+    const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
+    const child = tracedApply(this.#site, this, 'spawn', () => this.#startChild(start));
+    if (child.pid !== undefined) watchChild(this.id, child);
+    return child;
+  }
+
+  // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2, where threads are not moved, it is moved once it is there.
+  #startChild(start: () => ChildProcess): ChildProcess {
+    const group = this.#group;
+    const born = () => native.bornOn(this.#cpusToStay.words, start).value;
+    if (!group) return born();
+    if (group.canStartInside) return group.startInside(born);
+    const child = start();
     try {
-      const start = () => spawn(command, args, { ...options, stdio: streams });
-      const child = tracedApply(this.#site, this, 'spawn', () => preferring(this.memoryNodes, start));
-      if (child.pid !== undefined) watchChild(this.id, child);
-      return child;
-    } finally {
-      pinThread(before);
+      if (child.pid !== undefined) group.attach(child.pid);
+    } catch (error) {
+      // It may have ended already.
+      if (error instanceof NumalignError && error.errnoName === 'ESRCH') return child;
+      child.kill('SIGKILL');
+      throw error;
     }
+    return child;
+  }
+
+  /**
+   * Moves another process, with all its threads, onto the grant's CPUs: into the grant's cgroup where it has one (cgroup.procs; also what it has started by now), else by
+   * the masks of its threads, of which some may be missed while they are being born. When the grant ends, it goes to the shared pool.
+   * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
+   *   ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async attach(pid: number): Promise<Attachment> {
+    this.#checkUsable();
+    return tracedApply(this.#site, this, 'attach', () => attachProcess(this.#site, this.#pod, undefined, pid));
   }
 
   /**
@@ -367,7 +410,7 @@ export class Grant {
   async handOver(): Promise<boolean> {
     this.#checkUsable();
     try {
-      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#pod)));
+      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#site, this.#pod)));
       const isAlive = await tracedRelease(this.#site, this.#pod, give);
       this.#released = Promise.resolve(NOTHING_MOVED);
       return isAlive;
@@ -451,6 +494,7 @@ export class Grant {
       cpus: this.#cpusToStay,
       memoryNodes: this.memoryNodes,
       oneToOne,
+      group: this.#group,
     };
   }
 
@@ -542,7 +586,7 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  return tracedRelease(site, pod, () => ending(pod, () => release(site, pod, vacateOf(pod))));
+  return tracedRelease(site, pod, () => ending(pod, () => release(site, pod, vacateOf(site, pod))));
 }
 
 function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
@@ -600,13 +644,36 @@ function affinityIfThere(tid: number): CpuSet | undefined {
 
 const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
+// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
+// leave out.
+function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): PinResult {
+  const bound = group?.leave(pool);
+  const { moved, unmovable, guaranteed } = toPinResult(native.undoPin(uid, (bound ?? pool).words), true);
+  if (bound === undefined || bound === pool) return { moved, unmovable, guaranteed };
+  const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
+  return {
+    moved: [...moved, ...unmovable.filter(isOut)],
+    unmovable: unmovable.filter((each) => !isOut(each)),
+    guaranteed,
+  };
+}
+
+/** The cgroup of a grant, where it has one. */
+export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
+  if (pod.enforcement.target === null) return undefined;
+  return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
+}
+
 // Takes the threads that were pinned for a grant off its CPUs, and back.
-function vacateOf(pod: PodAssignment): Vacate<PinResult> {
+function vacateOf(site: Site, pod: PodAssignment): Vacate<PinResult> {
   const { uid, owner } = pod;
+  const group = groupOf(site, pod);
+  let hasLeft = false;
   let pinMemoryAgain = () => {};
   return {
     leave: (pool) => {
-      const result = toPinResult(native.undoPin(uid, pool.words), true);
+      hasLeft = group?.isInUse ?? false;
+      const result = undoPin(group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
       return result;
     },
@@ -614,6 +681,7 @@ function vacateOf(pod: PodAssignment): Vacate<PinResult> {
     settled: readAgain,
     comeBack: ({ moved }) => {
       const cpus = runningCpus(pod);
+      if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
       for (const { tid, before } of moved) {
         // Where it was placed, as far as that is the grant's.
         const own = before.isSubsetOf(cpus) ? before : cpus;

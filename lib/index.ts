@@ -51,13 +51,22 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from './diagnostics.js';
+export type { Attachment } from './enforcement/attachment.js';
+export type { SharedMember } from './enforcement/shared-members.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
 export type { GrantInfo } from './grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
 export { HintFamily, type TopologyHint } from './hints.js';
 export type { Settings } from './machine-settings.js';
-export { type DeviceOptions, type KubeletImport, Manager, type ManagerEvents, openManager } from './manager.js';
+export {
+  type DeviceOptions,
+  type KubeletImport,
+  Manager,
+  type ManagerEvents,
+  openManager,
+  type SharedMemberTarget,
+} from './manager.js';
 export type { StateChange } from './manager-watch.js';
 export type { Offer } from './managers/decision.js';
 export type {
@@ -71,6 +80,7 @@ export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-impo
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
 export type {
+  EnforcementShortfall,
   GrantFlagged,
   HugepagesTaken,
   LapsedGrant,

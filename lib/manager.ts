@@ -1,5 +1,6 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { EventEmitter } from 'node:events';
+import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
   type Config,
@@ -18,6 +19,7 @@ import { type DeviceSelection, parseDevices } from './devices.js';
 import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import { enforcerOf, NO_ENFORCER } from './enforcement/enforcer.js';
+import type { SharedMember } from './enforcement/shared-members.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
 import { type GrantInfo, grantInfo } from './grant-info.js';
@@ -94,6 +96,9 @@ export interface ManagerEvents {
   /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
   error: [error: Error];
 }
+
+/** A process by its pid, or a cgroup by the absolute path of its folder. */
+export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };
 
 /** What {@link Manager.registerDevices} takes beside the devices. */
 export interface DeviceOptions {
@@ -450,6 +455,47 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
   }
 
+  /** The processes and cgroups that run in the shared pool, and leave CPUs before these are granted; those of other openers too. */
+  sharedMembers(): readonly SharedMember[] {
+    return this.#site.enforcer.members?.list() ?? [];
+  }
+
+  /**
+   * Has a process (with all its threads), or every process in and below a cgroup, run in the shared pool from now on: it leaves CPUs before these are granted, which is read back,
+   * and comes back when they are given back. A process by its cpuset, where it can be moved into the shared group below `cgroupRoot`, else by the masks of its threads, of which each
+   * keeps its own choice in mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async addSharedMember(target: SharedMemberTarget): Promise<void> {
+    const { members, enforcer } = this.#membership();
+    const { pid, cgroup } = parseMember(target);
+    await transact(this.#site, undefined, async (state) => {
+      if (cgroup !== undefined) members.registry.addCgroup(cgroup);
+      if (pid !== undefined) {
+        members.registry.addProcess(pid);
+        enforcer.share(pid, state);
+      }
+      enforcer.apply(state);
+    });
+  }
+
+  /** It stays where it is, and is moved no more. @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember} */
+  async removeSharedMember(target: SharedMemberTarget): Promise<void> {
+    const { members } = this.#membership();
+    const { pid, cgroup } = parseMember(target);
+    await transact(this.#site, undefined, async () => {
+      if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
+      if (pid !== undefined) members.registry.removeProcess(pid);
+    });
+  }
+
+  #membership() {
+    const { enforcer } = this.#site;
+    const { members } = enforcer;
+    if (members) return { members, enforcer };
+    throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
+  }
+
   /** Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants stay as they are. */
   close(): void {
     if (this.#closed) return;
@@ -464,6 +510,17 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+function parseMember(target: SharedMemberTarget): { pid?: number; cgroup?: string } {
+  const { pid, cgroup } = checkOptions(target, ['pid', 'cgroup'], 'a shared member') as {
+    pid?: unknown;
+    cgroup?: unknown;
+  };
+  if ((pid === undefined) === (cgroup === undefined)) invalidOption('a shared member', target, '{ pid } or { cgroup }');
+  if (typeof pid === 'number' && Number.isInteger(pid) && pid > 0) return { pid };
+  if (typeof cgroup === 'string' && isAbsolute(cgroup)) return { cgroup };
+  return invalidOption('a shared member', pid ?? cgroup, 'the pid of a process, or the absolute path of a cgroup');
 }
 
 function closedError(): NumalignError {

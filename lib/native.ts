@@ -197,8 +197,11 @@ interface Native {
   /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
   parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
   affinity(tid: number): Words;
-  /** Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. */
-  rememberMasks(): void;
+  /**
+   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that may run on all of
+   * `limit`, which is its cgroup's, has chosen nothing.
+   */
+  rememberMasks(limit: Words, all: Words): void;
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(
     pid: number,

@@ -1,4 +1,5 @@
 // Pod: the containers that Manager.admit has placed, until released.
+import { type Attachment, attachProcess } from './enforcement/attachment.js';
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
 import type { Flag } from './managers/flags.js';
@@ -43,10 +44,13 @@ export class Pod {
     return flagsNow(this.#site, this.#pod);
   }
 
-  /** @throws ERR_UNKNOWN_CONTAINER */
-  container(name: string): PodContainer {
+  /**
+   * What a container has. `attach` moves a process onto its CPUs, as {@link Grant.attach}; of a container of the shared pool the process becomes a shared member.
+   * @throws ERR_UNKNOWN_CONTAINER
+   */
+  container(name: string): PodContainer & { attach(pid: number): Promise<Attachment> } {
     const found = this.containers.find((container) => container.name === name);
-    if (found) return found;
+    if (found) return { ...found, attach: (pid) => attachProcess(this.#site, this.#pod, name, pid) };
     throw new NumalignError('ERR_UNKNOWN_CONTAINER', `pod ${this.uid} has no container ${name}`, {
       value: name,
       valid: this.containers.map((container) => container.name),

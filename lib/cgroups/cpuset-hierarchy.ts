@@ -38,6 +38,8 @@ export interface CpusetHierarchy {
   groupOf(pid: number, tid?: number): CgroupPlace;
   /** One thread goes to the cgroup with this folder (v1). @throws ERR_CGROUP */
   moveThread(tid: number, to: string): void;
+  /** The CPUs that threads in the cgroup with this folder may use. @throws ERR_CGROUP */
+  effectiveCpusOf(path: string): CpuSet;
   /** The names of the groups directly below our root, as {@link group} takes them. Folders of names that it would not make are left out. */
   list(): string[];
   /** The tightest limits at and above a process; without `pid`, on v2 at and above our root, on v1 those of this process. */
@@ -136,6 +138,10 @@ class OpenHierarchy implements CpusetHierarchy {
       );
     }
     return { path, isBelowRoot: isAtOrBelow(path, this.rootPath), isHierarchyRoot: path === this.mount };
+  }
+
+  effectiveCpusOf(path: string): CpuSet {
+    return this.#at(path).effectiveCpus();
   }
 
   moveThread(tid: number, to: string): void {

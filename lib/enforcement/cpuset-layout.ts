@@ -9,6 +9,8 @@ import { type ContainerAssignment, cpusOf, type PodAssignment, runningCpus } fro
 import type { SharedMember } from './shared-members.js';
 
 const SHARED = 'shared';
+/** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
+export const ALL_CONTAINERS = '.all';
 // linux/proc_ns.h: the namespace in which paths are those of the machine.
 const INITIAL_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
@@ -60,6 +62,16 @@ export class CpusetLayout {
   /** Whether the root is a partition now. */
   get isPartition(): boolean {
     return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
+  }
+
+  /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
+  effectiveCpusOf(path: string): CpuSet {
+    return this.hierarchy.effectiveCpusOf(path);
+  }
+
+  /** Whether processes in a cgroup are confined to the shared pool by the shared group. */
+  isShared(path: string): boolean {
+    return isBelow(path, this.#shared.path);
   }
 
   /** Whether groups of the plain layout are in use. */
@@ -188,13 +200,19 @@ export class CpusetLayout {
     this.hierarchy.moveThread(tid, to);
   }
 
-  /** Gives the groups of a grant the CPUs that it has now. @throws ERR_CGROUP */
-  fit(pod: PodAssignment, container: string): void {
+  /** Gives the groups of a grant the CPUs that it has, and `more`. @throws ERR_CGROUP */
+  fit(pod: PodAssignment, more: CpuSet): void {
     const ofPod = this.hierarchy.group(pod.uid);
-    const group = this.hierarchy.group(pod.uid, container);
-    const cpus = runningCpus(pod);
-    this.#fit(ofPod, cpusOf(pod));
-    if (group.exists()) this.#fit(group, cpus);
+    if (!ofPod.exists()) return;
+    const cpus = cpusOf(pod).union(more);
+    // What is new must be above before it can be below, what is gone below before above.
+    this.#fit(ofPod, ofPod.cpus().union(cpus));
+    const containers = [...pod.containers, { name: ALL_CONTAINERS, cpus: runningCpus(pod) }];
+    for (const container of containers) {
+      const group = this.hierarchy.group(pod.uid, container.name);
+      if (group.exists()) this.#fit(group, pod.containers.length === 1 ? container.cpus.union(more) : container.cpus);
+    }
+    this.#fit(ofPod, cpus);
   }
 
   /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
-import { type CpuSet, NodeSet } from '../cpu-set.js';
+import { CpuSet, NodeSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import {
@@ -48,6 +48,8 @@ export interface Enforcer {
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
   leave(): void;
+  /** A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES: the lock. */
+  share(pid: number, state: Assignments): void;
 }
 
 /** Of a simulated machine. */
@@ -58,6 +60,7 @@ export const NO_ENFORCER: Enforcer = {
   members: undefined,
   join: () => {},
   leave: () => {},
+  share: () => {},
 };
 
 // How long a member that nobody here can move has to leave by itself.
@@ -101,19 +104,19 @@ export type FoundLayout = CpusetLayout | string;
 export class MachineEnforcer implements Enforcer {
   readonly members: SharedMembers;
   readonly #topology: () => Topology;
-  readonly #pods: () => readonly PodAssignment[];
+  readonly #state: () => Assignments | undefined;
   readonly #find: (cgroupRoot: string) => FoundLayout;
   readonly #layouts = new Map<string, FoundLayout>();
 
-  /** `pods`: on record now. */
+  /** `state`: on record now, where it can be read. */
   constructor(
     topology: () => Topology,
-    pods: () => readonly PodAssignment[],
+    state: () => Assignments | undefined,
     members: SharedMembers,
     find: (cgroupRoot: string) => FoundLayout,
   ) {
     this.#topology = topology;
-    this.#pods = pods;
+    this.#state = state;
     this.members = members;
     this.#find = find;
   }
@@ -124,12 +127,11 @@ export class MachineEnforcer implements Enforcer {
   }
 
   join(state: Assignments, reopened: () => void): void {
-    this.members.join(this.#pods, reopened);
-    this.#joinShared(process.pid, state);
+    this.members.join(() => this.#state()?.pods ?? [], reopened);
+    this.share(process.pid, state);
   }
 
-  /** Has a registered process run in the shared group, where that is possible. REQUIRES: the lock. */
-  #joinShared(pid: number, state: Assignments): void {
+  share(pid: number, state: Assignments): void {
     const topology = this.#topology();
     const pool = sharedPool(state, cpusNow(topology));
     this.layoutOf(state.settings)?.joinShared(pid, pool, topology.cpus, NodeSet.from(topology.numaNodes));
@@ -137,6 +139,9 @@ export class MachineEnforcer implements Enforcer {
 
   leave(): void {
     this.members.leave();
+    const state = this.#state();
+    // Elsewhere it could come on CPUs that are somebody's.
+    if (state && exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(process.pid);
   }
 
   #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): string {
@@ -176,6 +181,7 @@ export class MachineEnforcer implements Enforcer {
       for (const pod of gone) this.#dissolve(pod, before.settings, shortfalls);
       const partitioned = this.#inPartition(step, request, shortfalls);
       if (!partitioned) this.#setPartition([before, next]);
+      this.#fitGroups(before, next);
       const confined = this.#confine([before, partitioned ?? next], []);
       const finish = (stuck: readonly StuckMember[]) =>
         this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
@@ -209,6 +215,16 @@ export class MachineEnforcer implements Enforcer {
     const settle = (unpinned: readonly number[]) => void this.apply(reached, unpinned);
     const undo = () => void this.apply(before);
     return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
+  }
+
+  // The groups of grants that are about to have other CPUs have those of before too, until it is done.
+  #fitGroups(before: Assignments, next: Assignments): void {
+    const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
+    for (const pod of next.pods) {
+      const known = old.get(pod.uid);
+      if (pod.enforcement.target === null || known === pod || known === undefined) continue;
+      this.layoutOf(next.settings)?.fit(pod, cpusOf(known));
+    }
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
@@ -281,6 +297,9 @@ export class MachineEnforcer implements Enforcer {
   apply(state: Assignments, unpinned: readonly number[] = []): readonly string[] {
     const failed: string[] = [];
     try {
+      for (const pod of state.pods) {
+        if (pod.enforcement.target !== null) this.layoutOf(state.settings)?.fit(pod, CpuSet.EMPTY);
+      }
       this.#setPartition([state]);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
@@ -310,8 +329,15 @@ function levelOf({ stuck, byMask, members }: Standing): EnforcementLevel {
 /** Of the machine, as far as this process may enforce anything on it. */
 export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
   if (!store.members) return NO_ENFORCER;
-  const pods = () => store.read()?.assignments.pods ?? [];
-  return new MachineEnforcer(topology, pods, store.members, (cgroupRoot) => {
+  const state = () => {
+    try {
+      return store.read()?.assignments;
+    } catch (error) {
+      if (error instanceof NumalignError) return undefined;
+      throw error;
+    }
+  };
+  return new MachineEnforcer(topology, state, store.members, (cgroupRoot) => {
     try {
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new CpusetLayout(hierarchy) : `this user may not write ${hierarchy.rootPath}`;

@@ -1,19 +1,17 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from. Synchronous: writes of cgroup.procs and tasks.
+import { readdirSync, readFileSync } from 'node:fs';
 import type { Threads } from '../affinity.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
-import { NodeSet } from '../cpu-set.js';
+import { type CpuSet, NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
 import { type MachineSettings, type PodAssignment, runningCpus } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
-import type { CpusetLayout } from './cpuset-layout.js';
+import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
 import type { Enforcer } from './enforcer.js';
 
 // Where this process was before its threads went into the groups of a grant, by the grant's id.
 const homes = new Map<string, string>();
-
-// Of a pod of several containers, for whoever runs on the CPUs of all of them.
-const ALL_CONTAINERS = '.all';
 
 export interface Machine {
   readonly enforcer: Enforcer;
@@ -24,22 +22,29 @@ export class GrantGroup {
   readonly #machine: Machine;
   readonly #layout: CpusetLayout;
   readonly #pod: PodAssignment;
+  readonly #container: string | undefined;
 
-  private constructor(machine: Machine, layout: CpusetLayout, pod: PodAssignment) {
+  private constructor(machine: Machine, layout: CpusetLayout, pod: PodAssignment, container: string | undefined) {
     this.#machine = machine;
     this.#layout = layout;
     this.#pod = pod;
+    this.#container = container;
   }
 
-  /** Undefined where the grant has no cgroup: masks must do. */
-  static of(machine: Machine, settings: MachineSettings, pod: PodAssignment): GrantGroup | undefined {
+  /** Undefined where the grant has no cgroup: masks must do. `container`: default all of them. */
+  static of(
+    machine: Machine,
+    settings: MachineSettings,
+    pod: PodAssignment,
+    container?: string,
+  ): GrantGroup | undefined {
     const layout = pod.enforcement.target === null ? undefined : machine.enforcer.layoutOf(settings);
-    return layout && new GrantGroup(machine, layout, pod);
+    return layout && new GrantGroup(machine, layout, pod, container);
   }
 
   get #path(): readonly string[] {
     const { uid, containers } = this.#pod;
-    return [uid, containers.length === 1 ? containers[0]!.name : ALL_CONTAINERS];
+    return [uid, this.#container ?? (containers.length === 1 ? containers[0]!.name : ALL_CONTAINERS)];
   }
 
   get #handle(): CpusetGroup {
@@ -49,7 +54,9 @@ export class GrantGroup {
   /** The group, made where it is not there, with the grant's CPUs. @throws ERR_CGROUP */
   make(): CpusetGroup {
     const { topology } = this.#machine;
-    const cpus = runningCpus(this.#pod);
+    const { containers } = this.#pod;
+    const own = containers.find(({ name }) => name === this.#container);
+    const cpus = own?.cpus ?? runningCpus(this.#pod);
     return this.#layout.groupFor(
       this.#pod,
       { name: this.#path[1]!, cpus },
@@ -70,10 +77,9 @@ export class GrantGroup {
   enter(threads: Threads): boolean {
     const { hierarchy } = this.#layout;
     const group = this.make();
-    native.rememberMasks();
     if (threads === 'process') {
       this.#remember(hierarchy.groupOf(process.pid).path, group);
-      if (!this.isInside()) group.attach(process.pid);
+      group.attach(process.pid);
       return true;
     }
     const tid = threads === 'current' ? native.threadId() : threads;
@@ -84,8 +90,16 @@ export class GrantGroup {
     return false;
   }
 
+  // Where it was, and what its threads had chosen there.
   #remember(home: string, group: CpusetGroup): void {
-    if (home !== group.path && !homes.has(this.#pod.uid)) homes.set(this.#pod.uid, home);
+    if (home === group.path) return;
+    if (!homes.has(this.#pod.uid)) homes.set(this.#pod.uid, home);
+    this.#rememberMasks(home);
+  }
+
+  #rememberMasks(path: string): void {
+    const { possible, cpus } = this.#machine.topology;
+    native.rememberMasks(this.#layout.effectiveCpusOf(path).words, possible.union(cpus).words);
   }
 
   #refuseThread(): never {
@@ -121,18 +135,32 @@ export class GrantGroup {
     return this.#layout.hierarchy.version === 1 || this.isInside();
   }
 
-  /** Moves another process into it, with all that it has started by now. @throws ERR_CGROUP */
+  /** Moves another process into it, with what it has started by now. @throws ERR_CGROUP */
   attach(pid: number): void {
-    this.make().attach(pid);
+    const group = this.make();
+    group.attach(pid);
+    const { hierarchy } = this.#layout;
+    for (const child of childrenOf(pid)) {
+      if (hierarchy.groupOf(child).path !== group.path) this.attach(child);
+    }
   }
 
-  /** The threads of this process that are in it leave. What cannot leave is told by {@link Enforcer.apply} and the reconciler. */
-  leave(): void {
-    const group = this.#handle;
+  /** Whether threads of this process are in it. */
+  get isInUse(): boolean {
+    return this.#handle.exists() && this.#handle.processes().includes(process.pid);
+  }
+
+  /**
+   * The threads of this process that are in it leave. Answers where they may be from then on, if there were any: where a cpuset of ours or a partition keeps them in the shared pool,
+   * their masks need not, and are all CPUs; else `pool`.
+   * @throws ERR_CGROUP where they cannot
+   */
+  leave(pool: CpuSet): CpuSet | undefined {
     const home = homes.get(this.#pod.uid);
     homes.delete(this.#pod.uid);
-    if (!group.exists() || !group.processes().includes(process.pid)) return;
-    native.rememberMasks();
+    if (!this.isInUse) return undefined;
+    const group = this.#handle;
+    this.#rememberMasks(group.path);
     try {
       group.moveBack(process.pid, home ?? this.#layout.home);
     } catch (error) {
@@ -140,10 +168,25 @@ export class GrantGroup {
       // The cgroup that it came from may be gone.
       group.moveBack(process.pid, this.#layout.home);
     }
+    const { possible, cpus } = this.#machine.topology;
+    return this.#layout.isPartition || this.#layout.isShared(home ?? '') ? possible.union(cpus) : pool;
   }
 
-  /** Has the groups that are there follow the grant's CPUs: `larger` before threads go there, then `exact` once they have left what is lost. @throws ERR_CGROUP */
-  fit(): void {
-    if (this.#layout.hierarchy.group(this.#pod.uid).exists()) this.#layout.fit(this.#pod, this.#path[1]!);
+  /** Threads that have left come back. @throws ERR_CGROUP */
+  comeBack(tids: readonly number[]): void {
+    if (this.#layout.hierarchy.version === 2) this.enter('process');
+    else for (const tid of tids) this.enter(tid);
+  }
+}
+
+// proc(5): by the thread that started them.
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
+      readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    // It has ended, or the kernel does not tell.
+    return [];
   }
 }

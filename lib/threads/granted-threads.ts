@@ -1,6 +1,7 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
 import { invalidOption } from '../check-options.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
+import type { GrantGroup } from '../enforcement/grant-group.js';
 import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../native.js';
 import type { EnforcementLevel } from '../state/assignments.js';
 
@@ -13,6 +14,8 @@ export interface GrantedThreads {
   readonly memoryNodes: NodeSet;
   /** Every thread has to be put on one CPU, see {@link needsOneToOne}. */
   readonly oneToOne: boolean;
+  /** Its cgroup, where it has one. */
+  readonly group: GrantGroup | undefined;
 }
 
 /**

@@ -99,6 +99,7 @@ export async function placeThreads(
   const { complete } = await probePool();
   const granted = target();
   const places = parsePlaces(granted, options);
+  granted.group?.enter('process');
   const { main, workers, pool, v8, others } = places;
   const outcomes = placeByRole(granted, { main, worker: workers, pool, v8, other: others }, replace);
   const resultOf = (role: ThreadRole, allKnown: boolean) => toPinResult(outcomes[role], !allKnown);

@@ -71,8 +71,9 @@ export async function prewarmPool(target: () => GrantedThreads, options: Prewarm
   const { cpus, replace = false } = checkOptions(options, ['cpus', 'replace'], 'prewarmPool') as PrewarmOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
   cpusWithin(target(), 'cpus', cpus);
-  const { complete } = await probePool();
+  const { tids, complete } = await probePool();
   const granted = target();
+  for (const tid of tids) granted.group?.enter(tid);
   const place = { cpus: cpusWithin(granted, 'cpus', cpus), oneEach: granted.oneToOne };
   return toPinResult(placeByRole(granted, { pool: place }, replace).pool, !complete);
 }

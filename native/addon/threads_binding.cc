@@ -209,8 +209,10 @@ Napi::Value follow_grant(const Napi::CallbackInfo& info) {
 }
 
 // (grant, words of the shared pool)
+// (words of what their cgroup has, words of all CPUs)
 void remember_masks(const Napi::CallbackInfo& info) {
-  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks());
+  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks(to_id_set<CpuTag>(info[0]),
+                                                                  to_id_set<CpuTag>(info[1])));
 }
 
 Napi::Value park_grant(const Napi::CallbackInfo& info) {

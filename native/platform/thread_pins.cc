@@ -393,14 +393,15 @@ Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool
   return outcome;
 }
 
-Result<Done> ThreadPins::remember_masks() {
+Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all) {
   std::lock_guard lock(mutex_);
   earlier_.clear();
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads.error();
   for (pid_t tid : threads.value()) {
     Result<CpuSet> now = get_affinity(tid);
-    if (now.ok() && !now.value().empty()) earlier_[tid] = std::move(now).value();
+    if (!now.ok() || now.value().empty()) continue;
+    earlier_[tid] = now.value() == limit ? all : std::move(now).value();
   }
   return Done{};
 }

@@ -98,8 +98,9 @@ class ThreadPins {
   Result<PinOutcome> park(const std::string& grant, const CpuSet& pool);
 
   // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
-  // place() or undo() is to go by what they were.
-  Result<Done> remember_masks();
+  // place() or undo() is to go by what they were. A thread that may run on all of `limit`, which is its
+  // cgroup's, has chosen nothing: `all` is remembered of it.
+  Result<Done> remember_masks(const CpuSet& limit, const CpuSet& all);
 
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);

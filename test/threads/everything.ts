@@ -12,6 +12,7 @@ export const EVERYTHING: GrantedThreads = {
   cpus: ALL,
   memoryNodes: (await discover()).nodesOf(ALL),
   oneToOne: false,
+  group: undefined,
 };
 
 /** After each test of the file that calls it. */

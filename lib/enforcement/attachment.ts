@@ -1,0 +1,62 @@
+// Attachment: another process on the CPUs of a grant, or of one of its containers.
+import { getSystemErrorName } from 'node:util';
+import { invalidOption } from '../check-options.js';
+import { CpuSet } from '../cpu-set.js';
+import { cpusNow } from '../cpus-now.js';
+import { NumalignError } from '../errors.js';
+import { heldGrant, type Site, transact } from '../managers/topology-manager.js';
+import { native } from '../native.js';
+import { type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
+import { GrantGroup } from './grant-group.js';
+
+/** What has become of a process that was attached. */
+export interface Attachment {
+  readonly pid: number;
+  /** Where it may run now. */
+  readonly cpus: CpuSet;
+  /** Whether no thread can have been missed: it was moved as a whole, by its cgroup. */
+  readonly guaranteed: boolean;
+}
+
+/**
+ * Moves a process onto the CPUs of a container (undefined: of all of them); of one without exclusive CPUs into the shared pool. It is a shared member from then on, which may
+ * stay on the grant's CPUs as long as there is the grant.
+ * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
+ */
+export function attachProcess(
+  site: Site,
+  grant: PodAssignment,
+  container: string | undefined,
+  pid: number,
+): Promise<Attachment> {
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) {
+    invalidOption('pid', pid, 'the pid of another process; this one is pinned by pin()');
+  }
+  return transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = heldGrant(site, state, grant);
+    const cpus =
+      container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
+    site.enforcer.members?.registry.addProcess(pid, pod.uid);
+    if (cpus.isEmpty) {
+      site.enforcer.share(pid, state);
+      return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
+    }
+    const group = GrantGroup.of(site, state.settings, pod, container);
+    if (group) group.attach(pid);
+    else moveByMask(site, pid, cpus);
+    return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
+  });
+}
+
+function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {
+  const others = topology.possible.union(topology.cpus).difference(cpus);
+  const moved = native.confineMember(pid, [], others.words, cpus.words, [], [], false, false);
+  const [stuck] = moved?.stuck ?? [];
+  if (!stuck) return;
+  throw new NumalignError(
+    'ERR_SYSCALL',
+    `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? 'clipped' : getSystemErrorName(-stuck.errno)}`,
+    { errno: stuck.errno, syscall: 'sched_setaffinity', value: pid, valid: `a process that may run on ${cpus}` },
+  );
+}
