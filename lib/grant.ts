@@ -1,7 +1,7 @@
 // Grant: CPUs that are this holder's alone, until released.
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
-import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
+import { type PinResult, pinFor, type Threads, toPinResult } from './affinity.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -321,15 +321,10 @@ export class Grant {
     const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
     if (ownerFd !== undefined) streams.push(ownerFd);
     // A child is born with the mask of the thread that starts it.
-    const before = affinity();
-    pinThread(this.#cpusToStay);
-    try {
-      const child = preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
-      if (child.pid !== undefined) watchChild(this.id, child);
-      return child;
-    } finally {
-      pinThread(before);
-    }
+    const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
+    const { value: child } = native.bornOn(this.#cpusToStay.words, start);
+    if (child.pid !== undefined) watchChild(this.id, child);
+    return child;
   }
 
   /**

@@ -23,6 +23,7 @@ const blocks = [
   'docs/grants.md',
   'docs/kubelet.md',
   'docs/memory.md',
+  'docs/threads.md',
 ].flatMap(blocksOf);
 
 // Numbers depend on the machine.

@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -49,13 +51,21 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
 bool is_own_thread(pid_t tid) { return tid == 0 || syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
 
 Result<std::vector<pid_t>> process_threads() {
+  constexpr int kReadings = 4;
   std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir("/proc/self/task"));
   if (!folder) return syscall_error("opendir", "cannot list the threads in /proc/self/task");
-  std::vector<pid_t> threads;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  std::set<pid_t> threads;
+  for (int reading = 0; reading < kReadings; reading++) {
+    rewinddir(folder.get());
+    while (const dirent* entry = readdir(folder.get())) {
+      if (entry->d_name[0] != '.') threads.insert(std::atoi(entry->d_name));
+    }
+    // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
+    // folder.
+    struct stat folder_now;
+    if (fstat(dirfd(folder.get()), &folder_now) != 0 || threads.size() + 2 >= folder_now.st_nlink) break;
   }
-  return threads;
+  return std::vector<pid_t>(threads.begin(), threads.end());
 }
 
 Result<CpuSet> online_cpus() {

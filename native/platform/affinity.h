@@ -26,7 +26,8 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 // threads.
 bool is_own_thread(pid_t tid);
 
-// The threads of this process, as /proc/self/task lists them at this moment.
+// The threads of this process, ascending, as /proc/self/task lists them at this moment. While threads are
+// born and end some may be missing, and some have ended.
 Result<std::vector<pid_t>> process_threads();
 
 // The machine's CPUs that are online at this moment: /sys/devices/system/cpu/online. ENOENT, EACCES: hidden
