@@ -24,6 +24,7 @@ const blocks = [
   'docs/kubelet.md',
   'docs/memory.md',
   'docs/metrics.md',
+  'docs/threads.md',
 ].flatMap(blocksOf);
 
 // Numbers depend on the machine.

@@ -78,21 +78,23 @@ export class GrantGroup {
     const { hierarchy } = this.#layout;
     const group = this.make();
     if (threads === 'process') {
-      this.#remember(hierarchy.groupOf(process.pid).path, group);
+      // Single threads may be in it already, and this one among them.
+      const at = hierarchy.groupOf(process.pid).path;
+      this.#remember(at === group.path ? (homes.get(this.#pod.uid) ?? at) : at);
       group.attach(process.pid);
       return true;
     }
     const tid = threads === 'current' ? native.threadId() : threads;
     if (hierarchy.version === 1) {
-      this.#remember(hierarchy.groupOf(process.pid, tid).path, group);
-      if (!this.isInside(tid)) group.attachThread(tid);
+      if (this.isInside(tid)) return false;
+      this.#remember(hierarchy.groupOf(process.pid, tid).path);
+      group.attachThread(tid);
     } else if (!this.isInside()) this.#refuseThread();
     return false;
   }
 
   // Where it was, and what its threads had chosen there.
-  #remember(home: string, group: CpusetGroup): void {
-    if (home === group.path) return;
+  #remember(home: string): void {
     if (!homes.has(this.#pod.uid)) homes.set(this.#pod.uid, home);
     this.#rememberMasks(home);
   }

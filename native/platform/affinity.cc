@@ -3,12 +3,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,15 +26,23 @@ std::string thread_name(pid_t tid) {
 }
 
 Result<std::vector<pid_t>> list_threads(const std::string& path) {
+  constexpr int kReadings = 4;
   std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir(path.c_str()));
   if (!folder) {
     return syscall_error("opendir", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
   }
-  std::vector<pid_t> threads;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] != '.') threads.push_back(std::atoi(entry->d_name));
+  std::set<pid_t> threads;
+  for (int reading = 0; reading < kReadings; reading++) {
+    rewinddir(folder.get());
+    while (const dirent* entry = readdir(folder.get())) {
+      if (entry->d_name[0] != '.') threads.insert(std::atoi(entry->d_name));
+    }
+    // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
+    // folder.
+    struct stat folder_now;
+    if (fstat(dirfd(folder.get()), &folder_now) != 0 || threads.size() + 2 >= folder_now.st_nlink) break;
   }
-  return threads;
+  return std::vector<pid_t>(threads.begin(), threads.end());
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 // threads.
 bool is_own_thread(pid_t tid);
 
-// The threads of a process, as /proc/PID/task lists them at this moment. ESRCH: no such process.
+// The threads of a process, ascending, as /proc/PID/task lists them at this moment. While threads are born
+// and end some may be missing, and some have ended. ESRCH: no such process.
 Result<std::vector<pid_t>> threads_of(pid_t pid);
 
 // Those of this process.

@@ -2,8 +2,9 @@
 
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <atomic>
+#include <utility>
+#include <vector>
 
 #include "platform/affinity.h"
 #include "platform/thread_roles.h"
@@ -11,12 +12,15 @@
 namespace numalign {
 namespace {
 
-Result<std::vector<pid_t>> sorted_threads() {
-  Result<std::vector<pid_t>> threads = process_threads();
-  if (!threads.ok()) return threads;
-  std::vector<pid_t> list = std::move(threads).value();
-  std::ranges::sort(list);
-  return list;
+// A reading of /proc/self/task ends early where the thread at which it has arrived ends: several are as good
+// as complete.
+constexpr int kReadings = 3;
+
+Result<Done> add_threads(std::set<pid_t>& threads) {
+  Result<std::vector<pid_t>> list = process_threads();
+  if (!list.ok()) return list.error();
+  threads.insert(list.value().begin(), list.value().end());
+  return Done{};
 }
 
 // Another one each time, in the 15 characters of a thread's name.
@@ -28,8 +32,10 @@ std::string next_marker() {
 }  // namespace
 
 Result<ThreadBirth> ThreadBirth::on(const CpuSet& cpus) {
-  Result<std::vector<pid_t>> threads = sorted_threads();
-  if (!threads.ok()) return threads.error();
+  std::set<pid_t> threads;
+  for (int reading = 0; reading < kReadings; reading++) {
+    if (Result<Done> added = add_threads(threads); !added.ok()) return added.error();
+  }
   Result<CpuSet> before = get_affinity(0);
   if (!before.ok()) return before.error();
   if (Result<Done> set = set_affinity(0, cpus); !set.ok()) return set.error();
@@ -37,10 +43,10 @@ Result<ThreadBirth> ThreadBirth::on(const CpuSet& cpus) {
   prctl(PR_GET_NAME, name);
   std::string marker = next_marker();
   prctl(PR_SET_NAME, marker.c_str());
-  return ThreadBirth(std::move(before).value(), name, std::move(marker), std::move(threads).value());
+  return ThreadBirth(std::move(before).value(), name, std::move(marker), std::move(threads));
 }
 
-ThreadBirth::ThreadBirth(CpuSet before, std::string name, std::string marker, std::vector<pid_t> threads)
+ThreadBirth::ThreadBirth(CpuSet before, std::string name, std::string marker, std::set<pid_t> threads)
     : before_(std::move(before)),
       name_(std::move(name)),
       marker_(std::move(marker)),
@@ -61,16 +67,19 @@ ThreadBirth::~ThreadBirth() {
 }
 
 std::optional<pid_t> ThreadBirth::newborn() const {
-  Result<std::vector<pid_t>> now = sorted_threads();
-  if (!now.ok()) return std::nullopt;
-  std::vector<pid_t> born;
-  std::ranges::set_difference(now.value(), threads_, std::back_inserter(born));
-  std::vector<pid_t> marked;
-  std::ranges::copy_if(born, std::back_inserter(marked),
-                       [&](pid_t tid) { return thread_name(tid) == marker_; });
-  if (marked.size() == 1) return marked.front();
-  if (born.size() == 1) return born.front();
-  return std::nullopt;
+  std::set<pid_t> now, named;
+  for (int reading = 0; reading < kReadings; reading++) {
+    if (!add_threads(now).ok()) return std::nullopt;
+    named.clear();
+    for (pid_t tid : now) {
+      if (threads_.contains(tid)) continue;
+      const std::string name = thread_name(tid);
+      if (name == marker_) return tid;
+      // Named itself. One that has the name of whoever started it was not started here.
+      if (!name.empty() && name != name_) named.insert(tid);
+    }
+  }
+  return named.size() == 1 ? std::optional(*named.begin()) : std::nullopt;
 }
 
 }  // namespace numalign

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "core/id_set.h"
 #include "core/result.h"
@@ -27,18 +27,19 @@ class ThreadBirth {
   // The mask of the calling thread from before.
   const CpuSet& before() const { return before_; }
 
-  // The one thread that was started; nothing where that cannot be told for certain: threads that name
-  // themselves at once (Workers, from Node 22 on) are known only if no other thread was started meanwhile.
+  // A thread that was started, of which there must be one at most; nothing where it is not known: threads
+  // that name themselves at once (Workers, from Node 22 on) are told from others only where none other that
+  // does was started meanwhile.
   std::optional<pid_t> newborn() const;
 
  private:
-  ThreadBirth(CpuSet before, std::string name, std::string marker, std::vector<pid_t> threads);
+  ThreadBirth(CpuSet before, std::string name, std::string marker, std::set<pid_t> threads);
 
   bool active_ = true;
   CpuSet before_;
   std::string name_;
   std::string marker_;
-  std::vector<pid_t> threads_;  // ascending
+  std::set<pid_t> threads_;
 };
 
 }  // namespace numalign

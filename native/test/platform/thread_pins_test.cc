@@ -215,6 +215,7 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   RoleThread victim(ThreadRole::kOther), worker(ThreadRole::kWorker);
   pin_or_die(worker.tid(), first_, "grant");
   pin_or_die(victim.tid(), first_, "grant");
+  const Scheduling ordinary = get_scheduling(0).value();
   const Scheduling fifo{.policy = SCHED_FIFO, .priority = 7, .nice = 0, .reset_on_fork = true};
   auto refused = pins_.schedule(worker.tid(), fifo, "grant");
   ASSERT_TRUE(refused.ok());
@@ -232,11 +233,11 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
 
   // A later move that would starve somebody takes it back.
   pin_or_die(victim.tid(), first_, "grant");
-  EXPECT_EQ(get_scheduling(worker.tid()).value(), Scheduling{});
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
   pin_or_die(victim.tid(), second_, "grant");
   ASSERT_TRUE(pins_.schedule(worker.tid(), fifo, "grant").ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
-  EXPECT_EQ(get_scheduling(worker.tid()).value(), Scheduling{});
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
 }
 
 TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {
