@@ -184,8 +184,14 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       const bool is_on_both = is_pinned && now.value().intersects(lost);
       if (!is_inside && !is_on_both && !is_out) continue;
       if (!seen.insert(tid).second) continue;
-      CpuSet wanted = is_out || now.value() == granted ? cpus : now.value() - lost;
+      const bool has_all = now.value() == granted || (is_pinned && now.value() == pin->second.given);
+      CpuSet wanted = is_out || has_all ? cpus : now.value() - lost;
       if (wanted.empty()) wanted = cpus;
+      // Set anew, its mask would be without the CPUs that are offline.
+      if (has_offline && wanted == now.value()) {
+        if (is_pinned) pin->second.cpus = cpus;
+        continue;
+      }
       Result<ThreadMove> move = move_thread(tid, wanted);
       if (!move.ok()) {
         if (is_gone(move.error())) continue;
@@ -194,6 +200,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       found_new = true;
       if (is_pinned && move.value().errno_value == 0) {
         pin->second.cpus = cpus;
+        pin->second.given = wanted == cpus ? move.value().now : CpuSet();
         pin->second.parked = false;
       }
       add(outcome, std::move(move).value(), wanted);
