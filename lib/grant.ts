@@ -615,10 +615,8 @@ export function threadsOf(uid: string): GrantThreads<PinResult> {
       });
     },
     widen: follow,
-    park: (pool) => {
-      checkNoChild({ uid }, 'taken from it');
-      return toPinResult(native.parkGrant(uid, pool.words), true);
-    },
+    park: (pool) => toPinResult(native.parkGrant(uid, pool.words), true),
+    checkCanLeave: () => checkNoChild({ uid }, 'taken from it'),
   };
 }
 

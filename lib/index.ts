@@ -15,6 +15,7 @@ export {
 export {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
+  type IsolatedCpusChoice,
   MACHINE_STATE_DIR,
   type MachineOptions,
   type ManagerOptions,

@@ -24,7 +24,6 @@ import { findPod, type PodAssignment } from '../lib/state/assignments.js';
 import { Ledger } from '../lib/state/ledger.js';
 import { refreshSite, refreshTopology } from '../lib/topology-refresh.js';
 import { machineAt } from './support/changing-machine.js';
-import { errorOf } from './support/error-of.js';
 import { guaranteed } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';
 
@@ -36,7 +35,7 @@ function recordedThreads(said: string[]): GrantThreads<string> {
     said.push(`${word} ${cpus}`);
     return `${word} ${cpus}`;
   };
-  return { narrow: say('narrow'), widen: say('widen'), park: say('park') };
+  return { narrow: say('narrow'), widen: say('widen'), park: say('park'), checkCanLeave: () => {} };
 }
 
 /** A machine of test/support/changing-machine.ts on which CPUs go offline and come back while it is in use. */
@@ -229,18 +228,29 @@ describe('a grant whose CPUs go offline', () => {
     expect(texts(await machine.substitute(grant.id))).toEqual(['0', '1', '', '']);
   });
 
-  it('keeps its threads where they are if they cannot leave or the state cannot be written', async () => {
+  it('keeps what it has where something runs that cannot leave what would be given up', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
     const { id } = await machine.manager.acquire({ cpu: 4, ...options });
-    await machine.take('9');
-    const stuck = new NumalignError('ERR_CHILD_ALIVE', 'a child runs there');
-    const narrow = () => {
-      throw stuck;
+    const error = new NumalignError('ERR_CHILD_ALIVE', 'a child runs there');
+    const stuck = () => {
+      throw error;
     };
-    expect(await errorOf(() => machine.substitute(id, { ...recordedThreads(machine.said), narrow }))).toBe(stuck);
-    expect(machine.said).toEqual([]);
-    expect(machine.cpusOf(id)).toEqual([['1-2,9-10', '']]);
+    const threads = { ...recordedThreads(machine.said), narrow: stuck, checkCanLeave: stuck };
+    for (const [offline, said] of [
+      ['9', 'widen 1-2,9-10'],
+      ['9-10', 'widen 1-2,9-10'],
+      ['1-2,9-10', 'widen 3-4,11-12'],
+    ] as const) {
+      await machine.take(offline);
+      const found = await machine.substitute(id, threads);
+      expect(machine.said.splice(0)).toEqual([said]);
+      // Where nothing that is online has to be given up, nobody stands in the way.
+      const isGiven = offline === '1-2,9-10';
+      expect(found?.error).toBe(isGiven ? null : error);
+      expect(String(found?.revoked)).toBe(isGiven ? '' : offline);
+      expect(machine.cpusOf(id)).toEqual([[isGiven ? '3-4,11-12' : '1-2,9-10', '']]);
+    }
   });
 });
 

@@ -21,6 +21,7 @@ const blocks = [
   'docs/changes.md',
   'docs/devices.md',
   'docs/grants.md',
+  'docs/isolated-cpus.md',
   'docs/kubelet.md',
   'docs/memory.md',
   'docs/metrics.md',
@@ -49,7 +50,7 @@ describe('the documents', () => {
   });
 
   it('show output where they should', () => {
-    expect(blocks.filter(([, , , output]) => output !== undefined).length).toBe(4);
+    expect(blocks.filter(([, , , output]) => output !== undefined).length).toBe(5);
   });
 });
 

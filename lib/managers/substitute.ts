@@ -29,8 +29,10 @@ import { assignmentsOf, findGrant, heldGrant, type Site, transact } from './topo
 
 /** The threads of this process that run on the grant. */
 export interface GrantThreads<T> extends Followers<T> {
-  /** They wait in the shared pool until {@link Followers.widen} brings them back. @throws where something runs on the grant that cannot leave */
+  /** They wait in the shared pool until {@link Followers.widen} brings them back. */
   park(pool: CpuSet): T;
+  /** @throws where something runs on the grant that cannot leave, as {@link Followers.narrow} */
+  checkCanLeave(): void;
 }
 
 /** What has become of a grant whose CPUs came or went. */
@@ -60,9 +62,9 @@ const revocations = new Map<string, CpuSet>();
  * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them: of the same pool, by the options it was placed with, near those that it has; with
  * the policies restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share they go on sharing. Held SMT siblings come and go with
  * their CPUs. A container for which there is no room keeps what it has on record, and is tried again each time; its threads run on what is left of it, or wait in the shared
- * pool. Threads of this process follow; no other process's do. `defaults`: for what is not on record of its placement.
+ * pool. Threads of this process follow; no other process's do: where they would have to, nothing is given up. `defaults`: for what is not on record of its placement.
  * @returns undefined where nothing has changed since the last look, or the grant is about to be changed by a resize or a transfer
- * @throws ERR_OWNER_ALIVE where it is somebody else's, the ledger's errors, what `threads` throws when nothing can be lost
+ * @throws ERR_OWNER_ALIVE where it is somebody else's, the ledger's errors
  */
 export async function substituteLostCpus<T>(
   site: Site,
@@ -128,10 +130,16 @@ function carryOut<T>(
     const left = cpus.intersection(present.online);
     const next = replacePod(state, pod);
     const kept = left.intersection(after);
-    // What is online and given up all the same, such as the other thread of a core, may be somebody's after the commit.
-    if (!kept.equals(left)) {
-      if (kept.isEmpty) threads.park(sharedPool(next, present));
-      else threads.narrow(kept);
+    try {
+      // What is online and given up all the same, such as the other thread of a core, may be somebody's after the commit.
+      if (!kept.equals(left) && !kept.isEmpty) threads.narrow(kept);
+      if (!left.isEmpty && kept.isEmpty) {
+        threads.checkCanLeave();
+        threads.park(sharedPool(next, present));
+      }
+    } catch (failure) {
+      if (!(failure instanceof NumalignError)) throw failure;
+      return told(site, state, before, lost, failure, threads);
     }
     try {
       await commit(next, true);

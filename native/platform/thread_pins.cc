@@ -357,8 +357,14 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       // Placed on some of them: there it stays, as far as they are left.
       CpuSet stays = is_pinned ? pin->second.cpus - lost : cpus;
       if (stays.empty() || (is_pinned && pin->second.cpus == granted)) stays = cpus;
-      CpuSet wanted = is_out ? stays : now.value() == granted ? cpus : now.value() - lost;
+      const bool has_all = now.value() == granted || (is_pinned && now.value() == pin->second.given);
+      CpuSet wanted = is_out ? stays : has_all ? cpus : now.value() - lost;
       if (wanted.empty()) wanted = cpus;
+      // Set anew, its mask would be without the CPUs that are offline.
+      if (has_offline && wanted == now.value()) {
+        if (is_pinned) pin->second.cpus = stays;
+        continue;
+      }
       Result<ThreadMove> move = move_thread(tid, wanted);
       if (!move.ok()) {
         if (is_gone(move.error())) continue;
@@ -367,6 +373,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       found_new = true;
       if (is_pinned && move.value().errno_value == 0) {
         pin->second.cpus = stays;
+        pin->second.given = wanted == cpus ? move.value().now : CpuSet();
         pin->second.parked = false;
       }
       add(outcome, std::move(move).value(), wanted);

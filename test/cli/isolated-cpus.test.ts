@@ -1,0 +1,68 @@
+// Isolated CPUs on the command line.
+import { describe, expect, it } from 'vitest';
+import { discover } from '../../lib/topology.js';
+import { newFolder, numalign } from './numalign.js';
+import { newFile, pod } from './pods.js';
+
+const { cpus } = await discover();
+const last = String([...cpus].at(-1));
+
+describe('isolated CPUs on this machine', { timeout: 30_000 }, () => {
+  it('are configured, shown, and given to a command that asks for them', async () => {
+    if (cpus.size < 2) return;
+    const folder = ['--state-dir', newFolder()];
+    const configured = await numalign(['configure', '--isolated', last, ...folder]);
+    expect(configured.stdout).toMatch(new RegExp(`^isolated: +none \\(what the kernel isolates\\) +${last}$`, 'm'));
+
+    const run = (...flags: string[]) =>
+      numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
+    const { code, stdout, stderr } = await run('--isolated-cpus', 'require');
+    expect([code, stdout.trim()]).toEqual([0, last]);
+    expect(stderr).toContain(`isolated CPUs ${last} on NUMA node`);
+    expect((await run('--isolated', last, '--isolated-cpus', 'prefer')).stdout.trim()).toBe(last);
+    expect((await run('--isolated', 'none')).stderr).toContain(`isolatedCPUs is ${last}, not none`);
+
+    const status = await numalign(['status', ...folder]);
+    expect(status.stdout).toMatch(new RegExp(`^isolated: +${last}$`, 'm'));
+    expect(status.stdout).toMatch(new RegExp(`^free isolated: +${last}$`, 'm'));
+    const json = JSON.parse((await numalign(['status', '--output', 'json', ...folder])).stdout);
+    expect(json).toMatchObject({ freeIsolated: last, settings: { isolatedCPUs: last, isolatedByKernel: false } });
+    const tree = await numalign(['topology', ...folder]);
+    expect(tree.stdout).toContain(`${last} (not shared), free: ${last}`);
+
+    const undone = await numalign(['configure', '--isolated', 'kernel', ...folder]);
+    expect(undone.stdout).toMatch(new RegExp(`^isolated: +${last} +none \\(what the kernel isolates\\)$`, 'm'));
+    expect((await numalign(['status', ...folder])).stdout).not.toContain('free isolated');
+  });
+
+  it.each([
+    ['configure', '--isolated', '3-1'],
+    ['run', '--cpus', '1', '--isolated-cpus', 'always', '--', 'true'],
+    ['plan', '-f', 'x', '--isolated', 'kernel'],
+  ])('%s %s %s is a wrong command line', async (...args) => {
+    expect((await numalign(args)).code).toBe(2);
+  });
+});
+
+describe('numalign plan with isolated CPUs', { timeout: 30_000 }, () => {
+  it('says on a described machine which pods would get them', async () => {
+    const machine = [
+      '--synthetic',
+      'core:4 pu:2',
+      '--isolated',
+      '4-5',
+      '-f',
+      newFile(pod('app', 2)),
+      '--output',
+      'json',
+    ];
+    const placed = async (...flags: string[]) => {
+      const { code, stdout } = await numalign(['plan', ...machine, ...flags]);
+      const [answer] = JSON.parse(stdout).pods;
+      return [code, answer.containers[0]?.cpus ?? answer.explanation.resources[0].isolated];
+    };
+    expect(await placed()).toEqual([0, '0-1']);
+    expect(await placed('--isolated-cpus', 'prefer')).toEqual([0, '4-5']);
+    expect(await placed('--isolated-cpus', 'require', '--isolated', '5')).toEqual([1, '5']);
+  });
+});

@@ -1,0 +1,187 @@
+// CPUs that really go offline and come back, in a machine that may be thrown away: at least 16 CPUs, root, cgroup v2. Run by node --test.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { NO_MEMBERS } from '../../dist/cgroups/shared-members.js';
+import { parseConfig } from '../../dist/config.js';
+import { threadsOf } from '../../dist/grant.js';
+import { HintProviders } from '../../dist/hint-providers.js';
+import { affinity, CpuSet, discover, openManager, threads } from '../../dist/index.js';
+import { substituteLostCpus } from '../../dist/managers/substitute.js';
+import { Ledger } from '../../dist/state/ledger.js';
+import { refreshSite } from '../../dist/topology-refresh.js';
+
+const { placement } = parseConfig({});
+
+function setOnline(cpu, isOnline) {
+  writeFileSync(`/sys/devices/system/cpu/cpu${cpu}/online`, isOnline ? '1' : '0');
+}
+
+/** Takes CPUs offline for as long as `body` lasts. */
+async function without(cpus, body) {
+  for (const cpu of cpus) setOnline(cpu, false);
+  try {
+    return await body();
+  } finally {
+    for (const cpu of cpus) setOnline(cpu, true);
+  }
+}
+
+async function open(options = {}) {
+  const stateDir = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state');
+  const manager = await openManager({ stateDir, ...options });
+  const ledger = Ledger.open(stateDir);
+  const site = {
+    ...{ topology: manager.topology, ledger, members: NO_MEMBERS },
+    ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 10_000 },
+  };
+  const substitute = ({ id }) => {
+    const pod = ledger.read().assignments.pods.find(({ uid }) => uid === id);
+    return substituteLostCpus(site, pod, placement, threadsOf(id));
+  };
+  return { manager, site, substitute };
+}
+
+const outside = (cpus) => threads().filter((thread) => !thread.cpus.isSubsetOf(cpus));
+
+test('threads that are pinned for a grant follow it to the substitute of a CPU that goes offline', async () => {
+  const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
+  const grant = await manager.acquire({ cpu: 3 });
+  grant.pin();
+  const before = grant.cpus;
+  const lost = [...before].at(-1);
+  await without([lost], async () => {
+    const found = await substitute(grant);
+    assert.equal(String(found.lost), String(lost));
+    assert.equal(found.substitutes.size, 1);
+    assert.ok(!grant.cpus.has(lost) && grant.cpus.size === 3);
+    assert.deepEqual(outside(grant.cpus), []);
+    assert.deepEqual(affinity(), grant.cpus);
+    assert.deepEqual(grant.flags, []);
+    assert.equal(await substitute(grant), undefined);
+  });
+  assert.ok(manager.freeCpus.has(lost));
+  const { unmovable } = await grant.release();
+  assert.deepEqual(unmovable, []);
+  manager.close();
+});
+
+test('threads that the kernel lets out, for all their CPUs are offline, are brought to the substitutes', async () => {
+  const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
+  const grant = await manager.acquire({ cpu: 1 });
+  grant.pin();
+  await without(grant.cpus, async () => {
+    assert.ok(!affinity().isSubsetOf(grant.cpus), 'the kernel runs a thread nowhere else');
+    const { isParked, revoked } = await substitute(grant);
+    assert.equal(isParked, false);
+    assert.ok(revoked.isEmpty);
+    assert.deepEqual(outside(grant.cpus), []);
+  });
+  await grant.release();
+  manager.close();
+});
+
+test('threads keep the CPUs of their own choice that are left, and those of lost ones get the whole grant', async () => {
+  const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
+  const grant = await manager.acquire({ cpu: 2 });
+  const [one, other] = grant.cpus;
+  const script = `
+    import { parentPort } from 'node:worker_threads';
+    import { affinity, pinThread } from '${new URL('../../dist/index.js', import.meta.url)}';
+    parentPort.on('message', (cpu) => {
+      if (cpu !== undefined) pinThread(String(cpu));
+      parentPort.postMessage(String(affinity()));
+    });
+    parentPort.postMessage('ready');`;
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(script)}`));
+  const answer = (...ask) => {
+    if (ask.length > 0) worker.postMessage(ask[0]);
+    return new Promise((resolve) => worker.once('message', resolve));
+  };
+  await answer();
+  grant.pin();
+  assert.equal(await answer(one), String(one));
+  await without([other], async () => {
+    await substitute(grant);
+    assert.equal(await answer(undefined), String(one));
+    assert.deepEqual(affinity(), grant.cpus);
+  });
+  await without([one], async () => {
+    await substitute(grant);
+    assert.equal(await answer(undefined), String(grant.cpus));
+  });
+  await worker.terminate();
+  await grant.release();
+  manager.close();
+});
+
+test('where there is no room threads run on what is left, wait in the shared pool where nothing is, and come back', async () => {
+  const { manager, substitute } = await open({ managedCPUs: '2-4' });
+  const grant = await manager.acquire({ cpu: 2 });
+  grant.pin();
+  const [one, other] = grant.cpus;
+  const pool = manager.sharedPool;
+  await without([one], async () => {
+    const found = await substitute(grant);
+    assert.equal(String(found.revoked), String(one));
+    assert.equal(found.error.code, 'ERR_SHARED_POOL_EMPTY');
+    assert.deepEqual(outside(CpuSet.of(other)), []);
+    await without([other], async () => {
+      assert.equal((await substitute(grant)).isParked, true);
+      assert.deepEqual(affinity(), pool);
+      assert.deepEqual(outside(pool), []);
+    });
+    assert.equal(String((await substitute(grant)).returned), String(other));
+    assert.deepEqual(outside(CpuSet.of(other)), []);
+  });
+  assert.equal(String((await substitute(grant)).returned), String(one));
+  assert.deepEqual(affinity(), grant.cpus);
+  await grant.release();
+  manager.close();
+});
+
+test('a grant that is released while its CPUs are offline leaves its threads on no CPUs that are somebody’s', async () => {
+  const { manager } = await open({ reservedSystemCPUs: '0-1' });
+  const grant = await manager.acquire({ cpu: 1 });
+  const other = await manager.acquire({ cpu: 4, owner: 'persistent' });
+  grant.pin();
+  await without(grant.cpus, async () => {
+    await grant.release();
+    assert.equal(affinity().intersects(other.cpus), false);
+    assert.deepEqual(outside(manager.sharedPool), []);
+  });
+  await manager.release(other.id);
+  manager.close();
+});
+
+test('a CPU that comes online is known once the machine has been looked at anew', async () => {
+  await without([15], async () => {
+    const { manager, site } = await open();
+    assert.equal(manager.sharedPool.has(15), false);
+    assert.equal(String(await refreshSite(site)), '');
+    setOnline(15, true);
+    assert.equal(String(await refreshSite(site)), '15');
+    assert.ok(site.topology.cpus.has(15) && site.topology.allowed.has(15));
+    assert.equal(String(await refreshSite(site)), '');
+    manager.close();
+  });
+});
+
+test('a process that has moved to a narrower cpuset may still use what it could', async () => {
+  const group = '/sys/fs/cgroup/numalign-test';
+  const site = await without([15], async () => ({ topology: await discover() }));
+  mkdirSync(group);
+  try {
+    writeFileSync(`${group}/cpuset.cpus`, '4-5');
+    writeFileSync(`${group}/cgroup.procs`, String(process.pid));
+    assert.equal(String((await discover()).allowed), '4-5');
+    assert.equal(String(await refreshSite(site)), '15');
+    assert.equal(String(site.topology.allowed), '0-14');
+  } finally {
+    writeFileSync('/sys/fs/cgroup/cgroup.procs', String(process.pid));
+    rmdirSync(group);
+  }
+});
