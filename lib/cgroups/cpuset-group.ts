@@ -131,8 +131,12 @@ export abstract class CommonGroup implements CpusetGroup {
   protected abstract prepareParent(changes: Changes): void;
   protected abstract setMigration(changes: Changes): void;
   protected abstract liftQuota(changes: Changes): void;
-  /** @throws ERR_CGROUP where setting these would take them from a neighbour */
+  /** @throws ERR_CGROUP where setting these would spoil a partition, a neighbour or itself */
   protected abstract checkNeighbours(cpus: CpuSet): void;
+  /** @throws ERR_CGROUP where a process in this folder would spoil the cgroups below it */
+  protected abstract checkLeaf(folder: string): void;
+  /** Makes it once more what it was. */
+  protected abstract renewPartition(kind: PartitionKind): void;
   /** The valid partitions at and below it; none where it is not there. */
   abstract partitions(): CommonGroup[];
   protected abstract moveOut(pid: number, to: string): void;
@@ -203,7 +207,7 @@ export abstract class CommonGroup implements CpusetGroup {
   }
 
   attach(pid: number): void {
-    this.writeNumber(this.path, 'cgroup.procs', pid, 'attach', `move process ${pid} into ${this.path}`);
+    this.moveProcess(pid, this.path, `move process ${pid} into ${this.path}`);
   }
 
   processes(): number[] {
@@ -254,12 +258,19 @@ export abstract class CommonGroup implements CpusetGroup {
     return isNew;
   }
 
-  /** Runs a change and looks at these partitions afterwards: the kernel makes one invalid without a word. */
+  /**
+   * Runs a change and looks at these partitions afterwards, each after the one above it: the kernel makes one invalid without a word. Where the change is
+   * undone it may leave it so.
+   */
   protected configure(partitions: CommonGroup[], change: (changes: Changes) => void): void {
     checkFolder(this.tree.mount, this.path);
+    const kinds = partitions.map((group) => ({ group, kind: group.partition().kind as PartitionKind }));
     Changes.of(this.tree.files, (changes) => {
+      changes.did(() => {
+        for (const { group, kind } of kinds) if (!group.partition().valid) group.renewPartition(kind);
+      });
       change(changes);
-      for (const group of partitions) {
+      for (const { group } of kinds) {
         const { valid, text } = group.partition();
         if (valid) continue;
         const wanted = 'a change that leaves it its CPUs';
@@ -321,6 +332,11 @@ export abstract class CommonGroup implements CpusetGroup {
   protected textIfThere(file: string): string | undefined {
     const path = join(this.path, file);
     return attempt('look', `read ${path}`, path, undefined, () => readIfThere(path)?.trim());
+  }
+
+  protected moveProcess(pid: number, folder: string, doing: string): void {
+    this.checkLeaf(folder);
+    this.writeNumber(folder, 'cgroup.procs', pid, 'attach', doing);
   }
 
   protected writeNumber(folder: string, file: string, id: number, action: CgroupAction, doing: string): void {

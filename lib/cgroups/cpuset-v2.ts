@@ -48,19 +48,37 @@ export class CpusetGroupV2 extends CommonGroup {
     changes.write(join(this.path, 'cpu.max'), 'max', former, 'set-quota', `lift the CPU quota of ${this.path}`);
   }
 
-  // An overlap makes the partition that was there first invalid, without an error, and it stays so when the overlap has gone.
-  protected checkNeighbours(cpus: CpuSet): void {
+  // Before Linux 6.7 an overlap makes the partition invalid that was there first, without an error, and it stays so when the overlap has gone.
+  protected checkNeighbours(cpus: CpuSet, isPartition = this.partition().valid): void {
+    const mustBeAlone = isPartition && !existsSync(join(this.path, 'cpuset.cpus.exclusive'));
     for (const neighbour of this.#neighbours()) {
-      const partition = neighbour.partition();
-      if (!partition.valid || !partition.cpus.intersects(cpus)) continue;
-      const taken = partition.cpus.intersection(cpus);
+      const taken = neighbour.cpus().intersection(cpus);
+      if (taken.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
       const valid = `CPUs other than ${taken}`;
-      throw cgroupRefusal(
-        'foreign-partition',
-        `${this.path} cannot have CPUs ${taken}: they are in the partition ${neighbour.path}; valid is ${valid}`,
-        { path: neighbour.path, value: cpus, valid },
-      );
+      const [reason, why] = neighbour.partition().valid
+        ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
+        : (['partition-invalid', `${neighbour.path} has them too, and those of a partition must be its own`] as const);
+      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${taken}: ${why}; valid is ${valid}`, {
+        path: neighbour.path,
+        value: cpus,
+        valid,
+      });
     }
+  }
+
+  // While no process is below it, the kernel would take one in, and make it a root of threads: cgroups below could then hold no process.
+  protected checkLeaf(folder: string): void {
+    if (isRealRoot(folder) || !readIfThere(join(folder, 'cgroup.subtree_control'))?.trim()) return;
+    const valid = 'a cgroup with none below it';
+    throw cgroupRefusal(
+      'internal-processes',
+      `${folder} cannot hold processes itself: it hands controllers on to cgroups below it; valid is ${valid}`,
+      { path: folder, value: folder, valid },
+    );
+  }
+
+  protected renewPartition(kind: PartitionKind): void {
+    for (const step of ['member', kind]) this.tree.files.write(join(this.path, PARTITION), step);
   }
 
   partitions(): CpusetGroupV2[] {
@@ -102,16 +120,17 @@ export class CpusetGroupV2 extends CommonGroup {
     if (kind === 'member' && nested.length > 0) {
       throw this.#refuse('nested-partition', kind, `${nested[0]!.path} below it is one`, 'to end that one first');
     }
-    this.configure(nested, (changes) => {
+    this.configure(kind === 'member' ? nested : this.partitions(), (changes) => {
       this.prepare(changes);
       const now = this.partition();
       // It would stay invalid, whatever its CPUs are from now on.
       if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
+      if (kind !== 'member') this.checkNeighbours(cpus, true);
       this.place(changes, CPUS, cpus);
       if (kind === 'member') return;
       if (this.partition().kind !== kind) this.#write(changes, kind);
       const { valid, text } = this.partition();
-      if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, this.#advice(text, cpus));
+      if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, adviceOn(text));
       this.checkCpus(cpus);
     });
   }
@@ -121,9 +140,7 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   protected moveOut(pid: number, to: string): void {
-    unlessEnded(() =>
-      this.writeNumber(to, 'cgroup.procs', pid, 'attach', `move process ${pid} from ${this.path} to ${to}`),
-    );
+    unlessEnded(() => this.moveProcess(pid, to, `move process ${pid} from ${this.path} to ${to}`));
   }
 
   #checkPartition(kind: PartitionKind, cpus: CpuSet): void {
@@ -152,16 +169,6 @@ export class CpusetGroupV2 extends CommonGroup {
     });
   }
 
-  // What the kernel's reason asks for.
-  #advice(text: string, cpus: CpuSet): string {
-    if (text.includes('not exclusive')) {
-      const others = this.#neighbours().filter((group) => group.cpus().intersects(cpus));
-      return `CPUs that no cgroup beside it has${others.length > 0 ? `, as ${others.map(({ path }) => path).join(', ')} has` : ''}`;
-    }
-    if (text.includes('distribute')) return 'fewer CPUs: the cgroup above needs one for its processes';
-    return 'CPUs that the cgroup above has and may give away';
-  }
-
   #write(changes: Changes, kind: PartitionKind): void {
     const doing = kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
     changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
@@ -173,6 +180,15 @@ export class CpusetGroupV2 extends CommonGroup {
       (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
     );
   }
+}
+
+// What the kernel's reason asks for.
+function adviceOn(text: string): string {
+  if (text.includes('exclusive')) return 'CPUs that no cgroup beside it has';
+  // Linux 6.1 also counts processes that are not in the partition itself but below it.
+  if (text.includes('distribute'))
+    return 'fewer CPUs: one must be left for the processes that the cgroup above counts as its own';
+  return 'CPUs that the cgroup above has and may give away';
 }
 
 /** Only the root of the whole hierarchy lacks a type; that of a container has one. */
