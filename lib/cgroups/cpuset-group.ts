@@ -156,38 +156,49 @@ export abstract class CommonGroup implements CpusetGroup {
     this.checkRoot();
     const lineage = this.#lineage();
     // Our root apart, these are what can grow.
-    this.configure((lineage[1] ?? this).partitions(), (changes) => {
-      for (const group of lineage) {
-        const isNew = group.prepare(changes);
-        if (group.path === this.path) {
-          if (options.migrateMemory) group.setMigration(changes);
-          group.place(changes, MEMS, mems);
-          group.place(changes, CPUS, cpus);
-        } else if (isNew || group.path !== this.tree.rootPath) {
-          group.#include(changes, MEMS, mems, isNew);
-          group.#include(changes, CPUS, cpus, isNew);
+    this.configure(
+      (lineage[1] ?? this).partitions(),
+      (changes) => {
+        for (const group of lineage) {
+          const isNew = group.prepare(changes);
+          if (group.path === this.path) {
+            if (options.migrateMemory) group.setMigration(changes);
+            group.place(changes, MEMS, mems);
+            group.place(changes, CPUS, cpus);
+          } else if (isNew || group.path !== this.tree.rootPath) {
+            group.#include(changes, MEMS, mems, isNew);
+            group.#include(changes, CPUS, cpus, isNew);
+          }
         }
-      }
-      this.checkCpus(cpus);
-      this.#checkWithin(MEMS, mems);
-    });
+      },
+      () => {
+        this.checkCpus(cpus);
+        this.#checkWithin(MEMS, mems);
+      },
+    );
   }
 
   setCpus(cpus: CpuSet): void {
     this.#checkNotEmpty(CPUS, cpus);
-    this.configure(this.partitions(), (changes) => {
-      this.place(changes, CPUS, cpus);
-      this.checkCpus(cpus);
-    });
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        this.place(changes, CPUS, cpus);
+      },
+      () => this.checkCpus(cpus),
+    );
   }
 
   setMems(mems: NodeSet, options: { migrate?: boolean } = {}): void {
     if (this.tree.version === 1) this.#checkNotEmpty(MEMS, mems);
-    this.configure(this.partitions(), (changes) => {
-      if (options.migrate) this.setMigration(changes);
-      this.place(changes, MEMS, mems);
-      this.#checkWithin(MEMS, mems);
-    });
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        if (options.migrate) this.setMigration(changes);
+        this.place(changes, MEMS, mems);
+      },
+      () => this.#checkWithin(MEMS, mems),
+    );
   }
 
   cpus(): CpuSet {
@@ -259,27 +270,21 @@ export abstract class CommonGroup implements CpusetGroup {
   }
 
   /**
-   * Runs a change and looks at these partitions afterwards, each after the one above it: the kernel makes one invalid without a word. Where the change is
-   * undone it may leave it so.
+   * Runs a change and then the checks that read back, and looks at these partitions in between, each after the one above it: the kernel makes one invalid
+   * without a word, and leaves it so when the reason has gone.
    */
-  protected configure(partitions: CommonGroup[], change: (changes: Changes) => void): void {
+  protected configure(partitions: CommonGroup[], change: (changes: Changes) => void, check: () => void): void {
     checkFolder(this.tree.mount, this.path);
     const kinds = partitions.map((group) => ({ group, kind: group.partition().kind as PartitionKind }));
+    const renew = () => {
+      for (const { group, kind } of kinds) if (!group.#isSound()) group.renewPartition(kind);
+    };
     Changes.of(this.tree.files, (changes) => {
-      changes.did(() => {
-        for (const { group, kind } of kinds) if (!group.partition().valid) group.renewPartition(kind);
-      });
+      changes.did(renew);
       change(changes);
-      for (const { group } of kinds) {
-        const { valid, text } = group.partition();
-        if (valid) continue;
-        const wanted = 'a change that leaves it its CPUs';
-        throw cgroupRefusal(
-          'partition-invalid',
-          `changing ${this.path} makes the partition ${group.path} invalid ("${text}"); valid is ${wanted}`,
-          { path: group.path, value: text, valid: wanted },
-        );
-      }
+      renew();
+      for (const { group } of kinds) if (!group.#isSound()) throw group.#spoilt(this.path);
+      check();
     });
   }
 
@@ -397,6 +402,22 @@ export abstract class CommonGroup implements CpusetGroup {
       value: this.path,
       valid,
     });
+  }
+
+  // Linux 6.12 has been seen to call one valid that ran on CPUs of the cgroup above.
+  #isSound(): boolean {
+    const { valid, cpus, effective } = this.partition();
+    return valid && effective.isSubsetOf(cpus);
+  }
+
+  #spoilt(by: string): Error {
+    const { text, cpus, effective } = this.partition();
+    const valid = 'a change that leaves it its CPUs';
+    return cgroupRefusal(
+      'partition-invalid',
+      `changing ${by} spoils the partition ${this.path}: it reads back "${text}" with CPUs ${effective} of ${cpus}; valid is ${valid}`,
+      { path: this.path, value: cpus, text, valid },
+    );
   }
 
   // Itself and all below it, the lowest first.

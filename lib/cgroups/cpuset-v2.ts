@@ -48,9 +48,8 @@ export class CpusetGroupV2 extends CommonGroup {
     changes.write(join(this.path, 'cpu.max'), 'max', former, 'set-quota', `lift the CPU quota of ${this.path}`);
   }
 
-  // Before Linux 6.7 an overlap makes the partition invalid that was there first, without an error, and it stays so when the overlap has gone.
-  protected checkNeighbours(cpus: CpuSet, isPartition = this.partition().valid): void {
-    const mustBeAlone = isPartition && !existsSync(join(this.path, 'cpuset.cpus.exclusive'));
+  // An overlap makes the partition invalid that was there first, without an error, and it stays so when the overlap has gone.
+  protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
       const taken = neighbour.cpus().intersection(cpus);
       if (taken.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
@@ -120,19 +119,22 @@ export class CpusetGroupV2 extends CommonGroup {
     if (kind === 'member' && nested.length > 0) {
       throw this.#refuse('nested-partition', kind, `${nested[0]!.path} below it is one`, 'to end that one first');
     }
-    this.configure(kind === 'member' ? nested : this.partitions(), (changes) => {
-      this.prepare(changes);
-      const now = this.partition();
-      // It would stay invalid, whatever its CPUs are from now on.
-      if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
-      if (kind !== 'member') this.checkNeighbours(cpus, true);
-      this.place(changes, CPUS, cpus);
-      if (kind === 'member') return;
-      if (this.partition().kind !== kind) this.#write(changes, kind);
-      const { valid, text } = this.partition();
-      if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, adviceOn(text));
-      this.checkCpus(cpus);
-    });
+    this.configure(
+      kind === 'member' ? nested : this.partitions(),
+      (changes) => {
+        this.prepare(changes);
+        const now = this.partition();
+        // It would stay invalid, whatever its CPUs are from now on.
+        if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
+        if (kind !== 'member') this.checkNeighbours(cpus, true);
+        this.place(changes, CPUS, cpus);
+        if (kind === 'member') return;
+        if (this.partition().kind !== kind) this.#write(changes, kind);
+        const { valid, text } = this.partition();
+        if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, adviceOn(text));
+      },
+      () => kind !== 'member' && this.checkCpus(cpus),
+    );
   }
 
   stats(): Throttling | null {
