@@ -448,6 +448,7 @@ export abstract class CommonGroup implements CpusetGroup {
         );
         break;
       } catch (error) {
+        if (!this.exists()) break;
         // Processes may have been born while others were moved out.
         if (leftoversTo === undefined || pass === PASSES || this.processes().length === 0) throw error;
       }

@@ -77,13 +77,16 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   protected renewPartition(kind: PartitionKind): void {
-    for (const step of ['member', kind]) this.tree.files.write(join(this.path, PARTITION), step);
+    const path = join(this.path, PARTITION);
+    for (const step of ['member', kind]) {
+      attempt('set-partition', `renew the partition ${this.path}`, path, step, () => this.tree.files.write(path, step));
+    }
   }
 
   partitions(): CpusetGroupV2[] {
     if (!this.exists()) return [];
     const below = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
-    return this.partition().valid ? [this, ...below] : below;
+    return isValid(this.textIfThere(PARTITION)) ? [this, ...below] : below;
   }
 
   attachThread(tid: number): never {
@@ -97,15 +100,14 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   partition(): Partition {
-    const text = this.exists() ? this.textIfThere(PARTITION) : undefined;
+    const text = this.textIfThere(PARTITION);
     if (text === undefined) {
       return { kind: 'none', valid: false, text: '', cpus: CpuSet.EMPTY, effective: CpuSet.EMPTY };
     }
     const [kind] = text.split(' ');
-    const isPartition = kind === 'root' || kind === 'isolated';
     return {
-      kind: isPartition ? kind : 'member',
-      valid: isPartition && kind === text,
+      kind: kind === 'root' || kind === 'isolated' ? kind : 'member',
+      valid: isValid(text),
       text,
       cpus: this.cpus(),
       effective: this.effectiveCpus(),
@@ -113,6 +115,7 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   setPartition(kind: PartitionKind, cpus: CpuSet): void {
+    if (kind === 'member' && cpus.isEmpty && !this.exists()) return;
     this.checkRoot();
     this.#checkPartition(kind, cpus);
     const nested = this.partitions().filter(({ path }) => path !== this.path);
@@ -184,12 +187,18 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 }
 
+// With anything behind it is not.
+function isValid(text: string | undefined): boolean {
+  return text === 'root' || text === 'isolated';
+}
+
 // What the kernel's reason asks for.
 function adviceOn(text: string): string {
   if (text.includes('exclusive')) return 'CPUs that no cgroup beside it has';
   // Linux 6.1 also counts processes that are not in the partition itself but below it.
-  if (text.includes('distribute'))
+  if (text.includes('distribute')) {
     return 'fewer CPUs: one must be left for the processes that the cgroup above counts as its own';
+  }
   return 'CPUs that the cgroup above has and may give away';
 }
 

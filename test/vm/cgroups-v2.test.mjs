@@ -296,6 +296,8 @@ describe('plain groups', () => {
 describe('partitions', () => {
   it('are made, grown, shrunk and ended, with processes inside', () => {
     const { tree, log } = ownRoot();
+    tree.setPartition('member', CpuSet.EMPTY);
+    assert.deepEqual(log, []);
     tree.setPartition('root', cpus('4-7'));
     assert.deepEqual(log, [`mkdir ${ROOT}`, `${ROOT}/cpuset.cpus=4-7`, `${ROOT}/cpuset.cpus.partition=root`]);
     assert.deepEqual(tree.partition().valid, true);
