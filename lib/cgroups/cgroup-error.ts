@@ -111,7 +111,11 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
   'set-cpus': SET_IDS,
   'set-mems': SET_IDS,
   'set-partition': {
-    EINVAL: ['version', 'this kernel does not know such a partition', 'member, root, or from Linux 6.0 on isolated'],
+    EINVAL: [
+      'version',
+      'this kernel does not know such a partition, or (before Linux 6.0) cannot make it with these CPUs',
+      'member, root, or from Linux 6.1 on isolated, with CPUs that no cgroup beside it has',
+    ],
     EACCES: ['not-delegated', 'the partition of a cgroup belongs to the owner of the cgroup above', 'a cgroup below'],
     EBUSY: ['in-use', 'the kernel is busy with it, or deadline tasks need the CPUs', 'to try again'],
   },

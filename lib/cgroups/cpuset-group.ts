@@ -133,8 +133,12 @@ export abstract class CommonGroup implements CpusetGroup {
   protected abstract prepareParent(changes: Changes): void;
   protected abstract setMigration(changes: Changes): void;
   protected abstract liftQuota(changes: Changes): void;
-  /** @throws ERR_CGROUP where setting these would take them from a neighbour */
+  /** @throws ERR_CGROUP where setting these would spoil a partition, a neighbour or itself */
   protected abstract checkNeighbours(cpus: CpuSet): void;
+  /** @throws ERR_CGROUP where a process in this folder would spoil the cgroups below it */
+  protected abstract checkLeaf(folder: string): void;
+  /** Makes it once more what it was. */
+  protected abstract renewPartition(kind: PartitionKind): void;
   /** The valid partitions at and below it; none where it is not there. */
   abstract partitions(): CommonGroup[];
   protected abstract moveOut(pid: number, to: string): void;
@@ -154,38 +158,49 @@ export abstract class CommonGroup implements CpusetGroup {
     this.checkRoot();
     const lineage = this.#lineage();
     // Our root apart, these are what can grow.
-    this.configure((lineage[1] ?? this).partitions(), (changes) => {
-      for (const group of lineage) {
-        const isNew = group.prepare(changes);
-        if (group.path === this.path) {
-          if (options.migrateMemory) group.setMigration(changes);
-          group.place(changes, MEMS, mems);
-          group.place(changes, CPUS, cpus);
-        } else if (isNew || group.path !== this.tree.rootPath) {
-          group.#include(changes, MEMS, mems, isNew);
-          group.#include(changes, CPUS, cpus, isNew);
+    this.configure(
+      (lineage[1] ?? this).partitions(),
+      (changes) => {
+        for (const group of lineage) {
+          const isNew = group.prepare(changes);
+          if (group.path === this.path) {
+            if (options.migrateMemory) group.setMigration(changes);
+            group.place(changes, MEMS, mems);
+            group.place(changes, CPUS, cpus);
+          } else if (isNew || group.path !== this.tree.rootPath) {
+            group.#include(changes, MEMS, mems, isNew);
+            group.#include(changes, CPUS, cpus, isNew);
+          }
         }
-      }
-      this.checkCpus(cpus);
-      this.#checkWithin(MEMS, mems);
-    });
+      },
+      () => {
+        this.checkCpus(cpus);
+        this.#checkWithin(MEMS, mems);
+      },
+    );
   }
 
   setCpus(cpus: CpuSet): void {
     this.#checkNotEmpty(CPUS, cpus);
-    this.configure(this.partitions(), (changes) => {
-      this.place(changes, CPUS, cpus);
-      this.checkCpus(cpus);
-    });
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        this.place(changes, CPUS, cpus);
+      },
+      () => this.checkCpus(cpus),
+    );
   }
 
   setMems(mems: NodeSet, options: { migrate?: boolean } = {}): void {
     if (this.tree.version === 1) this.#checkNotEmpty(MEMS, mems);
-    this.configure(this.partitions(), (changes) => {
-      if (options.migrate) this.setMigration(changes);
-      this.place(changes, MEMS, mems);
-      this.#checkWithin(MEMS, mems);
-    });
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        if (options.migrate) this.setMigration(changes);
+        this.place(changes, MEMS, mems);
+      },
+      () => this.#checkWithin(MEMS, mems),
+    );
   }
 
   cpus(): CpuSet {
@@ -205,7 +220,7 @@ export abstract class CommonGroup implements CpusetGroup {
   }
 
   attach(pid: number): void {
-    this.writeNumber(this.path, 'cgroup.procs', pid, 'attach', `move process ${pid} into ${this.path}`);
+    this.moveProcess(pid, this.path, `move process ${pid} into ${this.path}`);
   }
 
   processes(): number[] {
@@ -261,21 +276,22 @@ export abstract class CommonGroup implements CpusetGroup {
     return isNew;
   }
 
-  /** Runs a change and looks at these partitions afterwards: the kernel makes one invalid without a word. */
-  protected configure(partitions: CommonGroup[], change: (changes: Changes) => void): void {
+  /**
+   * Runs a change and then the checks that read back, and looks at these partitions in between, each after the one above it: the kernel makes one invalid
+   * without a word, and leaves it so when the reason has gone.
+   */
+  protected configure(partitions: CommonGroup[], change: (changes: Changes) => void, check: () => void): void {
     checkFolder(this.tree.mount, this.path);
+    const kinds = partitions.map((group) => ({ group, kind: group.partition().kind as PartitionKind }));
+    const renew = () => {
+      for (const { group, kind } of kinds) if (!group.#isSound()) group.renewPartition(kind);
+    };
     Changes.of(this.tree.files, (changes) => {
+      changes.did(renew);
       change(changes);
-      for (const group of partitions) {
-        const { valid, text } = group.partition();
-        if (valid) continue;
-        const wanted = 'a change that leaves it its CPUs';
-        throw cgroupRefusal(
-          'partition-invalid',
-          `changing ${this.path} makes the partition ${group.path} invalid ("${text}"); valid is ${wanted}`,
-          { path: group.path, value: text, valid: wanted },
-        );
-      }
+      renew();
+      for (const { group } of kinds) if (!group.#isSound()) throw group.#spoilt(this.path);
+      check();
     });
   }
 
@@ -328,6 +344,11 @@ export abstract class CommonGroup implements CpusetGroup {
   protected textIfThere(file: string): string | undefined {
     const path = join(this.path, file);
     return attempt('look', `read ${path}`, path, undefined, () => readIfThere(path)?.trim());
+  }
+
+  protected moveProcess(pid: number, folder: string, doing: string): void {
+    this.checkLeaf(folder);
+    this.writeNumber(folder, 'cgroup.procs', pid, 'attach', doing);
   }
 
   protected writeNumber(folder: string, file: string, id: number, action: CgroupAction, doing: string): void {
@@ -390,6 +411,22 @@ export abstract class CommonGroup implements CpusetGroup {
     });
   }
 
+  // Linux 6.12 has been seen to call one valid that ran on CPUs of the cgroup above.
+  #isSound(): boolean {
+    const { valid, cpus, effective } = this.partition();
+    return valid && effective.isSubsetOf(cpus);
+  }
+
+  #spoilt(by: string): Error {
+    const { text, cpus, effective } = this.partition();
+    const valid = 'a change that leaves it its CPUs';
+    return cgroupRefusal(
+      'partition-invalid',
+      `changing ${by} spoils the partition ${this.path}: it reads back "${text}" with CPUs ${effective} of ${cpus}; valid is ${valid}`,
+      { path: this.path, value: cpus, text, valid },
+    );
+  }
+
   // Itself and all below it, the lowest first.
   #descent(): CommonGroup[] {
     return [...this.children().flatMap((group) => group.#descent()), this];
@@ -418,6 +455,7 @@ export abstract class CommonGroup implements CpusetGroup {
         );
         break;
       } catch (error) {
+        if (!this.exists()) break;
         // Processes may have been born while others were moved out.
         if (leftoversTo === undefined || pass === PASSES || this.processes().length === 0) throw error;
       }

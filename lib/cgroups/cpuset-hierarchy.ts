@@ -45,8 +45,8 @@ export interface CpusetHierarchy {
   /** The tightest limits at and above a process; without `pid`, on v2 at and above our root, on v1 those of this process. */
   limits(pid?: number): CgroupLimits;
   /**
-   * Makes our root a partition with these CPUs, changes its CPUs, or ends it (`member`, where no CPUs mean those of the cgroup above). Read back; what
-   * is not valid is undone.
+   * Makes our root, and makes it a partition with these CPUs, changes its CPUs, or ends it (`member`, where no CPUs mean those of the cgroup above). Read
+   * back; what is not valid is undone. Writes nothing if it is so already.
    * @throws ERR_CGROUP: `version` on v1; `not-delegated` where the cgroup above is no partition; `partition-invalid` with `text`, what was read back
    */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
@@ -92,8 +92,8 @@ class OpenHierarchy implements CpusetHierarchy {
     this.mount = hierarchy.mount.point;
     this.rootPath = this.mount + cgroupRoot;
     checkFolder(this.mount, this.rootPath);
-    const unit = checkUnit(hierarchy, this.rootPath);
     this.#checkParent();
+    const unit = checkUnit(hierarchy, this.rootPath);
     this.#tree = {
       version: this.version,
       mount: this.mount,

@@ -34,6 +34,10 @@ export class CpusetGroupV1 extends CommonGroup {
   // An exclusive neighbour is an error of the write itself.
   protected checkNeighbours(): void {}
 
+  protected checkLeaf(): void {}
+
+  protected renewPartition(): void {}
+
   partitions(): CommonGroup[] {
     return [];
   }
@@ -62,7 +66,7 @@ export class CpusetGroupV1 extends CommonGroup {
     const all = threadsOf(pid);
     const doing = `move process ${pid} out of ${this.path}`;
     unlessEnded(() => {
-      if (all.every((tid) => inside.has(tid))) this.writeNumber(to, 'cgroup.procs', pid, 'attach', doing);
+      if (all.every((tid) => inside.has(tid))) this.moveProcess(pid, to, doing);
       else {
         for (const tid of all.filter((tid) => inside.has(tid))) {
           this.writeNumber(to, 'tasks', tid, 'attach-thread', doing);

@@ -48,25 +48,45 @@ export class CpusetGroupV2 extends CommonGroup {
     changes.write(join(this.path, 'cpu.max'), 'max', former, 'set-quota', `lift the CPU quota of ${this.path}`);
   }
 
-  // An overlap makes the partition that was there first invalid, without an error, and it stays so when the overlap has gone.
-  protected checkNeighbours(cpus: CpuSet): void {
+  // An overlap makes the partition invalid that was there first, without an error, and it stays so when the overlap has gone.
+  protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
-      const partition = neighbour.partition();
-      if (!partition.valid || !partition.cpus.intersects(cpus)) continue;
-      const taken = partition.cpus.intersection(cpus);
+      const taken = neighbour.cpus().intersection(cpus);
+      if (taken.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
       const valid = `CPUs other than ${taken}`;
-      throw cgroupRefusal(
-        'foreign-partition',
-        `${this.path} cannot have CPUs ${taken}: they are in the partition ${neighbour.path}; valid is ${valid}`,
-        { path: neighbour.path, value: cpus, valid },
-      );
+      const [reason, why] = neighbour.partition().valid
+        ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
+        : (['partition-invalid', `${neighbour.path} has them too, and those of a partition must be its own`] as const);
+      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${taken}: ${why}; valid is ${valid}`, {
+        path: neighbour.path,
+        value: cpus,
+        valid,
+      });
+    }
+  }
+
+  // While no process is below it, the kernel would take one in, and make it a root of threads: cgroups below could then hold no process.
+  protected checkLeaf(folder: string): void {
+    if (isRealRoot(folder) || !readIfThere(join(folder, 'cgroup.subtree_control'))?.trim()) return;
+    const valid = 'a cgroup with none below it';
+    throw cgroupRefusal(
+      'internal-processes',
+      `${folder} cannot hold processes itself: it hands controllers on to cgroups below it; valid is ${valid}`,
+      { path: folder, value: folder, valid },
+    );
+  }
+
+  protected renewPartition(kind: PartitionKind): void {
+    const path = join(this.path, PARTITION);
+    for (const step of ['member', kind]) {
+      attempt('set-partition', `renew the partition ${this.path}`, path, step, () => this.tree.files.write(path, step));
     }
   }
 
   partitions(): CpusetGroupV2[] {
     if (!this.exists()) return [];
     const below = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
-    return this.partition().valid ? [this, ...below] : below;
+    return isValid(this.textIfThere(PARTITION)) ? [this, ...below] : below;
   }
 
   attachThread(tid: number): never {
@@ -80,15 +100,14 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   partition(): Partition {
-    const text = this.exists() ? this.textIfThere(PARTITION) : undefined;
+    const text = this.textIfThere(PARTITION);
     if (text === undefined) {
       return { kind: 'none', valid: false, text: '', cpus: CpuSet.EMPTY, effective: CpuSet.EMPTY };
     }
     const [kind] = text.split(' ');
-    const isPartition = kind === 'root' || kind === 'isolated';
     return {
-      kind: isPartition ? kind : 'member',
-      valid: isPartition && kind === text,
+      kind: kind === 'root' || kind === 'isolated' ? kind : 'member',
+      valid: isValid(text),
       text,
       cpus: this.cpus(),
       effective: this.effectiveCpus(),
@@ -96,24 +115,29 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   setPartition(kind: PartitionKind, cpus: CpuSet): void {
+    if (kind === 'member' && cpus.isEmpty && !this.exists()) return;
     this.checkRoot();
     this.#checkPartition(kind, cpus);
     const nested = this.partitions().filter(({ path }) => path !== this.path);
     if (kind === 'member' && nested.length > 0) {
       throw this.#refuse('nested-partition', kind, `${nested[0]!.path} below it is one`, 'to end that one first');
     }
-    this.configure(nested, (changes) => {
-      this.prepare(changes);
-      const now = this.partition();
-      // It would stay invalid, whatever its CPUs are from now on.
-      if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
-      this.place(changes, CPUS, cpus);
-      if (kind === 'member') return;
-      if (this.partition().kind !== kind) this.#write(changes, kind);
-      const { valid, text } = this.partition();
-      if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, this.#advice(text, cpus));
-      this.checkCpus(cpus);
-    });
+    this.configure(
+      kind === 'member' ? nested : this.partitions(),
+      (changes) => {
+        this.prepare(changes);
+        const now = this.partition();
+        // It would stay invalid, whatever its CPUs are from now on.
+        if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
+        if (kind !== 'member') this.checkNeighbours(cpus, true);
+        this.place(changes, CPUS, cpus);
+        if (kind === 'member') return;
+        if (this.partition().kind !== kind) this.#write(changes, kind);
+        const { valid, text } = this.partition();
+        if (!valid) throw this.#refuse('partition-invalid', kind, `it reads back "${text}"`, adviceOn(text));
+      },
+      () => kind !== 'member' && this.checkCpus(cpus),
+    );
   }
 
   stats(): Throttling | null {
@@ -121,9 +145,7 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   protected moveOut(pid: number, to: string): void {
-    unlessEnded(() =>
-      this.writeNumber(to, 'cgroup.procs', pid, 'attach', `move process ${pid} from ${this.path} to ${to}`),
-    );
+    unlessEnded(() => this.moveProcess(pid, to, `move process ${pid} from ${this.path} to ${to}`));
   }
 
   #checkPartition(kind: PartitionKind, cpus: CpuSet): void {
@@ -152,16 +174,6 @@ export class CpusetGroupV2 extends CommonGroup {
     });
   }
 
-  // What the kernel's reason asks for.
-  #advice(text: string, cpus: CpuSet): string {
-    if (text.includes('not exclusive')) {
-      const others = this.#neighbours().filter((group) => group.cpus().intersects(cpus));
-      return `CPUs that no cgroup beside it has${others.length > 0 ? `, as ${others.map(({ path }) => path).join(', ')} has` : ''}`;
-    }
-    if (text.includes('distribute')) return 'fewer CPUs: the cgroup above needs one for its processes';
-    return 'CPUs that the cgroup above has and may give away';
-  }
-
   #write(changes: Changes, kind: PartitionKind): void {
     const doing = kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
     changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
@@ -173,6 +185,21 @@ export class CpusetGroupV2 extends CommonGroup {
       (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
     );
   }
+}
+
+// With anything behind it is not.
+function isValid(text: string | undefined): boolean {
+  return text === 'root' || text === 'isolated';
+}
+
+// What the kernel's reason asks for.
+function adviceOn(text: string): string {
+  if (text.includes('exclusive')) return 'CPUs that no cgroup beside it has';
+  // Linux 6.1 also counts processes that are not in the partition itself but below it.
+  if (text.includes('distribute')) {
+    return 'fewer CPUs: one must be left for the processes that the cgroup above counts as its own';
+  }
+  return 'CPUs that the cgroup above has and may give away';
 }
 
 /** Only the root of the whole hierarchy lacks a type; that of a container has one. */

@@ -1,9 +1,11 @@
 // The real cpuset hierarchy of cgroup v1, in a cgroup of the test's own.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
+import { findHierarchy } from '../../lib/cgroups/mounts.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { thrownBy } from '../support/error-of.js';
 import { cpus, hierarchy, idler, isUsable, madeRoot, NODE0, ownRoot, ROOT, read, threadedIdler } from './own-root.js';
@@ -85,6 +87,56 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       } finally {
         rmdirSync(unit);
       }
+    });
+  });
+
+  it('cannot be in a systemd unit until systemd marks it as delegated', () => {
+    const unit = join(hierarchy!.mount.point, `numalign-test-${process.pid}.scope`);
+    mkdirSync(unit);
+    try {
+      expect(
+        thrownBy(() => openCpusetHierarchy(`/${basename(unit)}/numalign`, new MadeGroupsInMemory())),
+      ).toMatchObject({
+        details: { reason: 'systemd-unit' },
+      });
+      execFileSync('python3', ['-c', 'import os, sys; os.setxattr(sys.argv[1], "trusted.delegate", b"1")', unit]);
+      expect(openCpusetHierarchy(`/${basename(unit)}/numalign`, new MadeGroupsInMemory()).canWrite()).toBe(true);
+      expect(thrownBy(() => openCpusetHierarchy(`/${basename(unit)}`, new MadeGroupsInMemory()))).toMatchObject({
+        details: { reason: 'systemd-unit' },
+      });
+    } finally {
+      rmdirSync(unit);
+    }
+  });
+
+  describe('limits', () => {
+    it('of CPU time and memory are told, the tightest above a process', () => {
+      const [cpu, memory] = ['cpu', 'memory'].map((controller) => findHierarchy(controller)!.mount.point);
+      const name = `numalign-test-${process.pid}`;
+      const folders = [join(cpu!, name), join(cpu!, name, 'inner'), join(memory!, name)];
+      for (const folder of folders) mkdirSync(folder);
+      onTestFinished(() => {
+        for (const folder of folders.reverse()) rmdirSync(folder);
+      });
+      writeFileSync(join(folders[0]!, 'cpu.cfs_quota_us'), '50000');
+      writeFileSync(join(folders[2]!, 'memory.limit_in_bytes'), String(64 << 20));
+      const pid = idler();
+      for (const folder of folders.slice(1)) writeFileSync(join(folder, 'cgroup.procs'), String(pid));
+      const { tree } = ownRoot();
+      expect(tree.limits(pid)).toEqual({
+        cpuMax: {
+          path: folders[0],
+          cpus: 0.5,
+          quotaUs: 50_000,
+          periodUs: 100_000,
+          throttled: { nrThrottled: expect.any(Number), throttledUs: expect.any(Number) },
+        },
+        memoryMax: { path: folders[2], bytes: 64 << 20 },
+      });
+      expect(thrownBy(() => tree.limits(2 ** 22 + 1))).toMatchObject({
+        code: 'ERR_CGROUP',
+        details: { reason: 'no-process' },
+      });
     });
   });
 
@@ -247,6 +299,17 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(tree.group().processes()).toEqual([first]);
       expect(tree.groupOf(second)).toEqual({ path: tree.mount, isBelowRoot: false, isHierarchyRoot: true });
       pod.remove();
+    });
+
+    it('are left by processes that keep being born', async () => {
+      const { tree } = madeRoot();
+      const group = tree.group('a');
+      group.create(cpus('0'), NODE0);
+      const pid = idler('while :; do /bin/true; done');
+      group.attach(pid);
+      group.remove(tree.rootPath);
+      expect(group.exists()).toBe(false);
+      expect(tree.group().processes()).toContain(pid);
     });
 
     it('are not removed where numalign did not make them, or one below', () => {

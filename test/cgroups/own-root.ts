@@ -81,9 +81,9 @@ export function read(folder: string, file: string): string {
   return readFileSync(join(folder, file), 'utf8').trim();
 }
 
-/** A process that does nothing, ended after the test. */
-export function idler(): number {
-  return started(spawn('sleep', ['1000'], { stdio: 'ignore' }));
+/** A process that does nothing, or runs a shell script; ended after the test. */
+export function idler(script = 'exec sleep 1000'): number {
+  return started(spawn('sh', ['-c', script], { stdio: 'ignore' }));
 }
 
 /** A Node process with a Worker; the numbers of all its threads. */

@@ -1,0 +1,159 @@
+// Where hierarchies are mounted and which folder a path of /proc/PID/cgroup is, in mount and cgroup namespaces of the test's own.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { checkFolder } from '../../lib/cgroups/cgroup-path.js';
+import { folderOf, type Hierarchy, mountOf, pathIn } from '../../lib/cgroups/mounts.js';
+import { thrownBy } from '../support/error-of.js';
+import { cpus, hierarchy, isUsable, madeRoot, NODE0, ROOT } from './own-root.js';
+
+const canUnshare = isUsable && spawnSync('unshare', ['-m', '-C', 'true']).status === 0;
+
+describe('the path of a process', () => {
+  const text = '9:name=systemd:/\n5:cpu,cpuacct:/a:b\n3:cpuset:/pods/x\n0::/user.slice/s (deleted)\n';
+
+  it('is found by its controller, or in cgroup v2 by having none', () => {
+    expect(pathIn({ version: 1, controller: 'cpuset' }, text)).toBe('/pods/x');
+    expect(pathIn({ version: 1, controller: 'cpu' }, text)).toBe('/a:b');
+    expect(pathIn({ version: 1, controller: 'name=systemd' }, text)).toBe('/');
+    expect(pathIn({ version: 2, controller: 'cpuset' }, text)).toBe('/user.slice/s');
+    expect(pathIn({ version: 1, controller: 'memory' }, text)).toBeUndefined();
+  });
+
+  it('is a folder below the mount, as far as the mount shows it', () => {
+    const at = (root: string): Hierarchy => ({
+      version: 1,
+      controller: 'cpuset',
+      mount: { point: '/mnt', root, type: 'cgroup', options: [] },
+    });
+    expect(folderOf(at('/'), '/')).toBe('/mnt');
+    expect(folderOf(at('/'), '/a/b')).toBe('/mnt/a/b');
+    expect(folderOf(at('/a'), '/a')).toBe('/mnt');
+    expect(folderOf(at('/a'), '/a/b')).toBe('/mnt/b');
+    expect(folderOf(at('/a'), '/ab')).toBeUndefined();
+    expect(folderOf(at('/..'), '/../b')).toBe('/mnt/b');
+    expect(folderOf(at('/..'), '/')).toBeUndefined();
+  });
+});
+
+describe('a folder of a hierarchy', () => {
+  it('is not reached over a link or a file', () => {
+    const top = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(top, { recursive: true }));
+    mkdirSync(join(top, 'a', 'b'), { recursive: true });
+    symlinkSync(join(top, 'a'), join(top, 'link'));
+    checkFolder(top, join(top, 'a', 'b', 'not-yet', 'there'));
+    expect(thrownBy(() => checkFolder(top, join(top, 'link', 'b')))).toMatchObject({
+      code: 'ERR_CGROUP',
+      message: expect.stringContaining(`${join(top, 'link')} is a link`),
+      details: { reason: 'bad-path' },
+    });
+  });
+
+  it('is not reached over another mount', () => {
+    expect(thrownBy(() => checkFolder('/sys', '/sys/fs/cgroup/x'))).toMatchObject({
+      code: 'ERR_CGROUP',
+      message: expect.stringContaining('/sys/fs/cgroup is another file system'),
+    });
+  });
+
+  it('lies in the latest of the deepest mounts above it', () => {
+    const mount = (point: string, root: string) => ({ point, root, type: 'cgroup', options: [] });
+    const mounts = [mount('/', '/'), mount('/c', '/old'), mount('/c', '/new'), mount('/c/d', '/d')];
+    expect(mountOf('/c/x', mounts)!.root).toBe('/new');
+    expect(mountOf('/c', mounts)!.root).toBe('/new');
+    expect(mountOf('/c/d/e', mounts)!.root).toBe('/d');
+    expect(mountOf('/cd', mounts)!.root).toBe('/');
+  });
+});
+
+describe.skipIf(!canUnshare)('in a container', () => {
+  /** Runs a script that has `tree` opened at `root`, after commands in namespaces of its own. What it says. */
+  function inside(options: string[], commands: string, root: string, script: string): any {
+    const program = `
+      import { openCpusetHierarchy } from './dist/cgroups/cpuset-hierarchy.js';
+      import { MadeGroupsInMemory } from './dist/cgroups/made-groups.js';
+      import { CpuSet, NodeSet } from './dist/index.js';
+      const refusal = (action) => { try { action(); } catch (e) { return [e.code, e.details?.reason, e.errnoName]; } };
+      const open = () => openCpusetHierarchy(${JSON.stringify(root)}, new MadeGroupsInMemory());
+      console.log(JSON.stringify(${script}));`;
+    const args = [...options, 'sh', '-ec', `${commands}\nexec "$0" "$@"`, process.execPath];
+    return JSON.parse(execFileSync('unshare', [...args, '--input-type=module', '-e', program], { encoding: 'utf8' }));
+  }
+  const mount = () => hierarchy!.mount.point;
+
+  it('that has a part of the hierarchy at the place of the whole, processes are where they are seen', () => {
+    const { tree } = madeRoot();
+    const box = tree.group('box');
+    box.create(cpus('0-1'), NODE0);
+    const said = inside(
+      ['-m'],
+      `echo $$ > ${box.path}/cgroup.procs; mount --bind ${box.path} ${mount()}`,
+      '/numalign',
+      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.groupOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.groupOf(process.pid), other: refusal(() => tree.groupOf(process.ppid)) }; })()',
+    );
+    expect(said).toEqual({
+      inner: { path: join(mount(), 'numalign'), isBelowRoot: true, isHierarchyRoot: false },
+      outer: { path: mount(), isBelowRoot: false, isHierarchyRoot: true },
+      other: ['ERR_CGROUP', 'missing', null],
+    });
+    expect(box.exists()).toBe(true);
+  });
+
+  it('that has a cgroup namespace, too', () => {
+    const { tree } = madeRoot();
+    const box = tree.group('box');
+    box.create(cpus('0-1'), NODE0);
+    const said = inside(
+      ['-m'],
+      `echo $$ > ${box.path}/cgroup.procs; exec unshare -C sh -ec 'umount ${mount()}; mount -t cgroup -o cpuset cgroup ${mount()}; exec "$0" "$@"' "$0" "$@"`,
+      '/numalign',
+      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.groupOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.groupOf(process.pid) }; })()',
+    );
+    expect(said).toEqual({
+      inner: { path: join(mount(), 'numalign'), isBelowRoot: true, isHierarchyRoot: false },
+      outer: { path: mount(), isBelowRoot: false, isHierarchyRoot: true },
+    });
+  });
+
+  it('where the hierarchy is read-only, it can be looked at', () => {
+    const said = inside(
+      ['-m'],
+      `mount -o remount,bind,ro ${mount()}`,
+      ROOT,
+      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().groupOf(process.pid).path }',
+    );
+    expect(said).toEqual({
+      canWrite: false,
+      why: ['ERR_CGROUP', 'readonly', 'EROFS'],
+      made: ['ERR_CGROUP', 'readonly', 'EROFS'],
+      here: mount(),
+    });
+  });
+
+  it('without the hierarchy, that is said', () => {
+    expect(inside(['-m'], `umount ${mount()}`, ROOT, 'refusal(open)')).toEqual(['ERR_CGROUP', 'none', null]);
+    expect(inside(['-m'], `mount -t tmpfs none /sys/fs/cgroup`, ROOT, 'refusal(open)')).toEqual([
+      'ERR_CGROUP',
+      'none',
+      null,
+    ]);
+  });
+
+  it('of another user, it can be looked at', () => {
+    const said = inside(
+      ['-m'],
+      'set -- --reuid=65534 --regid=65534 --clear-groups "$0" "$@"; set -- setpriv "$@"; exec "$@"',
+      ROOT,
+      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().groupOf(process.pid).path }',
+    );
+    expect(said).toEqual({
+      canWrite: false,
+      why: ['ERR_CGROUP', 'no-access', 'EACCES'],
+      made: ['ERR_CGROUP', 'no-access', 'EACCES'],
+      here: mount(),
+    });
+  });
+});
