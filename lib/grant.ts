@@ -1,6 +1,8 @@
 // Grant: CPUs that are this holder's alone, until released.
 import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
 import { affinity, type PinResult, pinFor, pinThread, type Threads, toPinResult } from './affinity.js';
+import type { GrantAudit } from './audit/account.js';
+import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -198,6 +200,7 @@ export class Grant {
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
     const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+    beginAudit(this.#site, this.#pod);
     return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
   }
 
@@ -258,7 +261,10 @@ export class Grant {
       ...vacateOf(pod),
       canLeave: () => !children.has(pod.uid),
     }).then((isGone) => {
-      if (isGone) this.#released = Promise.resolve(NOTHING_MOVED);
+      if (isGone) {
+        this.#released = Promise.resolve(NOTHING_MOVED);
+        endAudit(site, pod);
+      }
       return isGone;
     });
     // Nobody may be listening yet.
@@ -327,6 +333,7 @@ export class Grant {
     try {
       const isAlive = await ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#pod)));
       this.#released = Promise.resolve(NOTHING_MOVED);
+      endAudit(this.#site, this.#pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#released = Promise.resolve(NOTHING_MOVED);
@@ -361,32 +368,51 @@ export class Grant {
     await this.release();
   }
 
+  /**
+   * What has happened on the grant's CPUs since its first {@link pin} in this process, or since the first audit where it was not pinned here: by thread and by CPU, with the tasks of others that
+   * were seen there. Synchronous; the price of each part is in docs/audit.md.
+   * @throws ERR_INVALID_OPTION, ERR_GRANT_RELEASED, ERR_SIMULATED_MACHINE
+   */
+  audit(options: AuditOptions = {}): GrantAudit {
+    const pod = this.#checkOnRecord();
+    checkRealMachine(this.#site);
+    return auditGrant(this.#site, pod, options);
+  }
+
   toJSON() {
     const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings } =
       this;
     return { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices, enforcement, flags, warnings };
   }
 
-  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
-  #checkHeld(): void {
-    const { owners } = this.#site.ledger;
+  #checkOnRecord(): PodAssignment {
     const pod = this.#onRecord();
     if (this.#released || !pod || endingGrants.has(this.id)) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
     }
     this.#pod = pod;
+    return pod;
+  }
+
+  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
+  #checkHeld(): void {
+    const { owners } = this.#site.ledger;
+    const pod = this.#checkOnRecord();
     if (pod.owner.kind === 'process' && !owners.isOwn(pod.owner)) throw ownerAlive(this.id, pod.owner);
   }
 
   #checkUsable(): void {
     this.#checkHeld();
-    if (this.#site.topology.isSimulated) {
-      throw new NumalignError(
-        'ERR_SIMULATED_MACHINE',
-        'a decision about a simulated machine cannot be applied to this one',
-      );
-    }
+    checkRealMachine(this.#site);
   }
+}
+
+function checkRealMachine({ topology }: Site): void {
+  if (!topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    'a decision about a simulated machine cannot be applied to this one',
+  );
 }
 
 function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
@@ -425,7 +451,9 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  return ending(pod, () => release(site, pod, vacateOf(pod)));
+  const result = await ending(pod, () => release(site, pod, vacateOf(pod)));
+  endAudit(site, pod);
+  return result;
 }
 
 function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {

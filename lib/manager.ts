@@ -1,5 +1,7 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { EventEmitter } from 'node:events';
+import type { GrantAudit } from './audit/account.js';
+import type { AuditOptions } from './audit/grant-audits.js';
 import { NO_MEMBERS } from './cgroups/shared-members.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
@@ -411,6 +413,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const { verified, ...states } = parseKubeletFiles(files, options);
     const pods = await importPods(site, states, options.signal);
     return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
+  }
+
+  /** As {@link Grant.audit}, of anybody's grant: since the first look at it. @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE */
+  audit(id: string, options: AuditOptions = {}): GrantAudit {
+    return this.grant(id).audit(options);
   }
 
   /** Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants stay as they are. */

@@ -26,5 +26,6 @@ void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);
+void export_activity(Napi::Env env, Napi::Object exports);
 
 }  // namespace numalign::addon
