@@ -1,11 +1,10 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
 import { checkOptions, invalidOption } from '../check-options.js';
-import { NodeSet } from '../cpu-set.js';
 import type { Site } from '../managers/topology-manager.js';
-import { memoryOf, type PodAssignment, presentCpus } from '../state/assignments.js';
+import type { PodAssignment } from '../state/assignments.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
-import { processesOf } from './grant-tasks.js';
-import { type Subject, scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
+import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
+import { subjectOf } from './subject.js';
 
 /** What {@link Grant.audit} looks at, and since when. */
 export interface AuditOptions {
@@ -32,23 +31,11 @@ type Place = Pick<Site, 'topology' | 'ledger'>;
 
 const keyOf = ({ ledger }: Place, { uid }: Pick<PodAssignment, 'uid'>) => `${ledger.path}\0${uid}`;
 
-function subjectOf({ topology }: Place, pod: PodAssignment, before: Kept | undefined, isPinned: boolean): Subject {
-  const cpus = presentCpus(pod);
-  const booked = NodeSet.from(memoryOf(pod).flatMap(({ nodes }) => nodes));
-  const owners = processesOf(pod.owner);
-  return {
-    cpus,
-    roots: isPinned ? [...owners, process.pid] : owners,
-    known: before?.account.last.threads.map(({ pid }) => pid) ?? [],
-    memoryNodes: booked.isEmpty ? topology.nodesOf(cpus) : booked,
-  };
-}
-
 /** To be called when threads of this process have been pinned for a grant: with the first of them its audit begins. */
 export function beginAudit(place: Place, pod: PodAssignment): void {
   const key = keyOf(place, pod);
   if (kept.get(key)?.isPinned) return;
-  const subject = subjectOf(place, pod, undefined, true);
+  const subject = subjectOf(place.topology, pod, [process.pid], []);
   // Who else is on the CPUs is not worth the time of a pin.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
   kept.set(key, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
@@ -65,7 +52,8 @@ export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptio
   const key = keyOf(place, pod);
   const before = kept.get(key);
   const isPinned = before?.isPinned ?? false;
-  const subject = subjectOf(place, pod, before, isPinned);
+  const threads = before?.account.last.threads ?? [];
+  const subject = subjectOf(place.topology, pod, isPinned ? [process.pid] : [], threads);
   const snapshot = takeSnapshot(subject, {
     scan: foreign ? scanTasks(subject.cpus) : null,
     cpus: snapshotCpus(subject.cpus, interrupts),

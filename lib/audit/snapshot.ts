@@ -10,6 +10,7 @@ import {
   THREAD_ROLES,
 } from '../native.js';
 import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
+import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';
 
 /** One thread that may run on the grant's CPUs only. */
@@ -60,16 +61,6 @@ export interface Snapshot {
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
   /** At this moment; null: nobody has looked, or it cannot be read. */
   readonly offNodePages: number | null;
-}
-
-/** Whose CPUs are looked at. */
-export interface Subject {
-  readonly cpus: CpuSet;
-  /** Processes whose threads, and whose children's, are the grant's as far as they are confined to its CPUs. */
-  readonly roots: readonly number[];
-  /** Processes that had such threads when last looked at. */
-  readonly known: Iterable<number>;
-  readonly memoryNodes: NodeSet;
 }
 
 /** What is looked at beside the threads. */
