@@ -34,7 +34,7 @@ export const TASK_COLUMNS = [
   ...(['isKernel', 'isBound', 'isRunnable', 'isConfined', 'runTimeNs'] as const),
 ] as const;
 
-/** Threads that are confined to some CPUs, a row each. NaN is what cannot be read. */
+/** Threads that may run on some CPUs, a row each. NaN is what cannot be read. */
 export interface NativeThreads {
   rows: Float64Array;
   /** Where each may run. */
@@ -212,8 +212,8 @@ interface Native {
   threadId(): number;
   threads(): { tid: number; role: (typeof THREAD_ROLES)[number]; cpus: Words }[];
 
-  /** Of these processes: their threads that may run on these CPUs only. */
-  threadActivity(pids: Int32Array, cpus: Words): NativeThreads;
+  /** Of these processes: their threads that may run on these CPUs, `confined` to them or not. */
+  threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
   /** A row for each CPU; NaN is what cannot be read. */
   cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
   /** Looks at every process that /proc shows. */

@@ -21,7 +21,7 @@ export interface ThreadAudit extends ThreadCounters {
   readonly tid: number;
   /** Of threads of other processes only the main one is known. */
   readonly role: ThreadSnapshot['role'];
-  /** Where it may run now. */
+  /** Where it may run now. Not only on the grant's CPUs where nothing has been pinned. */
   readonly cpus: CpuSet;
   /** Where it runs, or ran last. */
   readonly processor: number;
@@ -63,6 +63,7 @@ export interface GrantAudit {
   /** Wall-clock time in ISO 8601. */
   readonly since: string;
   readonly elapsedMs: number;
+  /** Of the owner and its children: threads that are confined to the grant's CPUs. Where there are none, all threads of the owner that may run there. */
   readonly threads: readonly ThreadAudit[];
   readonly cpus: readonly CpuAudit[];
   /** Whether no process is hidden from this one, so that `foreign` can be complete. Not so in most containers. null with `foreign: false`. */

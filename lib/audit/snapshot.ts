@@ -4,6 +4,7 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import {
   CPU_ACTIVITY_COLUMNS,
   type NativeTasks,
+  type NativeThreads,
   native,
   TASK_COLUMNS,
   THREAD_COLUMNS,
@@ -13,7 +14,7 @@ import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters
 import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';
 
-/** One thread that may run on the grant's CPUs only. */
+/** One thread of the grant: one that may run on its CPUs only, or where there is none of those, any of its owner's. */
 export interface ThreadSnapshot {
   readonly pid: number;
   readonly tid: number;
@@ -136,7 +137,7 @@ export function takeSnapshot({ cpus, roots, known, memoryNodes }: Subject, views
   const all = new Set(roots);
   const processes = new Set([...roots, ...known]);
   for (const { pid, isConfined } of scan?.tasks ?? []) if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
-  const { rows, masks, bootNs } = native.threadActivity(Int32Array.from(processes), cpus.words);
+  const { rows, masks, bootNs } = threadsOf(processes, roots, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...counters }, i) => ({
     pid,
     tid,
@@ -164,6 +165,12 @@ export function takeSnapshot({ cpus, roots, known, memoryNodes }: Subject, views
     throttling: readThrottling(own),
     offNodePages: views.memory ? offNodePages(own, memoryNodes) : null,
   };
+}
+
+// Where nothing of it is pinned, the grant's threads are those of its owner, wherever else they run.
+function threadsOf(processes: Iterable<number>, roots: readonly number[], cpus: CpuSet): NativeThreads {
+  const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
+  return confined.rows.length > 0 ? confined : native.threadActivity(Int32Array.from(roots), cpus.words, false);
 }
 
 function foreignTasks(

@@ -52,10 +52,11 @@ ThreadRole role_of(const ThreadActivity& thread) {
   return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;
 }
 
-// (process ids, words of the CPUs): { rows, masks, bootNs }
+// (process ids, words of the CPUs, confined to them): { rows, masks, bootNs }
 Napi::Value threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  std::vector<ThreadActivity> found = thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]));
+  const auto which = to_bool(info[2], "confined") ? ThreadsOn::kTheseOnly : ThreadsOn::kTheseToo;
+  std::vector<ThreadActivity> found = thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which);
   Rows rows;
   auto masks = Napi::Array::New(env, found.size());
   for (size_t i = 0; i < found.size(); i++) {

@@ -112,13 +112,15 @@ uint64_t boot_time_ns() {
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus) {
+std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus,
+                                            ThreadsOn which) {
   ProcFolder proc("/proc");
   std::vector<ThreadActivity> threads;
   for (pid_t pid : pids) {
     for_each_thread(proc, pid, [&](const TaskFolder& task) {
       Result<CpuSet> mask = get_affinity(task.tid);
-      if (!mask.ok() || mask.value().empty() || !mask.value().is_subset_of(cpus)) return;
+      if (!mask.ok() || !mask.value().intersects(cpus)) return;
+      if (which == ThreadsOn::kTheseOnly && !mask.value().is_subset_of(cpus)) return;
       auto stat = read_stat(proc, task);
       if (!stat) return;
       ThreadActivity thread{.pid = pid,

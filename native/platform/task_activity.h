@@ -30,9 +30,12 @@ struct ThreadActivity {
   TaskSwitches switches;
 };
 
-// The threads of these processes that may run on `cpus` only (and on some of them now: nothing is told of a
-// thread all of whose CPUs are offline). A process or thread that ends meanwhile is left out.
-std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus);
+// Which threads: those that may run on given CPUs and nowhere else, or all that may run there too.
+enum class ThreadsOn { kTheseOnly, kTheseToo };
+
+// Such threads of these processes. Nothing is told of a thread all of whose CPUs are offline. A process or
+// thread that ends meanwhile is left out.
+std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which);
 
 // A task of the machine.
 struct ScannedTask {

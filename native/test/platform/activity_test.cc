@@ -16,7 +16,7 @@ CpuSet mask() { return get_affinity(0).value(); }
 
 TEST(TaskActivity, TellsOfThisProcessWhatItsThreadsHaveDone) {
   const pid_t pid = getpid();
-  auto threads = thread_activity({&pid, 1}, mask());
+  auto threads = thread_activity({&pid, 1}, mask(), ThreadsOn::kTheseOnly);
   auto main = std::ranges::find(threads, pid, &ThreadActivity::tid);
   ASSERT_NE(main, threads.end());
   EXPECT_EQ(main->cpus, mask());
@@ -28,17 +28,18 @@ TEST(TaskActivity, TellsOfThisProcessWhatItsThreadsHaveDone) {
   EXPECT_TRUE(main->switches.involuntary);
 }
 
-TEST(TaskActivity, LeavesOutThreadsThatMayRunElsewhereToo) {
+TEST(TaskActivity, LeavesOutThreadsThatMayRunElsewhereTooUnlessTheyAreWanted) {
   const CpuSet all = mask();
   if (all.size() < 2) GTEST_SKIP() << "needs two CPUs";
   const pid_t pid = getpid();
   const CpuSet first{all.first()};
-  auto tids = [&] {
+  auto tids = [&](ThreadsOn which = ThreadsOn::kTheseOnly) {
     std::vector<pid_t> found;
-    for (const auto& thread : thread_activity({&pid, 1}, first)) found.push_back(thread.tid);
+    for (const auto& thread : thread_activity({&pid, 1}, first, which)) found.push_back(thread.tid);
     return found;
   };
   EXPECT_EQ(tids(), std::vector<pid_t>{});
+  EXPECT_EQ(tids(ThreadsOn::kTheseToo).size(), process_threads().value().size());
   std::thread([&] {
     ASSERT_TRUE(set_affinity(0, first).ok());
     EXPECT_EQ(tids(), std::vector<pid_t>{current_thread_id()});
@@ -49,7 +50,7 @@ TEST(TaskActivity, TellsNothingOfAProcessThatIsNot) {
   const pid_t gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
-  EXPECT_TRUE(thread_activity({&gone, 1}, mask()).empty());
+  EXPECT_TRUE(thread_activity({&gone, 1}, mask(), ThreadsOn::kTheseToo).empty());
 }
 
 TEST(TaskScan, FindsATaskAndWhoseChildItIs) {
