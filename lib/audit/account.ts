@@ -63,7 +63,7 @@ export interface GrantAudit {
   /** Wall-clock time in ISO 8601. */
   readonly since: string;
   readonly elapsedMs: number;
-  /** Of the owner and its children: threads that are confined to the grant's CPUs. Where there are none, all threads of the owner that may run there. */
+  /** Of the owner and its children: threads that are confined to the grant's CPUs. Of a grant of this process, while there are none: all its threads that may run there. */
   readonly threads: readonly ThreadAudit[];
   readonly cpus: readonly CpuAudit[];
   /** Whether no process is hidden from this one, so that `foreign` can be complete. Not so in most containers. null with `foreign: false`. */

@@ -35,7 +35,7 @@ const keyOf = ({ ledger }: Place, { uid }: Pick<PodAssignment, 'uid'>) => `${led
 export function beginAudit(place: Place, pod: PodAssignment): void {
   const key = keyOf(place, pod);
   if (kept.get(key)?.isPinned) return;
-  const subject = subjectOf(place.topology, pod, [process.pid], []);
+  const subject = subjectOf(place.topology, pod, true, []);
   // Who else is on the CPUs is not worth the time of a pin.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
   kept.set(key, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
@@ -53,7 +53,7 @@ export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptio
   const before = kept.get(key);
   const isPinned = before?.isPinned ?? false;
   const threads = before?.account.last.threads ?? [];
-  const subject = subjectOf(place.topology, pod, isPinned ? [process.pid] : [], threads);
+  const subject = subjectOf(place.topology, pod, isPinned || place.ledger.owners.isOwn(pod.owner), threads);
   const snapshot = takeSnapshot(subject, {
     scan: foreign ? scanTasks(subject.cpus) : null,
     cpus: snapshotCpus(subject.cpus, interrupts),

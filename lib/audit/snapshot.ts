@@ -14,7 +14,7 @@ import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters
 import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';
 
-/** One thread of the grant: one that may run on its CPUs only, or where there is none of those, any of its owner's. */
+/** One thread of the grant: one that may run on its CPUs only, or where there is none of those and it is the own grant, any of this process. */
 export interface ThreadSnapshot {
   readonly pid: number;
   readonly tid: number;
@@ -132,12 +132,12 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot
 }
 
 /** Nothing of it throws: what cannot be read is null, and a process that has ended has no threads. */
-export function takeSnapshot({ cpus, roots, known, memoryNodes }: Subject, views: Views): Snapshot {
+export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
   const all = new Set(roots);
   const processes = new Set([...roots, ...known]);
   for (const { pid, isConfined } of scan?.tasks ?? []) if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
-  const { rows, masks, bootNs } = threadsOf(processes, roots, cpus);
+  const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...counters }, i) => ({
     pid,
     tid,
@@ -167,10 +167,11 @@ export function takeSnapshot({ cpus, roots, known, memoryNodes }: Subject, views
   };
 }
 
-// Where nothing of it is pinned, the grant's threads are those of its owner, wherever else they run.
-function threadsOf(processes: Iterable<number>, roots: readonly number[], cpus: CpuSet): NativeThreads {
+// Where nothing is pinned for it, the own grant's threads are those of this process, wherever else they run.
+function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
   const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
-  return confined.rows.length > 0 ? confined : native.threadActivity(Int32Array.from(roots), cpus.words, false);
+  if (confined.rows.length > 0 || !isOwn) return confined;
+  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
 }
 
 function foreignTasks(

@@ -12,23 +12,26 @@ export interface Subject {
   /** Processes whose threads, and whose children's, are the grant's as far as they are confined to its CPUs. */
   readonly roots: readonly number[];
   /** Processes that had such threads when last looked at. */
-  readonly known: Iterable<number>;
+  readonly known: readonly number[];
+  /** Whether it is this process's own: then its threads count also while none of them is confined. (The owner's pid may be one of another pid namespace.) */
+  readonly isOwn: boolean;
   readonly memoryNodes: NodeSet;
 }
 
-/** `processes`: who else may run on the grant than its owner. `before`: its threads when last looked at. */
+/** `isOwn`: this process owns the grant, or has pinned threads for it. `before`: the grant's threads when last looked at. */
 export function subjectOf(
   topology: Topology,
   pod: PodAssignment,
-  processes: readonly number[],
+  isOwn: boolean,
   before: readonly ThreadSnapshot[],
 ): Subject {
   const cpus = presentCpus(pod);
   const booked = NodeSet.from(memoryOf(pod).flatMap(({ nodes }) => nodes));
   return {
     cpus,
-    roots: [...processesOf(pod.owner), ...processes],
+    roots: isOwn ? [...processesOf(pod.owner), process.pid] : processesOf(pod.owner),
     known: before.map(({ pid }) => pid),
+    isOwn,
     memoryNodes: booked.isEmpty ? topology.nodesOf(cpus) : booked,
   };
 }

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path';
 import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
 import type { ThrottlingCounters } from './counters.js';
 
-// Looked for once: the machine's hierarchies do not move.
+// Looked for once: the machine's hierarchies do not move. null: not looked for yet.
 let hierarchy: Hierarchy | undefined | null = null;
 
 function cpuHierarchy(): Hierarchy | undefined {
-  if (hierarchy === null) hierarchy = findHierarchy('cpu');
+  if (hierarchy === null) hierarchy = quietly(() => findHierarchy('cpu'));
   return hierarchy;
 }
 
@@ -38,10 +38,12 @@ function folderOfProcess(cpu: Hierarchy, pid: number): string | undefined {
   return path === undefined || path.startsWith('/..') ? undefined : folderOf(cpu, path);
 }
 
-// The process may have ended, and not everything may be read.
-function readQuietly(path: string): string | undefined {
+const readQuietly = (path: string) => quietly(() => readFileSync(path, 'utf8'));
+
+// The process may have ended, and not everything may be looked at.
+function quietly<T>(look: () => T): T | undefined {
   try {
-    return readFileSync(path, 'utf8');
+    return look();
   } catch {
     return undefined;
   }

@@ -22,7 +22,7 @@ export class WatchedGrants {
     this.#snapshots = new Map(
       pods.map((pod) => {
         const threads = before.get(pod.uid)?.threads ?? [];
-        return [pod.uid, takeSnapshot(subjectOf(this.#topology, pod, [], threads), views)];
+        return [pod.uid, takeSnapshot(subjectOf(this.#topology, pod, false, threads), views)];
       }),
     );
     return pods.map(({ uid, enforcement }) => {

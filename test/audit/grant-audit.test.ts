@@ -161,7 +161,7 @@ describe('manager.audit', () => {
     const { id } = await agent.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    expect(manager.audit(id)).toMatchObject({ grant: id, elapsedMs: 0, totals: { timeslices: 0 } });
+    expect(manager.audit(id)).toMatchObject({ grant: id, threads: [], elapsedMs: 0 });
     await agent.tell('pin', { id });
     const { threads } = manager.audit(id);
     expect(threads.find(({ tid }) => tid === pid)).toMatchObject({ pid, role: 'main' });

@@ -83,6 +83,27 @@ describe('numalign status --watch', { timeout: 60_000 }, () => {
     }
   });
 
+  it("takes what `numalign run` runs for the grant's", async () => {
+    const stateDir = newFolder();
+    const run = start([
+      'run',
+      '--cpus',
+      '1',
+      '--state-dir',
+      stateDir,
+      '--',
+      'sh',
+      '-c',
+      'echo "is $$"; while :; do :; done',
+    ]);
+    const pid = await until(() => /^is (\d+)$/m.exec(run.output.stdout)?.[1], 'the command');
+    const running = watch(stateDir, '--output', 'json');
+    await printed(running, new RegExp(`"threads":\\[\\{"pid":${pid},`), 1);
+    expect(running.output.stdout).not.toMatch(new RegExp(`"pid":${pid},[^}]*"kind"`));
+    await interrupt(running);
+    expect((await interrupt(run, 'SIGTERM')).signal).toBe('SIGTERM');
+  });
+
   it('waits for grants where there are none yet, and makes no folder', async () => {
     const folder = join(newFolder(), 'state');
     const running = watch(folder);
