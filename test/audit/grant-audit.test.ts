@@ -153,6 +153,34 @@ describe('grant.audit', () => {
   });
 });
 
+// The agent's answer is JSON, in which NaN would look like null: so what is not null is looked at too.
+describe.skipIf(process.getuid?.() !== 0)('an audit where not everything is to be seen', () => {
+  async function auditUnder(prefix: string[]) {
+    const agent = new Agent(prefix);
+    await agent.tell('open', { stateDir: makeStateDir() });
+    const { id } = await agent.tell('acquire', { cpu: 1 });
+    await agent.tell('pin', { id });
+    return agent.tell('audit', { id });
+  }
+
+  it('has null for what cannot be read', async () => {
+    const hide = 'for file in interrupts stat; do mount --bind /dev/null /proc/$file || exit; done; exec "$@"';
+    const { cpus, totals, threads } = await auditUnder(['unshare', '--mount', 'sh', '-c', hide, 'sh']);
+    const hidden = { interrupts: null, deviceInterrupts: null, busyNs: null, idleNs: null, stealNs: null };
+    expect(cpus).toMatchObject([{ ...hidden, softirqs: expect.any(Number) }]);
+    expect(totals).toMatchObject({ ...hidden, runTimeNs: expect.any(Number) });
+    expect(threads[0]).toMatchObject({ runDelayNs: expect.any(Number), involuntarySwitches: expect.any(Number) });
+  });
+
+  it('says that others may be hidden from a pid namespace', async () => {
+    const inside = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+    const { seesAllTasks, threads, cpus } = await auditUnder(inside);
+    expect(seesAllTasks).toBe(false);
+    expect(threads[0]).toMatchObject({ pid: 1, tid: 1, role: 'main' });
+    expect(cpus[0].foreign).toEqual([]);
+  });
+});
+
 describe('manager.audit', () => {
   it('tells of the grant of another process, since the first look', async () => {
     const stateDir = makeStateDir();
