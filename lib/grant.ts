@@ -11,6 +11,8 @@ import {
   toPinResult,
   type UnmovableThread,
 } from './affinity.js';
+import type { GrantAudit } from './audit/account.js';
+import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -235,6 +237,7 @@ export class Grant {
     if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
       const result = this.#pinThreads(threads, replace);
+      beginAudit(this.#site, this.#pod);
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
     });
   }
@@ -320,7 +323,10 @@ export class Grant {
       ...vacateOf(site, pod),
       canLeave: () => !children.has(pod.uid),
     }).then((isGone) => {
-      if (isGone) this.#released = Promise.resolve(NOTHING_MOVED);
+      if (isGone) {
+        this.#released = Promise.resolve(NOTHING_MOVED);
+        endAudit(site, pod);
+      }
       return isGone;
     });
     // Nobody may be listening yet.
@@ -413,6 +419,7 @@ export class Grant {
       const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#site, this.#pod)));
       const isAlive = await tracedRelease(this.#site, this.#pod, give);
       this.#released = Promise.resolve(NOTHING_MOVED);
+      endAudit(this.#site, this.#pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#released = Promise.resolve(NOTHING_MOVED);
@@ -447,6 +454,17 @@ export class Grant {
     await this.release();
   }
 
+  /**
+   * What has happened on the grant's CPUs since its first {@link pin} in this process, or since the first audit where it was not pinned here: by thread and by CPU, with the tasks of others that
+   * were seen there. Synchronous; the price of each part is in docs/audit.md.
+   * @throws ERR_INVALID_OPTION, ERR_GRANT_RELEASED, ERR_SIMULATED_MACHINE
+   */
+  audit(options: AuditOptions = {}): GrantAudit {
+    const pod = this.#checkOnRecord();
+    checkRealMachine(this.#site);
+    return auditGrant(this.#site, pod, options);
+  }
+
   toJSON() {
     const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { isIsolated, enforcement, flags, warnings } = this;
@@ -456,25 +474,25 @@ export class Grant {
     };
   }
 
-  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
-  #checkHeld(): void {
-    const { owners } = this.#site.ledger;
+  #checkOnRecord(): PodAssignment {
     const pod = this.#onRecord();
     if (this.#released || !pod || endingGrants.has(this.id)) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
     }
     this.#pod = pod;
+    return pod;
+  }
+
+  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
+  #checkHeld(): void {
+    const { owners } = this.#site.ledger;
+    const pod = this.#checkOnRecord();
     if (pod.owner.kind === 'process' && !owners.isOwn(pod.owner)) throw ownerAlive(this.id, pod.owner);
   }
 
   #checkUsable(): void {
     this.#checkHeld();
-    if (this.#site.topology.isSimulated) {
-      throw new NumalignError(
-        'ERR_SIMULATED_MACHINE',
-        'a decision about a simulated machine cannot be applied to this one',
-      );
-    }
+    checkRealMachine(this.#site);
   }
 
   /**
@@ -550,6 +568,14 @@ export class Grant {
   }
 }
 
+function checkRealMachine({ topology }: Site): void {
+  if (!topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    'a decision about a simulated machine cannot be applied to this one',
+  );
+}
+
 function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
   return NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
 }
@@ -586,7 +612,10 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  return tracedRelease(site, pod, () => ending(pod, () => release(site, pod, vacateOf(site, pod))));
+  const give = () => ending(pod, () => release(site, pod, vacateOf(site, pod)));
+  const result = await tracedRelease(site, pod, give);
+  endAudit(site, pod);
+  return result;
 }
 
 function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {

@@ -12,6 +12,8 @@ export {
   threads,
   type UnmovableThread,
 } from './affinity.js';
+export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from './audit/account.js';
+export type { AuditOptions } from './audit/grant-audits.js';
 export {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,

@@ -1,6 +1,8 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { EventEmitter } from 'node:events';
 import { isAbsolute } from 'node:path';
+import type { GrantAudit } from './audit/account.js';
+import type { AuditOptions } from './audit/grant-audits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
   type Config,
@@ -453,6 +455,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const { verified, ...states } = parseKubeletFiles(files, options);
     const pods = await importPods(site, states, options.signal);
     return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
+  }
+
+  /** As {@link Grant.audit}, of anybody's grant: since the first look at it. @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE */
+  audit(id: string, options: AuditOptions = {}): GrantAudit {
+    return this.grant(id).audit(options);
   }
 
   /** The processes and cgroups that run in the shared pool, and leave CPUs before these are granted; those of other openers too. */

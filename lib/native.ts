@@ -17,6 +17,41 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as co
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
+/** Columns of one thread in {@link NativeThreads.rows}; `role` counts through {@link THREAD_ROLES}. */
+export const THREAD_COLUMNS = [
+  ...(['pid', 'tid', 'startNs', 'processor', 'role'] as const),
+  ...(['runTimeNs', 'runDelayNs', 'timeslices', 'voluntarySwitches', 'involuntarySwitches', 'migrations'] as const),
+] as const;
+/** Columns of one CPU in the rows of {@link Native.cpuActivity}. */
+export const CPU_ACTIVITY_COLUMNS = [
+  ...(['cpu', 'interrupts', 'deviceInterrupts', 'softirqs'] as const),
+  ...(['busyNs', 'idleNs', 'stealNs', 'frequencyKHz'] as const),
+] as const;
+/** Columns of one task in {@link NativeTasks.rows}; those from `isKernel` to `isConfined` are 0 or 1. */
+export const TASK_COLUMNS = [
+  ...(['pid', 'tid', 'startNs', 'processor'] as const),
+  ...(['isKernel', 'isBound', 'isRunnable', 'isConfined', 'runTimeNs'] as const),
+] as const;
+
+/** Threads that may run on some CPUs, a row each. NaN is what cannot be read. */
+export interface NativeThreads {
+  rows: Float64Array;
+  /** Where each may run. */
+  masks: Words[];
+  /** When they were looked at, in nanoseconds since boot, as `startNs` counts. */
+  bootNs: number;
+}
+
+/** Tasks that are on some CPUs, or were last, or are confined to them; a row each. */
+export interface NativeTasks {
+  rows: Float64Array;
+  commands: string[];
+  /** Of their processes and all above them: pid, parent, pid, parent, and so on. */
+  parents: Float64Array;
+  /** Whether no process of the machine is hidden. */
+  seesAll: boolean;
+}
+
 /** A PCI device as it crosses the boundary. Empty texts and lists stand for what is unknown or not there. */
 export interface NativePciDevice {
   id: string;
@@ -82,6 +117,8 @@ export interface NativePlacement {
   unknown: number;
   source: 'move_pages' | 'numa_maps' | '';
   errno: number;
+  /** Of ordinary pages. */
+  pageBytes: number;
 }
 
 /** The exclusive lock of a folder, held until released or until the environment ends. */
@@ -248,13 +285,20 @@ interface Native {
     grant: string,
   ): NativeScheduling | { starved: number; cpus: Words };
 
+  /** Of these processes: their threads that may run on these CPUs, `confined` to them or not. */
+  threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
+  /** A row for each CPU; NaN is what cannot be read. */
+  cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
+  /** Looks at every process that /proc shows. */
+  scanTasks(cpus: Words): NativeTasks;
+
   /** Of the calling thread. */
   memoryPolicy(): NativePolicy;
   setMemoryPolicy(mode: number, flags: number, nodes: Words): void;
   /** How many pages of this process could not be moved. */
   migratePages(from: Words, to: Words): number;
-  /** Of these bytes, or of the process. */
-  memoryPlacement(bytes: Uint8Array | undefined): NativePlacement;
+  /** Of these bytes, of this process, or of the process with this id. */
+  memoryPlacement(what: Uint8Array | undefined | number): NativePlacement;
   /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
   nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
 

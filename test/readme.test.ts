@@ -18,6 +18,7 @@ function blocksOf(path: string) {
 const blocks = [
   'README.md',
   'docs/admission.md',
+  'docs/audit.md',
   'docs/changes.md',
   'docs/devices.md',
   'docs/grants.md',

@@ -1,5 +1,5 @@
 // numalign status: what a state folder says. Only looks.
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { scopeOf } from '../state/ledger.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
@@ -7,36 +7,60 @@ import { type KeptFiles, keptFiles } from './kept-files.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { statusText } from './status-text.js';
+import { watchStatus } from './status-watch.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson } from './text.js';
 
 export function addStatus(program: Command): void {
-  program
-    .command('status')
+  const command = program.command('status');
+  command
     .description('Show the settings, the shared pool and who holds which CPUs.')
     .addOption(stateDirOption())
     .addOption(outputOption())
+    .option('--watch', 'show what happens on the granted CPUs, until interrupted; as JSON one document a line')
+    .addOption(new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds))
     .addHelpText(
       'after',
       `
 Only looks: no state folder is made or changed.
 
+With --watch, of each grant: how long its threads ran (of one CPU) and waited for a CPU though they could have run, how often they were
+made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
+seen where not everybody is to be seen.
+
 Examples:
   $ numalign status
   $ numalign status --state-dir ~/numalign
   $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'
+  $ numalign status --watch --interval 5
+  $ numalign status --watch --output json | jq '.grants[] | {name, delay: .audit.totals.runDelayNs}'
   $ numalign status --output json | jq '.grants[] | select(.flags != []) | {id, name, flags}'`,
     )
-    .action(showStatus);
+    .action((flags: StatusFlags) => {
+      const { watch = false, interval, stateDir = MACHINE_STATE_DIR, output } = flags;
+      if (watch) return watchStatus({ stateDir, seconds: interval ?? 1, output });
+      if (interval !== undefined) command.error('error: --interval needs --watch');
+      return showStatus(stateDir, output);
+    });
 }
 
-async function showStatus({
-  stateDir = MACHINE_STATE_DIR,
-  output,
-}: {
+interface StatusFlags {
   stateDir?: string;
   output: 'text' | 'json';
-}): Promise<void> {
+  watch?: boolean;
+  interval?: number;
+}
+
+// A timer takes no more than 24 days, and looking costs milliseconds.
+function intervalSeconds(value: string): number {
+  const seconds = Number(value);
+  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
+    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
+  }
+  return seconds;
+}
+
+async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<void> {
   const view = readState(stateDir, await discover());
   const kept = keptFiles(stateDir);
   if (output === 'json') process.stdout.write(formatJson(statusJson(stateDir, view, kept)));

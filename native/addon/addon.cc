@@ -44,6 +44,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   export_folder(env, exports);
   export_memory(env, exports);
   export_members(env, exports);
+  export_activity(env, exports);
   return exports;
 }
 

@@ -27,5 +27,6 @@ void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);
 void export_members(Napi::Env env, Napi::Object exports);
+void export_activity(Napi::Env env, Napi::Object exports);
 
 }  // namespace numalign::addon

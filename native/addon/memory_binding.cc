@@ -1,5 +1,7 @@
 // Memory policy, placement, and buffers on NUMA nodes. See platform/memory_policy.h and
 // platform/node_buffer.h.
+#include <unistd.h>
+
 #include <bit>
 
 #include "addon/convert.h"
@@ -59,17 +61,19 @@ const char* source_name(MemoryPlacement::Source source) {
   return "";
 }
 
-// (a Uint8Array, or nothing for the whole process)
+// (a Uint8Array, or nothing for the whole process, or the id of another process)
 Napi::Value placement(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   MemoryPlacement found;
   if (info[0].IsUndefined()) {
     found = placement_of_process();
+  } else if (info[0].IsNumber()) {
+    found = placement_of_process(to_int(info[0], "the process id"));
   } else if (info[0].IsTypedArray() && info[0].As<Napi::TypedArray>().TypedArrayType() == napi_uint8_array) {
     auto bytes = info[0].As<Napi::Uint8Array>();
     found = placement_of_range(bytes.Data(), bytes.ByteLength());
   } else {
-    throw Napi::TypeError::New(env, "the memory must be a Uint8Array");
+    throw Napi::TypeError::New(env, "the memory must be a Uint8Array or a process");
   }
   auto byNode = Napi::Float64Array::New(env, 2 * found.bytes_by_node.size());
   size_t i = 0;
@@ -83,6 +87,7 @@ Napi::Value placement(const Napi::CallbackInfo& info) {
   object["unknown"] = Napi::Number::New(env, static_cast<double>(found.unknown));
   object["source"] = Napi::String::New(env, source_name(found.source));
   object["errno"] = Napi::Number::New(env, found.errno_value);
+  object["pageBytes"] = Napi::Number::New(env, static_cast<double>(sysconf(_SC_PAGESIZE)));
   return object;
 }
 

@@ -116,10 +116,11 @@ MemoryPlacement placement_of_range(const void* address, size_t bytes) {
   return placement;
 }
 
-MemoryPlacement placement_of_process() {
+MemoryPlacement placement_of_process(pid_t pid) {
   MemoryPlacement placement;
   placement.source = MemoryPlacement::Source::kNumaMaps;
-  int failed = for_each_line("/proc/self/numa_maps", [&](std::string_view text) {
+  const std::string path = "/proc/" + (pid == 0 ? "self" : std::to_string(pid)) + "/numa_maps";
+  int failed = for_each_line(path.c_str(), [&](std::string_view text) {
     auto line = parse_numa_maps_line(text);
     if (!line) return;
     for (auto [node, pages] : line->pages_by_node) placement.bytes_by_node[node] += pages * line->page_bytes;

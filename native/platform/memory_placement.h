@@ -1,6 +1,8 @@
-// MemoryPlacement: on which NUMA nodes the memory of this process is, read back from the kernel.
+// MemoryPlacement: on which NUMA nodes the memory of a process is, read back from the kernel.
 // Thread-safety: every function may be called from any thread.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +30,8 @@ struct MemoryPlacement {
 // then. The sum of all is `bytes`.
 MemoryPlacement placement_of_range(const void* address, size_t bytes);
 
-// Of the whole process: /proc/self/numa_maps. Pages that are mapped twice count twice, those of shared
-// libraries too.
-MemoryPlacement placement_of_process();
+// Of a whole process, 0 being this one: /proc/<pid>/numa_maps. Pages that are mapped twice count twice, those
+// of shared libraries too. EACCES: the process is somebody else's.
+MemoryPlacement placement_of_process(pid_t pid = 0);
 
 }  // namespace numalign

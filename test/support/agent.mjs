@@ -56,6 +56,7 @@ const verbs = {
   },
   changes: () => changes,
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
+  audit: ({ id, ...options }) => grants.get(id).audit(options),
   release: ({ id }) => grants.get(id).release(),
   close: () => manager.close(),
   sharedPool: () => String(manager.sharedPool),

@@ -1,0 +1,75 @@
+// The audits of grants that this environment asks for: their accounts, from look to look.
+import { checkOptions, invalidOption } from '../check-options.js';
+import type { Site } from '../managers/topology-manager.js';
+import type { PodAssignment } from '../state/assignments.js';
+import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
+import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
+import { subjectOf } from './subject.js';
+
+/** What {@link Grant.audit} looks at, and since when. */
+export interface AuditOptions {
+  /** Begins anew: all counters are 0 now, and count from here. Default false. */
+  reset?: boolean;
+  /** Also which tasks of others are on the CPUs, for which every process that /proc shows is looked at. Default true. */
+  foreign?: boolean;
+  /** Also interrupts. On a machine with many CPUs the kernel takes milliseconds to write out their table. Default true. */
+  interrupts?: boolean;
+  /** Also where the memory is, which takes time in proportion to it. Default false. */
+  memory?: boolean;
+}
+
+interface Kept {
+  readonly account: Account;
+  /** It counts since the first pin, which is when this process came to run there. */
+  readonly isPinned: boolean;
+}
+
+// By folder and grant, whichever object asks.
+const kept = new Map<string, Kept>();
+
+type Place = Pick<Site, 'topology' | 'ledger'>;
+
+const keyOf = ({ ledger }: Place, { uid }: Pick<PodAssignment, 'uid'>) => `${ledger.path}\0${uid}`;
+
+/** To be called when threads of this process have been pinned for a grant: with the first of them its audit begins. */
+export function beginAudit(place: Place, pod: PodAssignment): void {
+  const key = keyOf(place, pod);
+  if (kept.get(key)?.isPinned) return;
+  const subject = subjectOf(place.topology, pod, true, []);
+  // Who else is on the CPUs is not worth the time of a pin.
+  const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
+  kept.set(key, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
+}
+
+/** To be called when a grant is no longer this process's. */
+export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
+  kept.delete(keyOf(place, pod));
+}
+
+/** What has happened since the beginning, which is now where there is none yet. @throws ERR_INVALID_OPTION */
+export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {
+  const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
+  const key = keyOf(place, pod);
+  const before = kept.get(key);
+  const isPinned = before?.isPinned ?? false;
+  const threads = before?.account.last.threads ?? [];
+  const subject = subjectOf(place.topology, pod, isPinned || place.ledger.owners.isOwn(pod.owner), threads);
+  const snapshot = takeSnapshot(subject, {
+    scan: foreign ? scanTasks(subject.cpus) : null,
+    cpus: snapshotCpus(subject.cpus, interrupts),
+    memory,
+  });
+  const account = before && !reset ? advance(before.account, snapshot) : openAccount(snapshot);
+  kept.set(key, { account, isPinned });
+  return auditOf(account, pod.uid, pod.enforcement.level);
+}
+
+function checkAudit(options: AuditOptions): AuditOptions {
+  const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
+  const given = checkOptions(options, names, 'audit') as AuditOptions;
+  for (const name of names) {
+    const value: unknown = given[name];
+    if (value !== undefined && typeof value !== 'boolean') invalidOption(name, value, 'true or false');
+  }
+  return given;
+}

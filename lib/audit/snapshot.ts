@@ -1,0 +1,217 @@
+// Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
+// /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
+import { CpuSet, type NodeSet } from '../cpu-set.js';
+import {
+  CPU_ACTIVITY_COLUMNS,
+  type NativeTasks,
+  type NativeThreads,
+  native,
+  TASK_COLUMNS,
+  THREAD_COLUMNS,
+  THREAD_ROLES,
+} from '../native.js';
+import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
+import type { Subject } from './subject.js';
+import { readThrottling } from './throttling.js';
+
+/** One thread of the grant: one that may run on its CPUs only, or where there is none of those and it is the own grant, any of this process. */
+export interface ThreadSnapshot {
+  readonly pid: number;
+  readonly tid: number;
+  /** Since boot, to 10 ms; with `tid` it tells a thread from a later one with its id. */
+  readonly startNs: number;
+  readonly role: (typeof THREAD_ROLES)[number];
+  readonly cpus: CpuSet;
+  readonly processor: number;
+  readonly counters: ThreadCounters;
+}
+
+export interface CpuSnapshot {
+  readonly cpu: number;
+  readonly counters: CpuCounters;
+  readonly frequencyKHz: number | null;
+}
+
+/** A task that is not the grant's and is on one of its CPUs, or was last. */
+export interface TaskSnapshot {
+  readonly pid: number;
+  readonly tid: number;
+  readonly startNs: number;
+  readonly processor: number;
+  readonly command: string;
+  /** `owner`: a thread of the grant's own processes, but free to run elsewhere too. */
+  readonly kind: 'owner' | 'user' | 'kernel';
+  /** A kernel thread that belongs to its CPU: nobody can move it. */
+  readonly bound: boolean;
+  readonly isRunnable: boolean;
+  readonly runTimeNs: number;
+}
+
+export interface Snapshot {
+  /** Wall-clock time in milliseconds. */
+  readonly time: number;
+  /** Nanoseconds since boot. */
+  readonly bootNs: number;
+  readonly threads: readonly ThreadSnapshot[];
+  readonly cpus: readonly CpuSnapshot[];
+  /** null: nobody has looked. */
+  readonly tasks: readonly TaskSnapshot[] | null;
+  /** Whether `tasks` can have overlooked nobody who is hidden from this process. null: nobody has looked. */
+  readonly seesAll: boolean | null;
+  /** By the cpu.stat file. */
+  readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
+  /** At this moment; null: nobody has looked, or it cannot be read. */
+  readonly offNodePages: number | null;
+}
+
+/** What is looked at beside the threads. */
+export interface Views {
+  readonly scan: TaskScan | null;
+  readonly cpus: readonly CpuSnapshot[];
+  /** Also where the memory is. */
+  readonly memory: boolean;
+}
+
+type Row<Columns extends readonly string[]> = Readonly<Record<Columns[number], number>>;
+
+function rowsOf<const Columns extends readonly string[]>(columns: Columns, values: Float64Array): Row<Columns>[] {
+  const rows: Row<Columns>[] = [];
+  for (let at = 0; at < values.length; ) {
+    // Not by Object.fromEntries, which is ten times as slow.
+    const row: Record<string, number> = {};
+    for (const column of columns) row[column] = values[at++]!;
+    rows.push(row as Row<Columns>);
+  }
+  return rows;
+}
+
+const orNull = (value: number): number | null => (Number.isNaN(value) ? null : value);
+
+/** The tasks on some CPUs, for the grants that have these CPUs. */
+export class TaskScan {
+  readonly seesAll: boolean;
+  readonly tasks: readonly (Row<typeof TASK_COLUMNS> & { readonly command: string })[];
+  readonly #parents: ReadonlyMap<number, number>;
+
+  constructor({ rows, commands, parents, seesAll }: NativeTasks) {
+    this.seesAll = seesAll;
+    this.tasks = rowsOf(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
+    this.#parents = new Map(
+      Array.from({ length: parents.length / 2 }, (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const),
+    );
+  }
+
+  /** Whether a process is one of the roots, or was started from one. A child whose parent has ended belongs to nobody. */
+  isBelow(process: number, roots: ReadonlySet<number>): boolean {
+    for (let pid: number | undefined = process; pid !== undefined && pid > 0; pid = this.#parents.get(pid)) {
+      if (roots.has(pid)) return true;
+    }
+    return false;
+  }
+}
+
+export function scanTasks(cpus: CpuSet): TaskScan {
+  return new TaskScan(native.scanTasks(cpus.words));
+}
+
+export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot[] {
+  return rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts)).map(
+    ({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => ({
+      cpu,
+      counters: {
+        interrupts: orNull(interrupts),
+        deviceInterrupts: orNull(deviceInterrupts),
+        softirqs: orNull(softirqs),
+        busyNs: orNull(busyNs),
+        idleNs: orNull(idleNs),
+        stealNs: orNull(stealNs),
+      },
+      frequencyKHz: orNull(frequencyKHz),
+    }),
+  );
+}
+
+/** Nothing of it throws: what cannot be read is null, and a process that has ended has no threads. */
+export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
+  const { scan } = views;
+  const all = new Set(roots);
+  const processes = new Set([...roots, ...known]);
+  for (const { pid, isConfined } of scan?.tasks ?? []) if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
+  const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
+  const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...counters }, i) => ({
+    pid,
+    tid,
+    startNs,
+    processor,
+    role: THREAD_ROLES[role]!,
+    cpus: new CpuSet(masks[i]!),
+    counters: {
+      runTimeNs: orNull(counters.runTimeNs),
+      runDelayNs: orNull(counters.runDelayNs),
+      timeslices: orNull(counters.timeslices),
+      voluntarySwitches: orNull(counters.voluntarySwitches),
+      involuntarySwitches: orNull(counters.involuntarySwitches),
+      migrations: orNull(counters.migrations),
+    },
+  }));
+  const own = new Set(threads.map(({ pid }) => pid));
+  return {
+    time: Date.now(),
+    bootNs,
+    threads,
+    cpus: views.cpus.filter(({ cpu }) => cpus.has(cpu)),
+    tasks: scan && foreignTasks(scan, cpus, all, threads),
+    seesAll: scan?.seesAll ?? null,
+    throttling: readThrottling(own),
+    offNodePages: views.memory ? offNodePages(own, memoryNodes) : null,
+  };
+}
+
+// Where nothing is pinned for it, the own grant's threads are those of this process, wherever else they run.
+function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
+  const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
+  if (confined.rows.length > 0 || !isOwn) return confined;
+  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
+}
+
+function foreignTasks(
+  scan: TaskScan,
+  cpus: CpuSet,
+  roots: ReadonlySet<number>,
+  threads: readonly ThreadSnapshot[],
+): TaskSnapshot[] {
+  const own = new Set(threads.map(({ tid }) => tid));
+  const found: TaskSnapshot[] = [];
+  for (const {
+    pid,
+    tid,
+    startNs,
+    processor,
+    command,
+    runTimeNs,
+    isKernel,
+    isBound,
+    isRunnable,
+    isConfined,
+  } of scan.tasks) {
+    if (!cpus.has(processor) || own.has(tid)) continue;
+    const isOwner = isKernel === 0 && scan.isBelow(pid, roots);
+    // It has ended since, or is another grant's of the same owner.
+    if (isOwner && isConfined === 1) continue;
+    const kind = isKernel === 1 ? 'kernel' : isOwner ? 'owner' : 'user';
+    const [bound, runnable] = [isBound === 1, isRunnable === 1];
+    found.push({ pid, tid, startNs, processor, command, kind, bound, isRunnable: runnable, runTimeNs });
+  }
+  return found;
+}
+
+/** Of the processes that run there: pages that are on other nodes. */
+function offNodePages(pids: Iterable<number>, nodes: NodeSet): number | null {
+  let pages = 0;
+  for (const pid of pids) {
+    const { byNode, pageBytes, source } = native.memoryPlacement(pid);
+    if (source === '') return null;
+    for (let i = 0; i < byNode.length; i += 2) if (!nodes.has(byNode[i]!)) pages += byNode[i + 1]! / pageBytes;
+  }
+  return pages;
+}

@@ -1,0 +1,141 @@
+// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/native.ts names;
+// NaN is what cannot be read.
+#include <unistd.h>
+
+#include <limits>
+
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "platform/cpu_activity.h"
+#include "platform/task_activity.h"
+#include "platform/thread_roles.h"
+
+namespace numalign::addon {
+namespace {
+
+// Rows of one table, written value by value.
+class Rows {
+ public:
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  void add(Number value) { values_.push_back(static_cast<double>(value)); }
+  void add(std::optional<uint64_t> value) {
+    add(value ? static_cast<double>(*value) : std::numeric_limits<double>::quiet_NaN());
+  }
+  Napi::Value to_array(Napi::Env env) const {
+    auto array = Napi::Float64Array::New(env, values_.size());
+    std::copy(values_.begin(), values_.end(), array.Data());
+    return array;
+  }
+
+ private:
+  std::vector<double> values_;
+};
+
+template <class T, class Member>
+std::optional<uint64_t> member(const std::optional<T>& value, Member member) {
+  if (!value) return {};
+  return (*value).*member;
+}
+
+std::vector<pid_t> to_pids(const Napi::Value& value) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_int32_array) {
+    throw Napi::TypeError::New(value.Env(), "the process ids must be an Int32Array");
+  }
+  auto array = value.As<Napi::Int32Array>();
+  return {array.Data(), array.Data() + array.ElementLength()};
+}
+
+// Of other processes only the main thread is known.
+ThreadRole role_of(const ThreadActivity& thread) {
+  if (thread.pid == getpid()) return ThreadRoles::of_this_process().get(thread.tid);
+  return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;
+}
+
+// (process ids, words of the CPUs, confined to them): { rows, masks, bootNs }
+Napi::Value threads(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const auto which = to_bool(info[2], "confined") ? ThreadsOn::kTheseOnly : ThreadsOn::kTheseToo;
+  std::vector<ThreadActivity> found = thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which);
+  Rows rows;
+  auto masks = Napi::Array::New(env, found.size());
+  for (size_t i = 0; i < found.size(); i++) {
+    const ThreadActivity& thread = found[i];
+    rows.add(thread.pid);
+    rows.add(thread.tid);
+    rows.add(thread.start_ns);
+    rows.add(thread.processor);
+    rows.add(static_cast<int>(role_of(thread)));
+    rows.add(member(thread.schedstat, &TaskSchedstat::run_ns));
+    rows.add(member(thread.schedstat, &TaskSchedstat::delay_ns));
+    rows.add(member(thread.schedstat, &TaskSchedstat::timeslices));
+    rows.add(thread.switches.voluntary);
+    rows.add(thread.switches.involuntary);
+    rows.add(thread.switches.migrations);
+    masks[i] = from_id_set(env, thread.cpus);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object["rows"] = rows.to_array(env);
+  object["masks"] = masks;
+  object["bootNs"] = Napi::Number::New(env, static_cast<double>(boot_time_ns()));
+  return object;
+}
+
+// (words of the CPUs, with interrupts): rows
+Napi::Value cpus(const Napi::CallbackInfo& info) {
+  Rows rows;
+  for (const CpuActivity& cpu :
+       cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"))) {
+    rows.add(cpu.cpu);
+    rows.add(cpu.interrupts);
+    rows.add(cpu.numbered_interrupts);
+    rows.add(cpu.softirqs);
+    rows.add(member(cpu.times, &CpuTimes::busy_ns));
+    rows.add(member(cpu.times, &CpuTimes::idle_ns));
+    rows.add(member(cpu.times, &CpuTimes::steal_ns));
+    rows.add(cpu.frequency_khz);
+  }
+  return rows.to_array(info.Env());
+}
+
+// (words of the CPUs): { rows, commands, parents, seesAll }
+Napi::Value scan(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  TaskScan found = scan_tasks(to_id_set<CpuTag>(info[0]));
+  Rows rows;
+  auto commands = Napi::Array::New(env, found.tasks.size());
+  for (size_t i = 0; i < found.tasks.size(); i++) {
+    const ScannedTask& task = found.tasks[i];
+    rows.add(task.pid);
+    rows.add(task.tid);
+    rows.add(task.start_ns);
+    rows.add(task.processor);
+    rows.add(task.is_kernel_thread);
+    rows.add(task.is_bound);
+    rows.add(task.is_runnable);
+    rows.add(task.is_confined);
+    rows.add(task.run_ns);
+    commands[i] = Napi::String::New(env, task.command);
+  }
+  Rows parents;
+  for (auto [pid, parent] : found.parents) {
+    parents.add(pid);
+    parents.add(parent);
+  }
+  Napi::Object object = Napi::Object::New(env);
+  object["rows"] = rows.to_array(env);
+  object["commands"] = commands;
+  object["parents"] = parents.to_array(env);
+  object["seesAll"] = Napi::Boolean::New(env, found.sees_all);
+  return object;
+}
+
+}  // namespace
+
+void export_activity(Napi::Env env, Napi::Object exports) {
+  exports["threadActivity"] = Napi::Function::New(env, threads);
+  exports["cpuActivity"] = Napi::Function::New(env, cpus);
+  exports["scanTasks"] = Napi::Function::New(env, scan);
+}
+
+}  // namespace numalign::addon

@@ -1,0 +1,33 @@
+// What CPUs have done: interrupts, time, frequency. Reads /proc/interrupts, /proc/softirqs, /proc/stat and
+// cpufreq in sysfs. What cannot be read is nothing, never zero. Thread-safety: may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/id_set.h"
+
+namespace numalign {
+
+// Nanoseconds, to 10 ms.
+struct CpuTimes {
+  uint64_t busy_ns;
+  uint64_t idle_ns;
+  uint64_t steal_ns;
+};
+
+struct CpuActivity {
+  int cpu = -1;
+  std::optional<uint64_t> interrupts;
+  std::optional<uint64_t> numbered_interrupts;
+  std::optional<uint64_t> softirqs;
+  std::optional<CpuTimes> times;
+  std::optional<uint64_t> frequency_khz;
+};
+
+// Each of these CPUs. `with_interrupts`: on a large machine that table is the dearest of all, since the
+// kernel writes out every interrupt line for every CPU.
+std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts);
+
+}  // namespace numalign

@@ -1,0 +1,220 @@
+// Audits of real grants, on this machine and its kernel.
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { scanTasks } from '../../lib/audit/snapshot.js';
+import { affinity, discover, type Grant, type GrantAudit, openManager, threadId } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
+import { spinningOrphan } from '../support/orphan.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+async function acquire() {
+  const manager = await openManager({ stateDir: makeStateDir() });
+  const grant = await manager.acquire({ cpu: 1 });
+  onTestFinished(async () => {
+    await grant.release();
+    manager.close();
+  });
+  return { manager, grant };
+}
+
+function spin(milliseconds: number): void {
+  for (const end = Date.now() + milliseconds; Date.now() < end; );
+}
+
+/** Spins between two looks, until the second has what is looked for. */
+function spinUntil(grant: Grant, found: (audit: GrantAudit) => boolean): GrantAudit {
+  for (const deadline = Date.now() + 20_000; ; ) {
+    spin(50);
+    const audit = grant.audit();
+    if (found(audit)) return audit;
+    if (Date.now() > deadline) throw new Error(`not found: ${JSON.stringify(audit)}`);
+  }
+}
+
+const mainOf = (audit: GrantAudit) => audit.threads.find(({ tid }) => tid === threadId())!;
+const foreignOf = (audit: GrantAudit) => audit.cpus.flatMap(({ foreign }) => foreign!);
+
+/** [run time, run delay, timeslices] of the main thread. */
+function schedstat(): number[] {
+  return readFileSync(`/proc/self/task/${threadId()}/schedstat`, 'latin1').trim().split(' ').map(Number);
+}
+
+describe('grant.audit', () => {
+  it('tells how a thread had to wait for a competitor on its CPU, who that is, and when he is gone', async () => {
+    const { grant } = await acquire();
+    grant.pin();
+    const competitor = spinningOrphan(grant.cpus);
+    const audit = spinUntil(grant, (now) => mainOf(now).runDelayNs! > 50e6);
+    expect(mainOf(audit)).toMatchObject({ pid: process.pid, tid: process.pid, role: 'main', cpus: grant.cpus });
+    expect(mainOf(audit).involuntarySwitches).toBeGreaterThan(0);
+    expect(audit.totals.runDelayNs).toBeGreaterThanOrEqual(mainOf(audit).runDelayNs!);
+    const seen = foreignOf(audit).find(({ pid }) => pid === competitor.pid);
+    expect(seen).toMatchObject({ tid: competitor.pid, command: 'sh', kind: 'user', bound: false });
+    expect(audit.totals.foreignTasks).toBeGreaterThan(0);
+    await competitor.end();
+    grant.audit();
+    expect(foreignOf(grant.audit()).map(({ pid }) => pid)).not.toContain(competitor.pid);
+  });
+
+  it('says what the kernel says, since the pin', async () => {
+    const { grant } = await acquire();
+    const before = schedstat();
+    grant.pin();
+    const pinned = schedstat();
+    spin(50);
+    const earlier = schedstat();
+    const { runTimeNs, runDelayNs, timeslices } = mainOf(grant.audit());
+    const later = schedstat();
+    [runTimeNs, runDelayNs, timeslices].forEach((value, i) => {
+      expect(value).toBeGreaterThanOrEqual(earlier[i]! - pinned[i]!);
+      expect(value).toBeLessThanOrEqual(later[i]! - before[i]!);
+    });
+  });
+
+  it('tells of the CPUs what is to be read, null where there is nothing', async () => {
+    const { grant } = await acquire();
+    grant.pin();
+    const { cpus, totals, level, since, elapsedMs } = spinUntil(grant, (now) => now.cpus[0]!.busyNs! > 0);
+    const [cpu] = grant.cpus;
+    const hasFrequency = existsSync(`/sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`);
+    expect(cpus).toMatchObject([{ cpu }]);
+    expect(cpus[0]!.interrupts).toBeGreaterThan(0);
+    expect(cpus[0]!.interrupts).toBeGreaterThanOrEqual(cpus[0]!.deviceInterrupts!);
+    expect(cpus[0]!.softirqs).toBeGreaterThan(0);
+    expect(cpus[0]!.frequencyKHz === null).toBe(!hasFrequency);
+    expect(totals.interrupts).toBe(cpus[0]!.interrupts);
+    expect(level).toBe(grant.enforcement);
+    expect(Date.parse(since)).toBeLessThanOrEqual(Date.now());
+    expect(elapsedMs).toBeGreaterThan(0);
+  });
+
+  it('leaves out what is not wanted, and looks at memory only where it is', async () => {
+    const { grant } = await acquire();
+    grant.pin();
+    const little = grant.audit({ foreign: false, interrupts: false });
+    expect(little.cpus[0]).toMatchObject({ foreign: null, interrupts: null, deviceInterrupts: null, softirqs: null });
+    expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null });
+    expect(little.totals).toMatchObject({ foreignTasks: null, interrupts: null });
+    expect(mainOf(little).tid).toBe(process.pid);
+    const hasNumaMaps = existsSync('/proc/self/numa_maps');
+    expect(grant.audit({ memory: true }).offNodePages !== null).toBe(hasNumaMaps);
+  });
+
+  it('begins anew where it is told to', async () => {
+    const { grant } = await acquire();
+    grant.pin();
+    spin(30);
+    const fresh = grant.audit({ reset: true });
+    expect(fresh).toMatchObject({ elapsedMs: 0, totals: { runTimeNs: 0, timeslices: 0, interrupts: 0 } });
+    expect(Date.parse(fresh.since)).toBeGreaterThan(Date.now() - 10_000);
+    expect(grant.audit().since).toBe(fresh.since);
+  });
+
+  it("counts a child of the owner among the grant's threads, and what it did when it has ended", async () => {
+    const { grant } = await acquire();
+    grant.pin();
+    const child = grant.spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    const ofChild = (audit: GrantAudit) => audit.threads.find(({ pid }) => pid === child.pid);
+    const audit = spinUntil(grant, (now) => (ofChild(now)?.runTimeNs ?? 0) > 0);
+    expect(ofChild(audit)).toMatchObject({ tid: child.pid, role: 'main', cpus: grant.cpus });
+    expect(foreignOf(audit).map(({ pid }) => pid)).not.toContain(child.pid);
+    child.kill('SIGKILL');
+    await ended;
+    const after = grant.audit();
+    expect(ofChild(after)).toBeUndefined();
+    expect(after.totals.endedThreads).toBeGreaterThan(0);
+    expect(after.totals.runTimeNs).toBeGreaterThanOrEqual(audit.totals.runTimeNs!);
+  });
+
+  it('is of the threads that are confined to the CPUs, or where there are none of the whole process', async () => {
+    const { grant } = await acquire();
+    const { threads } = grant.audit();
+    expect(mainOf(grant.audit()).cpus).toEqual(affinity());
+    expect(threads.length).toBeGreaterThan(1);
+    grant.pin({ threads: 'current' });
+    expect(grant.audit().threads.map(({ tid }) => tid)).toEqual([threadId()]);
+  });
+
+  it('refuses what it does not know, a grant that was released and a machine that is not', async () => {
+    const { manager, grant } = await acquire();
+    expect(thrownBy(() => grant.audit({ foreing: true } as object))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { nearest: 'foreign' },
+    });
+    expect(thrownBy(() => grant.audit({ reset: 1 } as object))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    await grant.release();
+    expect(thrownBy(() => grant.audit())).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
+    expect(thrownBy(() => manager.audit(grant.id))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
+    const simulated = await openManager({ topology: await discover({ synthetic: 'core:4 pu:1' }) });
+    const other = await simulated.acquire({ cpu: 1 });
+    expect(await errorOf(() => other.audit())).toMatchObject({ code: 'ERR_SIMULATED_MACHINE' });
+  });
+});
+
+// The agent's answer is JSON, in which NaN would look like null: so what is not null is looked at too.
+describe.skipIf(process.getuid?.() !== 0)('an audit where not everything is to be seen', () => {
+  async function auditUnder(prefix: string[]) {
+    const agent = new Agent(prefix);
+    await agent.tell('open', { stateDir: makeStateDir() });
+    const { id } = await agent.tell('acquire', { cpu: 1 });
+    await agent.tell('pin', { id });
+    return agent.tell('audit', { id });
+  }
+
+  it('has null for what cannot be read', async () => {
+    const hide = 'for file in interrupts stat; do mount --bind /dev/null /proc/$file || exit; done; exec "$@"';
+    const { cpus, totals, threads } = await auditUnder(['unshare', '--mount', 'sh', '-c', hide, 'sh']);
+    const hidden = { interrupts: null, deviceInterrupts: null, busyNs: null, idleNs: null, stealNs: null };
+    expect(cpus).toMatchObject([{ ...hidden, softirqs: expect.any(Number) }]);
+    expect(totals).toMatchObject({ ...hidden, runTimeNs: expect.any(Number) });
+    expect(threads[0]).toMatchObject({ runDelayNs: expect.any(Number), involuntarySwitches: expect.any(Number) });
+  });
+
+  it('says that others may be hidden from a pid namespace', async () => {
+    const inside = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+    const { seesAllTasks, threads, cpus } = await auditUnder(inside);
+    expect(seesAllTasks).toBe(false);
+    expect(threads[0]).toMatchObject({ pid: 1, tid: 1, role: 'main' });
+    expect(cpus[0].foreign).toEqual([]);
+  });
+});
+
+describe('manager.audit', () => {
+  it('tells of the grant of another process, since the first look', async () => {
+    const stateDir = makeStateDir();
+    const agent = new Agent();
+    const pid = await agent.tell('open', { stateDir });
+    const { id } = await agent.tell('acquire', { cpu: 1 });
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    expect(manager.audit(id)).toMatchObject({ grant: id, threads: [], elapsedMs: 0 });
+    await agent.tell('pin', { id });
+    const { threads } = manager.audit(id);
+    expect(threads.find(({ tid }) => tid === pid)).toMatchObject({ pid, role: 'main' });
+    expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(id).cpus))).toBe(true);
+    await agent.kill();
+    const after = manager.audit(id);
+    expect(after.threads).toEqual([]);
+    expect(after.totals.endedThreads).toBeGreaterThanOrEqual(threads.length);
+  });
+});
+
+const scan = scanTasks((await discover()).cpus);
+
+describe('the scan', () => {
+  it.skipIf(!scan.seesAll)('tells kernel threads, and which of them belong to their CPU', () => {
+    const named = (pattern: RegExp) => scan.tasks.filter(({ command }) => pattern.test(command));
+    expect(named(/^migration\/\d+$/).length).toBeGreaterThan(0);
+    expect(named(/^migration\/\d+$/).every(({ isKernel, isBound }) => isKernel === 1 && isBound === 1)).toBe(true);
+    expect(named(/^kthreadd$/)).toMatchObject([{ pid: 2, isKernel: 1, isBound: 0 }]);
+  });
+
+  it('finds this process, and that it is below whoever started it', () => {
+    expect(scan.tasks.find(({ tid }) => tid === process.pid)).toMatchObject({ pid: process.pid, isKernel: 0 });
+    expect(scan.isBelow(process.pid, new Set([process.pid]))).toBe(true);
+    expect(scan.isBelow(process.pid, new Set([process.ppid]))).toBe(true);
+    expect(scan.isBelow(process.ppid, new Set([process.pid]))).toBe(false);
+  });
+});

@@ -1,0 +1,50 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { parseCpuStat, readThrottling } from '../../lib/audit/throttling.js';
+import { findHierarchy, folderOf, pathIn } from '../../lib/cgroups/mounts.js';
+
+describe('cpu.stat', () => {
+  it('is read in the form of both versions', () => {
+    const v1 = 'nr_periods 10\nnr_throttled 3\nthrottled_time 12345\n';
+    const v2 = 'usage_usec 9\nnr_periods 10\nnr_throttled 3\nthrottled_usec 12\n';
+    expect(parseCpuStat(v1)).toEqual({ nrThrottled: 3, throttledNs: 12_345 });
+    expect(parseCpuStat(v2)).toEqual({ nrThrottled: 3, throttledNs: 12_000 });
+  });
+
+  it('tells nothing where no quota is accounted', () => {
+    for (const text of ['', 'usage_usec 9\nuser_usec 5\n']) expect(parseCpuStat(text)).toBeUndefined();
+    expect(parseCpuStat('nr_throttled 3\n')).toEqual({ nrThrottled: 3, throttledNs: null });
+  });
+});
+
+describe('throttling', () => {
+  it('of a process that is not is not known', () => {
+    expect(readThrottling([2 ** 30])).toEqual(new Map());
+  });
+
+  const cpu = findHierarchy('cpu');
+  const isOwn = cpu?.version === 1 && process.getuid?.() === 0;
+  it.skipIf(!isOwn)('is that of the own cgroup and all above it', () => {
+    const above = `${cpu!.mount.point}/numalign-test-${process.pid}`;
+    const group = `${above}/inner`;
+    const home = folderOf(cpu!, pathIn(cpu!, readFileSync('/proc/self/cgroup', 'utf8'))!)!;
+    mkdirSync(above);
+    onTestFinished(() => rmdirSync(above));
+    mkdirSync(group);
+    onTestFinished(() => {
+      writeFileSync(`${home}/tasks`, String(process.pid));
+      rmdirSync(group);
+    });
+    writeFileSync(`${group}/tasks`, String(process.pid));
+    const files = [...readThrottling([process.pid]).keys()];
+    expect(files.slice(0, 2)).toEqual([`${group}/cpu.stat`, `${above}/cpu.stat`]);
+    // A quota of a tenth, on the group above.
+    writeFileSync(`${above}/cpu.cfs_quota_us`, '10000');
+    writeFileSync(`${above}/cpu.cfs_period_us`, '100000');
+    for (const end = Date.now() + 350; Date.now() < end; );
+    const now = readThrottling([process.pid]);
+    expect(now.get(`${group}/cpu.stat`)).toEqual({ nrThrottled: 0, throttledNs: 0 });
+    expect(now.get(`${above}/cpu.stat`)!.nrThrottled).toBeGreaterThan(0);
+    expect(now.get(`${above}/cpu.stat`)!.throttledNs).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,136 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { discover, type Grant, openManager } from '../../lib/index.js';
+import { spinningOrphan } from '../support/orphan.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { newFolder, numalign, type Running, start, until } from './numalign.js';
+
+async function acquire(name: string) {
+  const stateDir = makeStateDir();
+  const manager = await openManager({ stateDir });
+  const grant = await manager.acquire({ cpu: 1, name });
+  onTestFinished(async () => {
+    await grant.release();
+    manager.close();
+  });
+  return { stateDir, grant };
+}
+
+const watch = (stateDir: string, ...more: string[]) =>
+  start(['status', '--watch', '--interval', '0.2', '--state-dir', stateDir, ...more]);
+
+// After everything has been started: a child would be born on the grant's CPUs, and be one of its own.
+const pinMain = (grant: Grant) => grant.pin({ threads: 'current' });
+
+/** All that it has printed when `count` lines match. */
+const printed = ({ output }: Running, pattern: RegExp, count: number) =>
+  until(() => output.stdout.split('\n').filter((line) => pattern.test(line)).length >= count, `${pattern}`);
+
+async function interrupt({ process: child, ended }: Running, signal: NodeJS.Signals = 'SIGINT') {
+  child.kill(signal);
+  return ended;
+}
+
+describe('numalign status --watch', { timeout: 60_000 }, () => {
+  it('prints a page for each look until it is interrupted, changes nothing and ends cleanly', async () => {
+    const { stateDir, grant } = await acquire('gateway');
+    const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    const running = watch(stateDir);
+    pinMain(grant);
+    await printed(running, /^\S+ +gateway.* recorded +1 /, 2);
+    const { code, signal, stdout, stderr } = await interrupt(running);
+    expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(stdout).toMatch(/ every 0\.2 s; generation 2, shared: /);
+    expect(stdout).toMatch(
+      /^ID +NAME +CPUS +ENFORCEMENT +THREADS +RUN +DELAY +INVOLUNTARY +FOREIGN +INTERRUPTS +THROTTLED$/m,
+    );
+    const row = `^${grant.id.slice(0, 8)} +gateway +${grant.cpus} +recorded +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
+    expect(stdout).toMatch(new RegExp(row, 'm'));
+    // Nobody draws on what is no screen.
+    expect(stdout).not.toContain('\u001b');
+    expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+  });
+
+  it('names who else runs there', async () => {
+    const { stateDir, grant } = await acquire('gateway');
+    const { pid } = spinningOrphan(grant.cpus);
+    const running = watch(stateDir);
+    await printed(running, new RegExp(`^ {2}gateway: .*\\(pid ${pid}, ran `), 1);
+    expect((await interrupt(running, 'SIGTERM')).code).toBe(0);
+  });
+
+  it('gives one JSON document a line, of what has happened since the one before', async () => {
+    const { stateDir, grant } = await acquire('gateway');
+    const running = watch(stateDir, '--output', 'json');
+    pinMain(grant);
+    await printed(running, /"threads":\[\{.*\}$/, 2);
+    const { code, stdout, stderr } = await interrupt(running);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const documents = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(documents.at(-1).grants[0].audit.threads).toHaveLength(1);
+    for (const [i, { time, generation, grants }] of documents.entries()) {
+      expect(generation).toBe(2);
+      const { id, cpus, owner, audit } = grants[0];
+      expect({ id, cpus, pid: owner.pid }).toEqual({ id: grant.id, cpus: `${grant.cpus}`, pid: process.pid });
+      expect(audit.threads.every(({ tid }: { tid: number }) => tid === process.pid)).toBe(true);
+      expect(Date.parse(audit.since)).toBeLessThan(Date.parse(time));
+      if (i > 0)
+        expect(Date.parse(audit.since)).toBeGreaterThanOrEqual(Date.parse(documents[i - 1].grants[0].audit.since));
+    }
+  });
+
+  it("takes what `numalign run` runs for the grant's", async () => {
+    const stateDir = newFolder();
+    const run = start([
+      'run',
+      '--cpus',
+      '1',
+      '--state-dir',
+      stateDir,
+      '--',
+      'sh',
+      '-c',
+      'echo "is $$"; while :; do :; done',
+    ]);
+    const pid = await until(() => /^is (\d+)$/m.exec(run.output.stdout)?.[1], 'the command');
+    const running = watch(stateDir, '--output', 'json');
+    await printed(running, new RegExp(`"threads":\\[\\{"pid":${pid},`), 1);
+    expect(running.output.stdout).not.toMatch(new RegExp(`"pid":${pid},[^}]*"kind"`));
+    await interrupt(running);
+    expect((await interrupt(run, 'SIGTERM')).signal).toBe('SIGTERM');
+  });
+
+  it('waits for grants where there are none yet, and makes no folder', async () => {
+    const folder = join(newFolder(), 'state');
+    const running = watch(folder);
+    await printed(running, /^No state: nothing is granted\.$/, 1);
+    expect(existsSync(folder)).toBe(false);
+    const manager = await openManager({ stateDir: folder });
+    await printed(running, /^No grants\.$/, 1);
+    const grant = await manager.acquire({ cpu: 1, name: 'late' });
+    await printed(running, /^\S+ +late /, 1);
+    await grant.release();
+    manager.close();
+    expect((await interrupt(running)).code).toBe(0);
+  });
+
+  it('refuses the state of a simulated machine, and orders that make no sense', async () => {
+    const stateDir = newFolder();
+    const topology = await discover({ synthetic: 'core:4 pu:1' });
+    (await openManager({ topology, stateDir })).close();
+    const simulated = await numalign(['status', '--watch', '--state-dir', stateDir]);
+    expect(simulated).toMatchObject({ code: 1, stdout: '' });
+    expect(simulated.stderr).toContain('is of a simulated machine');
+    for (const wrong of [
+      ['--interval', '1'],
+      ['--watch', '--interval', '0'],
+      ['--watch', '--interval', 'x'],
+    ]) {
+      expect((await numalign(['status', ...wrong])).code).toBe(2);
+    }
+  });
+});
