@@ -1,11 +1,12 @@
-// CpusetLayout: which groups there are below the configured root, and what they may use. Plain: <root>/shared has the shared pool, <root>/<uid>/<container> a container's CPUs. As a
-// partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group.
+// CpusetLayout: which groups there are below the configured root, and what they may use. Plain: <root>/shared has the shared pool, <root>/<uid>%2F<container> a container's CPUs. As a
+// partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group. A container's group is a leaf: the kernel makes no partition of
+// all CPUs of a group whose processes are deeper.
 import { readlinkSync } from 'node:fs';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
-import { type ContainerAssignment, cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import type { SharedMember } from './shared-members.js';
 
 const SHARED = 'shared';
@@ -54,9 +55,23 @@ export class CpusetLayout {
     return this.hierarchy.canWrite();
   }
 
-  /** Where a grant's groups are, or will be. */
-  pathOf({ uid }: Pick<PodAssignment, 'uid'>): string {
-    return this.hierarchy.group(uid).path;
+  /** The group of a container; {@link ALL_CONTAINERS}: of all of them. */
+  groupOf({ uid }: Pick<PodAssignment, 'uid'>, container: string): CpusetGroup {
+    return this.hierarchy.group(`${uid}/${container}`);
+  }
+
+  /** Where a grant is enforced, for people: the group of its first container with exclusive CPUs. */
+  pathOf(pod: PodAssignment): string {
+    return this.groupOf(pod, pod.containers.find(({ cpus }) => !cpus.isEmpty)!.name).path;
+  }
+
+  /** The groups of a grant that are there, with what they are to have. */
+  #groupsOf(pod: PodAssignment): { readonly group: CpusetGroup; readonly cpus: CpuSet }[] {
+    const containers = [...pod.containers, { name: ALL_CONTAINERS, cpus: runningCpus(pod) }];
+    return containers
+      .filter(({ cpus }) => !cpus.isEmpty)
+      .map(({ name, cpus }) => ({ group: this.groupOf(pod, name), cpus }))
+      .filter(({ group }) => group.exists());
   }
 
   /** Whether the root is a partition now. */
@@ -87,21 +102,27 @@ export class CpusetLayout {
     const { hierarchy } = this;
     const inside = pods.filter(isPartitioned);
     const cpus = allCpusOf(inside);
-    const ofGrant = (uid: string) => allCpusOf(inside.filter((pod) => pod.uid === uid));
     if (cpus.isEmpty) {
       if (this.isPartition) hierarchy.setPartition('member', CpuSet.EMPTY);
       return;
     }
-    // What leaves must have left the groups inside before.
+    // What is lost must have left the groups inside before.
     for (const pod of inside) {
-      const group = hierarchy.group(pod.uid);
-      if (group.exists() && !group.cpus().isSubsetOf(cpus)) this.#fit(group, ofGrant(pod.uid));
+      for (const { group } of this.#groupsOf(pod)) {
+        const kept = group.cpus().intersection(cpus);
+        if (!kept.isEmpty) this.#fit(group, kept);
+      }
     }
     hierarchy.setPartition('root', cpus);
-    for (const pod of inside.filter(({ enforcement }) => enforcement.level === 'isolated')) {
-      const group = this.hierarchy.group(pod.uid);
-      group.create(ofGrant(pod.uid), this.#mems());
-      group.setPartition('isolated', ofGrant(pod.uid));
+    // Before any process is in them, where they are new.
+    for (const pod of inside) {
+      if (pod.enforcement.level !== 'isolated') continue;
+      for (const container of pod.containers) {
+        if (container.cpus.isEmpty) continue;
+        const group = this.groupOf(pod, container.name);
+        if (!group.exists()) group.create(container.cpus, this.#mems());
+        group.setPartition('isolated', container.cpus);
+      }
     }
   }
 
@@ -141,7 +162,7 @@ export class CpusetLayout {
       if (!this.isOurs(path)) return false;
       const registered = members.flatMap((each) => (each.kind === 'cgroup' ? [each.path] : []));
       // In the groups of a grant it is no shared member at present.
-      const granted = pods.flatMap(({ enforcement }) => enforcement.target ?? []);
+      const granted = pods.flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.path));
       return [this.#shared.path, ...registered, ...granted].some((above) => isBelow(path, above));
     } catch {
       // It has ended.
@@ -178,20 +199,13 @@ export class CpusetLayout {
   }
 
   /** The group of a container, made where it is not there yet. @throws ERR_CGROUP */
-  groupFor(
-    pod: PodAssignment,
-    { name, cpus }: Pick<ContainerAssignment, 'name' | 'cpus'>,
-    all: CpuSet,
-    mems: NodeSet,
-  ): CpusetGroup {
+  groupFor(pod: PodAssignment, container: string, all: CpuSet, mems: NodeSet): CpusetGroup {
     const { hierarchy } = this;
-    if (!this.isPartition) hierarchy.ensureRoot(all, mems);
-    const ofPod = hierarchy.group(pod.uid);
-    const group = hierarchy.group(pod.uid, name);
-    const nodes = hierarchy.version === 1 ? mems : this.#mems();
-    if (!ofPod.exists()) ofPod.create(cpusOf(pod), nodes);
-    else if (!cpusOf(pod).isSubsetOf(ofPod.cpus())) ofPod.setCpus(ofPod.cpus().union(cpusOf(pod)));
-    group.create(cpus, nodes);
+    const isPartition = isPartitioned(pod);
+    if (!isPartition) hierarchy.ensureRoot(all, mems);
+    const group = this.groupOf(pod, container);
+    const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
+    if (!group.exists()) group.create(cpus, hierarchy.version === 1 ? mems : this.#mems());
     return group;
   }
 
@@ -200,25 +214,16 @@ export class CpusetLayout {
     this.hierarchy.moveThread(tid, to);
   }
 
-  /** Gives the groups of a grant the CPUs that it has, and `more`. @throws ERR_CGROUP */
+  /** Gives the groups of a grant the CPUs that it has, and `more` (of a pod of one container). @throws ERR_CGROUP */
   fit(pod: PodAssignment, more: CpuSet): void {
-    const ofPod = this.hierarchy.group(pod.uid);
-    if (!ofPod.exists()) return;
-    const cpus = cpusOf(pod).union(more);
-    // What is new must be above before it can be below, what is gone below before above.
-    this.#fit(ofPod, ofPod.cpus().union(cpus));
-    const containers = [...pod.containers, { name: ALL_CONTAINERS, cpus: runningCpus(pod) }];
-    for (const container of containers) {
-      const group = this.hierarchy.group(pod.uid, container.name);
-      if (group.exists()) this.#fit(group, pod.containers.length === 1 ? container.cpus.union(more) : container.cpus);
+    for (const { group, cpus } of this.#groupsOf(pod)) {
+      this.#fit(group, pod.containers.length === 1 ? cpus.union(more) : cpus);
     }
-    this.#fit(ofPod, cpus);
   }
 
   /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */
   remove(pod: PodAssignment, home: Home = this.home): void {
-    const group = this.hierarchy.group(pod.uid);
-    if (group.exists()) group.remove(home);
+    for (const { group } of this.#groupsOf(pod)) group.remove(home);
   }
 
   /** Where processes belong that nothing else is known of. */

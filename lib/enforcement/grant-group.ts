@@ -5,7 +5,7 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import { type CpuSet, NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
-import { type MachineSettings, type PodAssignment, runningCpus } from '../state/assignments.js';
+import type { MachineSettings, PodAssignment } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
 import type { Enforcer } from './enforcer.js';
@@ -42,27 +42,19 @@ export class GrantGroup {
     return layout && new GrantGroup(machine, layout, pod, container);
   }
 
-  get #path(): readonly string[] {
-    const { uid, containers } = this.#pod;
-    return [uid, this.#container ?? (containers.length === 1 ? containers[0]!.name : ALL_CONTAINERS)];
+  get #name(): string {
+    const { containers } = this.#pod;
+    return this.#container ?? (containers.length === 1 ? containers[0]!.name : ALL_CONTAINERS);
   }
 
   get #handle(): CpusetGroup {
-    return this.#layout.hierarchy.group(...this.#path);
+    return this.#layout.groupOf(this.#pod, this.#name);
   }
 
   /** The group, made where it is not there, with the grant's CPUs. @throws ERR_CGROUP */
   make(): CpusetGroup {
     const { topology } = this.#machine;
-    const { containers } = this.#pod;
-    const own = containers.find(({ name }) => name === this.#container);
-    const cpus = own?.cpus ?? runningCpus(this.#pod);
-    return this.#layout.groupFor(
-      this.#pod,
-      { name: this.#path[1]!, cpus },
-      topology.cpus,
-      NodeSet.from(topology.numaNodes),
-    );
+    return this.#layout.groupFor(this.#pod, this.#name, topology.cpus, NodeSet.from(topology.numaNodes));
   }
 
   /** Whether this process, or one of its threads, is in it. */
