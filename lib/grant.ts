@@ -527,7 +527,7 @@ export class Grant {
 
   #threads(): GrantedThreads {
     this.#checkUsable();
-    const oneToOne = needsOneToOne(this, this.#site.topology.isolated);
+    const oneToOne = needsOneToOne(this, cpusNow(this.#site.topology).unbalanced);
     return {
       grant: this.id,
       owner: this.#pod.owner.uuid,
@@ -539,7 +539,7 @@ export class Grant {
   }
 
   #checkBalanced(): void {
-    if (!needsOneToOne(this, this.#site.topology.isolated)) return;
+    if (!needsOneToOne(this, cpusNow(this.#site.topology).unbalanced)) return;
     throw new NumalignError(
       'ERR_ISOLATED_NEEDS_PLACEMENT',
       `the kernel does not balance load between the isolated CPUs ${this.cpus}: place every thread on one of them with placeThreads()`,
