@@ -109,9 +109,9 @@ export class SharedMembers {
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
-  /** Those that live, each once. */
+  /** Those that live, each once. Only looks, without the lock. */
   list(): readonly SharedMember[] {
-    return this.registry.all().map(({ entry }) => told(entry));
+    return this.registry.look().map(({ entry }) => told(entry));
   }
 
   /**
