@@ -47,17 +47,17 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   // Nothing is handed out here, and nobody stays.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
-    const moved =
-      container === undefined
-        ? await manager.grant(id).attach(pid)
-        : await manager.pod(id).container(container).attach(pid);
-    const { cpus, guaranteed } = moved;
+    const target = container === undefined ? manager.grant(id) : manager.pod(id).container(container);
+    const { cpus, guaranteed } = await target.attach(pid);
     if (output === 'json') {
       process.stdout.write(formatJson({ stateDir, grant: id, container: container ?? null, pid, cpus, guaranteed }));
       return;
     }
-    const missed = guaranteed ? '' : '; by the masks of its threads';
-    process.stdout.write(`process ${pid} is on CPUs ${listed(cpus)} of grant ${printable(name)}${missed}\n`);
+    const place =
+      (target.cpus?.isEmpty ?? true)
+        ? `runs in the shared pool: CPUs ${listed(cpus)}`
+        : `is on CPUs ${listed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
+    process.stdout.write(`process ${pid} ${place}\n`);
   } finally {
     manager.close();
   }

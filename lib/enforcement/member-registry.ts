@@ -214,7 +214,7 @@ function commandOf(pid: number): string {
 }
 
 function unknownMember(value: unknown, valid: string): NumalignError {
-  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is no shared member, and cannot become one`, {
+  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, {
     value,
     valid,
   });
