@@ -1,9 +1,9 @@
 // numalign run: a command on CPUs of its own.
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
+import { affinity, pin } from '../affinity.js';
 import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
-import type { SharedMember } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
@@ -131,12 +131,13 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     if (!flags.quiet) process.stderr.write(`numalign: ${text}\n`);
   };
   const { manager, grant } = await acquire(flags, tell);
-  const signal = await runWithin(grant, command, args, tell).finally(() => manager.close());
+  const signal = await runOn(manager, grant, command, args, tell).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
 
 /** The signal that the command has died of, or null; the exit code is set. */
-async function runWithin(
+async function runOn(
+  manager: Manager,
   grant: Grant,
   command: string,
   args: readonly string[],
@@ -144,7 +145,8 @@ async function runWithin(
 ): Promise<NodeJS.Signals | null> {
   let ended: Ending;
   try {
-    ended = await runOn(grant, command, args, () => grantLines(grant).forEach(tell));
+    leaveExclusiveCpus(manager);
+    ended = await endOf(grant, command, args, () => grantLines(grant).forEach(tell));
   } catch (error) {
     await grant.release();
     throw error;
@@ -180,23 +182,13 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     ...enforcementRequest(flags),
     wait,
   };
-  const options = await openingOptions(flags);
-  const manager = await openManager(options);
+  const manager = await openManager(await openingOptions(flags));
   openingLines(manager.warnings).forEach(tell);
   if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
   try {
     return { manager, grant: await manager.acquire(request) };
   } catch (error) {
     manager.close();
-    if (!isSelfUnmovable(error)) throw error;
-  }
-  // Its cpuset has no shared CPU. It only waits from now on, so it may wait on the command's.
-  tell('numalign itself cannot leave these CPUs, and waits there');
-  const again = await openManager({ ...options, sharedMember: false });
-  try {
-    return { manager: again, grant: await again.acquire(request) };
-  } catch (error) {
-    again.close();
     throw error;
   }
 }
@@ -212,12 +204,6 @@ async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
     cpuManagerPolicyOptions: placementOf(flags),
     devices: await devicesOf(flags),
   };
-}
-
-function isSelfUnmovable(error: unknown): boolean {
-  if (!(error instanceof NumalignError && error.code === 'ERR_MEMBER_UNMOVABLE')) return false;
-  const member = error.details.value as SharedMember;
-  return member.kind === 'process' && member.pid === process.pid;
 }
 
 function placementOf({ spread = false, distribute = false, alignL3 = false }: RunFlags): CpuManagerPolicyOptions {
@@ -247,12 +233,23 @@ function grantLines(grant: Grant): string[] {
   return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
 }
 
+// This process only waits from now on, but not on the command's CPUs: as their owner it may have stayed there.
+function leaveExclusiveCpus({ sharedPool }: Manager): void {
+  const own = affinity().intersection(sharedPool);
+  try {
+    pin(own.isEmpty ? sharedPool : own);
+  } catch (error) {
+    // Its cpuset has no shared CPU: then it waits where it is.
+    if (!(error instanceof NumalignError && error.code === 'ERR_SYSCALL')) throw error;
+  }
+}
+
 type Ending =
   | { code: number; signal: null }
   | { code: null; signal: NodeJS.Signals }
   | { code: number; failure: string };
 
-function runOn(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
+function endOf(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
   return new Promise((resolve, reject) => {
     let child: ChildProcess | undefined;
     const stopRelaying = relaySignals(() => child);
