@@ -202,7 +202,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   #now() {
-    return cpusNow(this.topology);
+    return cpusNow(this.topology, this.#state().pods);
   }
 
   /**
@@ -539,7 +539,7 @@ function closedError(): NumalignError {
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
-    const now = cpusNow(topology);
+    const now = cpusNow(topology, checkpoint?.assignments.pods);
     if (!checkpoint) {
       const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
       refuseBesideKubelet(site, config, first);

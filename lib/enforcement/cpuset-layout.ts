@@ -79,6 +79,22 @@ export class CpusetLayout {
     return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
   }
 
+  /** Whether the root is a partition of just the CPUs of these grants. */
+  isPartitionOf(pods: readonly PodAssignment[]): boolean {
+    const { kind, valid, cpus } = this.hierarchy.partition();
+    return kind === 'root' && valid && cpus.equals(allCpusOf(pods.filter(isPartitioned)));
+  }
+
+  /** The CPUs that threads of a process may use; undefined where it has ended. */
+  cpusetOf(pid: number): CpuSet | undefined {
+    try {
+      return this.hierarchy.effectiveCpusOf(this.hierarchy.groupOf(pid).path);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return undefined;
+    }
+  }
+
   /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
   effectiveCpusOf(path: string): CpuSet {
     return this.hierarchy.effectiveCpusOf(path);
@@ -95,10 +111,10 @@ export class CpusetLayout {
   }
 
   /**
-   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; grants at the level `isolated` are partitions in it.
+   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; of `lasting` those at the level `isolated` are partitions in it.
    * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
    */
-  setPartition(pods: readonly PodAssignment[]): void {
+  setPartition(pods: readonly PodAssignment[], lasting: readonly PodAssignment[]): void {
     const { hierarchy } = this;
     const inside = pods.filter(isPartitioned);
     const cpus = allCpusOf(inside);
@@ -115,7 +131,7 @@ export class CpusetLayout {
     }
     hierarchy.setPartition('root', cpus);
     // Before any process is in them, where they are new.
-    for (const pod of inside) {
+    for (const pod of lasting) {
       if (pod.enforcement.level !== 'isolated') continue;
       for (const container of pod.containers) {
         if (container.cpus.isEmpty) continue;

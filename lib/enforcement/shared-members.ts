@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
-import { type NativeFolder, type NativeMemberThread, native } from '../native.js';
+import { type NativeFolder, type NativeMemberThread, native, type Words } from '../native.js';
 import { cpusOf, type PodAssignment } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
@@ -52,6 +52,11 @@ interface Outcome {
   readonly reason?: string;
 }
 
+/** What threads have chosen, by process. */
+export type MemberChoices = ReadonlyMap<number, readonly NativeMemberThread[]>;
+
+const NO_CHOICES: MemberChoices = new Map();
+
 const NOTHING_DONE: Outcome = { moved: 0 };
 
 const encodeThreads = (threads: readonly NativeMemberThread[]) =>
@@ -68,6 +73,22 @@ function decodeThreads(text: string | undefined): NativeMemberThread[] {
     }));
   } catch {
     return [];
+  }
+}
+
+function tidsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function maskOf(tid: number): CpuSet | undefined {
+  try {
+    return new CpuSet(native.affinity(tid));
+  } catch {
+    return undefined;
   }
 }
 
@@ -115,10 +136,50 @@ export class SharedMembers {
   }
 
   /**
+   * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a partition: before Linux 6.2 the kernel gives a thread all CPUs of
+   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen nothing, or `all` where that is given.
+   */
+  choices(
+    { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
+    cpusetOf: (pid: number) => CpuSet | undefined,
+    all: CpuSet | undefined,
+  ): MemberChoices {
+    const found = new Map<number, readonly NativeMemberThread[]>();
+    for (const registered of this.registry.all()) {
+      const processes = processesOf(registered);
+      if (typeof processes === 'string') continue;
+      for (const process of processes) {
+        const known = decodeThreads(this.#folder.read(`${processName(process)}${MASKS}`)?.toString('utf8'));
+        const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
+        const stands = ({ tid, applied }: NativeMemberThread, mask: CpuSet) =>
+          new CpuSet(applied).equals(mask) || granted.some((cpus) => mask.isSubsetOf(cpus)) || unpinned.includes(tid);
+        const cpuset = cpusetOf(process.pid);
+        const chosen = (own: NativeMemberThread | undefined, mask: CpuSet): Words | undefined => {
+          if (own && stands(own, mask)) return own.chosen;
+          if (cpuset?.equals(mask)) return all?.words;
+          return known.find(({ applied }) => !own && new CpuSet(applied).equals(mask))?.chosen ?? mask.words;
+        };
+        const threads = tidsOf(process.pid).flatMap((tid) => {
+          const mask = maskOf(tid);
+          const own = known.find((thread) => thread.tid === tid);
+          const choice = mask && chosen(own, mask);
+          return choice ? [{ tid, chosen: choice, applied: mask.words }] : [];
+        });
+        if (threads.length > 0) found.set(process.pid, threads);
+      }
+    }
+    return found;
+  }
+
+  /**
    * Gives each thread of every member what it has chosen less what is taken, and reads back. Of cgroups every process that is in them. Answers who may still run on what is
    * taken, and how many threads were moved. `isConfined`: members that a cpuset keeps off already.
    */
-  confine(confinement: Confinement, isConfined: (member: SharedMember) => boolean): Confined {
+  confine(
+    confinement: Confinement,
+    isConfined: (member: SharedMember) => boolean,
+    choices: MemberChoices = NO_CHOICES,
+  ): Confined {
     const stuck: StuckMember[] = [];
     let [moved, byMask] = [0, 0];
     const names = this.#folder.list();
@@ -136,7 +197,7 @@ export class SharedMembers {
         if (seen.has(process.pid)) continue;
         seen.add(process.pid);
         byMask++;
-        const result = this.#confineProcess(process, confinement, names, false);
+        const result = this.#confineProcess(process, confinement, names, false, choices.get(process.pid));
         moved += result.moved;
         if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registered.names });
       }
@@ -163,14 +224,15 @@ export class SharedMembers {
     { taken, pool, pods, unpinned }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
+    choices?: readonly NativeMemberThread[],
   ): Outcome {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
-    if (taken.isEmpty && before === undefined) return NOTHING_DONE;
-    const known = decodeThreads(before);
+    if (taken.isEmpty && before === undefined && choices === undefined) return NOTHING_DONE;
+    const known = choices ?? decodeThreads(before);
     const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
-    const own = pid === globalThis.process.pid ? unpinned : [];
+    const own = choices?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
     const run = (dryRun: boolean) =>
       native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
