@@ -91,6 +91,7 @@ import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
+import { allowing } from './topology-refresh.js';
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {
@@ -548,6 +549,8 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
+    // They will be there for it once they are given back.
+    site.topology = allowing(topology, site.enforcer.hiddenCpus(recorded));
     checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.

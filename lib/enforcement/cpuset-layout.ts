@@ -95,6 +95,12 @@ export class CpusetLayout {
     }
   }
 
+  /** Whether a process may use all CPUs of the machine, but for those of partitions. */
+  hasAllThatIsLeft(pid: number): boolean {
+    const { hierarchy } = this;
+    return this.cpusetOf(pid)?.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ?? false;
+  }
+
   /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
   effectiveCpusOf(path: string): CpuSet {
     return this.hierarchy.effectiveCpusOf(path);
@@ -148,6 +154,11 @@ export class CpusetLayout {
 
   #mems(): NodeSet {
     return this.hierarchy.group().effectiveMems();
+  }
+
+  /** The memory nodes of a grant's groups, of which any will do; `all`: the machine's. */
+  memsOfGroups(all: NodeSet): NodeSet {
+    return this.hierarchy.version === 1 ? all : this.#mems();
   }
 
   /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
@@ -221,7 +232,7 @@ export class CpusetLayout {
     if (!isPartition) hierarchy.ensureRoot(all, mems);
     const group = this.groupOf(pod, container);
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
-    if (!group.exists()) group.create(cpus, hierarchy.version === 1 ? mems : this.#mems());
+    if (!group.exists()) group.create(cpus, this.memsOfGroups(mems));
     return group;
   }
 

@@ -45,6 +45,8 @@ export interface Enforcer {
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
+  /** CPUs of grants that this process does not see among its own just because a partition keeps it off them. */
+  hiddenCpus(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
@@ -59,6 +61,7 @@ export const NO_ENFORCER: Enforcer = {
   apply: () => [],
   layoutOf: () => undefined,
   members: undefined,
+  hiddenCpus: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
   share: () => {},
@@ -137,6 +140,12 @@ export class MachineEnforcer implements Enforcer {
   layoutOf(settings: MachineSettings): CpusetLayout | undefined {
     const found = this.#layout(settings);
     return typeof found === 'string' ? undefined : found;
+  }
+
+  hiddenCpus({ settings, pods }: Assignments): CpuSet {
+    const layout = this.layoutOf(settings);
+    const isHidden = layout?.isPartition && layout.hasAllThatIsLeft(process.pid);
+    return isHidden ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
   }
 
   join(state: Assignments, reopened: () => void): void {
@@ -283,9 +292,7 @@ export class MachineEnforcer implements Enforcer {
   // Before the kernel resets them.
   #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly number[]): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
-    // Where masks are not set, the kernel opens again by itself what is given back.
-    const all = pods.every(isPartitioned) ? undefined : this.#topology().cpus;
-    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), all);
+    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), this.#topology().cpus);
   }
 
   // Off what any of these states takes, unless a partition keeps everybody off it.

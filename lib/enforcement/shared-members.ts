@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
-import { type NativeFolder, type NativeMemberThread, native, type Words } from '../native.js';
+import { type NativeFolder, type NativeMemberThread, native } from '../native.js';
 import { cpusOf, type PodAssignment } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
@@ -52,8 +52,13 @@ interface Outcome {
   readonly reason?: string;
 }
 
+interface MemberChoice extends NativeMemberThread {
+  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
+  readonly isFree: boolean;
+}
+
 /** What threads have chosen, by process. */
-export type MemberChoices = ReadonlyMap<number, readonly NativeMemberThread[]>;
+export type MemberChoices = ReadonlyMap<number, readonly MemberChoice[]>;
 
 const NO_CHOICES: MemberChoices = new Map();
 
@@ -90,6 +95,28 @@ function maskOf(tid: number): CpuSet | undefined {
   } catch {
     return undefined;
   }
+}
+
+// `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
+function choicesOf(
+  pid: number,
+  known: readonly NativeMemberThread[],
+  isOurs: (tid: number, mask: CpuSet) => boolean,
+  cpuset: CpuSet | undefined,
+  all: CpuSet,
+): MemberChoice[] {
+  const isApplied = (mask: CpuSet) => (thread: NativeMemberThread) => new CpuSet(thread.applied).equals(mask);
+  return tidsOf(pid).flatMap((tid) => {
+    const mask = maskOf(tid);
+    if (!mask) return [];
+    const own = known.find((thread) => thread.tid === tid);
+    const choice = { tid, applied: mask.words, isFree: false };
+    if (own && (isApplied(mask)(own) || isOurs(tid, mask))) return [{ ...choice, chosen: own.chosen }];
+    if (cpuset?.equals(mask)) return [{ ...choice, chosen: all.words, isFree: true }];
+    // Born of a thread whose mask was set.
+    const parent = own ? undefined : known.find(isApplied(mask));
+    return [{ ...choice, chosen: parent?.chosen ?? mask.words }];
+  });
 }
 
 function told(entry: Entry): SharedMember {
@@ -137,35 +164,24 @@ export class SharedMembers {
 
   /**
    * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a partition: before Linux 6.2 the kernel gives a thread all CPUs of
-   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen nothing, or `all` where that is given.
+   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`.
    */
   choices(
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
     cpusetOf: (pid: number) => CpuSet | undefined,
-    all: CpuSet | undefined,
+    all: CpuSet,
   ): MemberChoices {
-    const found = new Map<number, readonly NativeMemberThread[]>();
+    const found = new Map<number, readonly MemberChoice[]>();
     for (const registered of this.registry.all()) {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
       for (const process of processes) {
         const known = decodeThreads(this.#folder.read(`${processName(process)}${MASKS}`)?.toString('utf8'));
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
-        const stands = ({ tid, applied }: NativeMemberThread, mask: CpuSet) =>
-          new CpuSet(applied).equals(mask) || granted.some((cpus) => mask.isSubsetOf(cpus)) || unpinned.includes(tid);
-        const cpuset = cpusetOf(process.pid);
-        const chosen = (own: NativeMemberThread | undefined, mask: CpuSet): Words | undefined => {
-          if (own && stands(own, mask)) return own.chosen;
-          if (cpuset?.equals(mask)) return all?.words;
-          return known.find(({ applied }) => !own && new CpuSet(applied).equals(mask))?.chosen ?? mask.words;
-        };
-        const threads = tidsOf(process.pid).flatMap((tid) => {
-          const mask = maskOf(tid);
-          const own = known.find((thread) => thread.tid === tid);
-          const choice = mask && chosen(own, mask);
-          return choice ? [{ tid, chosen: choice, applied: mask.words }] : [];
-        });
-        if (threads.length > 0) found.set(process.pid, threads);
+        const isOurs = (tid: number, mask: CpuSet) =>
+          unpinned.includes(tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
+        const threads = choicesOf(process.pid, known, isOurs, cpusetOf(process.pid), all);
+        found.set(process.pid, threads);
       }
     }
     return found;
@@ -224,15 +240,16 @@ export class SharedMembers {
     { taken, pool, pods, unpinned }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
-    choices?: readonly NativeMemberThread[],
+    choices?: readonly MemberChoice[],
   ): Outcome {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
-    if (taken.isEmpty && before === undefined && choices === undefined) return NOTHING_DONE;
-    const known = choices ?? decodeThreads(before);
+    const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
+    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return NOTHING_DONE;
+    const known = chosen ?? decodeThreads(before);
     const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
-    const own = choices?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
+    const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
     const run = (dryRun: boolean) =>
       native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {

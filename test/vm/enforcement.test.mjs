@@ -505,6 +505,32 @@ describe('masks', () => {
   });
 });
 
+describe('strict memory', () => {
+  const memsOf = (pid) => statusOf(pid, 'Mems_allowed_list');
+
+  it('is that of the nodes of the grant for all that runs in its cgroup, until it is unpinned', async () => {
+    const actor = await opened(own());
+    await actor.acquire({ cpu: 4 });
+    const nodes = await actor.get('memoryNodes');
+    const { memory } = await actor.grant('pin', { memory: 'strict' });
+    assert.deepEqual([memory.mode, memory.nodes, memory.applied], ['bind', nodes, true]);
+    for (const tid of threadsOf(actor.pid)) assert.equal(statusOf(actor.pid, 'Mems_allowed_list', tid), nodes);
+    await actor.grant('resize', { cpu: 6, noticeMs: 0 });
+    assert.notEqual(await actor.get('memoryNodes'), nodes);
+    assert.equal(memsOf(actor.pid), await actor.get('memoryNodes'));
+    await actor.grant('unpin');
+    assert.equal(memsOf(actor.pid), '0-3');
+    await actor.grant('pin');
+    assert.equal(memsOf(actor.pid), '0-3');
+    await actor.grant('release');
+    const masked = await actor.acquire({ cpu: 2, enforcement: 'members' });
+    assert.equal(masked.enforcement, 'members');
+    const error = await actor.refused((_, mine) => mine.grants.a.pin({ memory: 'strict' }));
+    assert.equal(error.code, 'ERR_ENFORCEMENT');
+    assert.equal(cgroupOf(actor.pid), '/');
+  });
+});
+
 describe('threads and children', () => {
   it('are started in the cgroup of a partition only from within', async () => {
     const actor = await opened(own());
@@ -588,7 +614,11 @@ describe('threads and children', () => {
         metadata: { name: 'p' },
         spec: { containers: [container('x'), container('y')] },
       });
-      return { x: mine.pod.container('x').cpus, y: mine.pod.container('y').cpus, enforcement: mine.pod.enforcement };
+      return {
+        x: mine.pod.container('x').cpus,
+        y: mine.pod.container('y').cpus,
+        enforcement: mine.manager.grants().find(({ name }) => name === 'p').enforcement,
+      };
     });
     assert.equal(places.enforcement, 'partition');
     await actor.do((_, mine, pid) => mine.pod.container('x').attach(pid), b);
