@@ -87,9 +87,10 @@ export interface GrantPinOptions {
   replace?: boolean;
   /**
    * Where the calling thread's memory comes from, as far as it touches it from now on: default `preferred`, from the grant's memory nodes. Other threads
-   * keep their policies, but those started from this one later have its own. `none` leaves it as it is.
+   * keep their policies, but those started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and all memory of whatever runs in the
+   * grant's cgroup comes from these nodes only (cpuset.mems), to which pages move that are elsewhere.
    */
-  memory?: MemoryMode | 'none';
+  memory?: MemoryMode | 'none' | 'strict';
   /** Also move to the grant's memory nodes what this process has on others already. */
   migrate?: boolean;
 }
@@ -242,7 +243,8 @@ export class Grant {
    * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
    * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
    * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on
-   *   several isolated CPUs, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   *   several isolated CPUs, ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that takes whole processes only, ERR_CGROUP,
+   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
     const {
@@ -252,30 +254,45 @@ export class Grant {
       migrate = false,
     } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
     if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-    const mode = checkMemoryMode(memory);
+    const isStrict = memory === 'strict';
+    const mode = isStrict ? 'bind' : checkMemoryMode(memory);
     if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
     if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
-      const result = this.#pinThreads(threads, replace);
+      const result = this.#pinThreads(threads, replace, isStrict);
       beginAudit(this.#site, this.#pod);
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
     });
   }
 
   // In a cgroup of its own all of the process moves at once, threads that are just being born included.
-  #pinThreads(threads: Threads, replace: boolean): PinResult {
+  #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
+    if (isStrict && !group) throw this.#needsGroup();
     const wasInUse = group?.isInUse;
     const isWhole = group?.enter(threads) ?? false;
     try {
+      if (isStrict) group?.setMemoryNodes(this.memoryNodes);
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
       return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
     } catch (error) {
       if (!wasInUse) group?.leave(this.cpus);
       throw error;
     }
+  }
+
+  #needsGroup(): NumalignError {
+    const { enforcement } = this;
+    return new NumalignError(
+      'ERR_ENFORCEMENT',
+      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.id}, enforced by the level ${enforcement}, has none`,
+      {
+        value: enforcement,
+        valid: "memory: 'bind', or a grant that is enforced by the level cpuset or a stronger one",
+      },
+    );
   }
 
   get #group(): GrantGroup | undefined {
@@ -326,6 +343,7 @@ export class Grant {
       const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, threadsOf(this.id));
       this.#pod = pod;
       followMemory(this.id, this.memoryNodes);
+      if (this.#group?.hasMemoryNodes) this.#group.setMemoryNodes(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
   }
