@@ -76,6 +76,7 @@ interface Step {
   readonly next: Assignments;
   readonly added: readonly PodAssignment[];
   readonly gone: readonly PodAssignment[];
+  readonly isTaken: boolean;
   readonly isGivenBack: boolean;
 }
 
@@ -194,7 +195,9 @@ export class MachineEnforcer implements Enforcer {
     const isSame = added.length === 0 && gone.length === 0 && old.equals(now);
     // What a resize has announced is exclusive before the grant's groups have it.
     if (isSame && refitted(before, next).length === 0) return NO_ENFORCER.clear(before, next, request);
-    return this.#take({ before, next, added, gone, isGivenBack: gone.length > 0 || !old.isSubsetOf(now) }, request);
+    const isTaken = added.length > 0 || !now.isSubsetOf(old);
+    const isGivenBack = gone.length > 0 || !old.isSubsetOf(now);
+    return this.#take({ before, next, added, gone, isTaken, isGivenBack }, request);
   }
 
   // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
@@ -215,6 +218,8 @@ export class MachineEnforcer implements Enforcer {
       const finish = (stuck: readonly StuckMember[]) =>
         this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
       if (confined.stuck.length === 0) return finish([]);
+      // Whoever did not leave before is no reason not to give back.
+      if (!step.isTaken) return finish(confined.stuck);
       return this.members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
@@ -222,14 +227,14 @@ export class MachineEnforcer implements Enforcer {
   }
 
   #taken(
-    { before, next, added, isGivenBack }: Step,
+    { before, next, added, isTaken, isGivenBack }: Step,
     partitioned: Assignments | undefined,
     standing: Standing,
     { enforcement, require, unmovableMembers, isNamed = false }: EnforcementRequest,
     shortfalls: string[],
   ): Cleared {
     const [stuck] = standing.stuck;
-    if (stuck && unmovableMembers === 'fail') {
+    if (stuck && isTaken && unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
@@ -311,6 +316,8 @@ export class MachineEnforcer implements Enforcer {
     const layout = this.layoutOf(states[0]!.settings);
     const pods = states.flatMap((state) => state.pods);
     const now = cpusNow(this.#topology(), pods);
+    // Who was on a grant that ends must leave it.
+    const staying = states.at(-1)!.pods;
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const list = members.list();
@@ -318,8 +325,10 @@ export class MachineEnforcer implements Enforcer {
     const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
     const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
     this.#choices = undefined;
-    const { stuck, byMask } = members.confine({ taken, pool, pods, unpinned }, isConfined, choices);
-    return { stuck, byMask, members: list.length, taken, pool, pods, unpinned };
+    const { possible, cpus } = this.#topology();
+    const confinement = { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
+    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
+    return { stuck, byMask, members: list.length, ...confinement };
   }
 
   // Where it cannot be, masks must do.

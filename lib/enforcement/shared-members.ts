@@ -5,11 +5,19 @@ import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
 import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
-import { cpusOf, type PodAssignment } from '../state/assignments.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
-import { isStartedBy } from './descent.js';
-import { type Entry, MASKS, MemberRegistry, processName, type Registered } from './member-registry.js';
+import { isHolder, isStartedBy } from './descent.js';
+import {
+  DAMAGED,
+  type Entry,
+  MASKS,
+  MemberRegistry,
+  type ProcessEntry,
+  processName,
+  type Registered,
+} from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 
 /** A process or a cgroup that runs in the shared pool. */
@@ -32,7 +40,8 @@ export interface Confinement {
   readonly taken: CpuSet;
   /** Where threads go that have chosen nothing else. */
   readonly pool: CpuSet;
-  /** The grants before and after: their holders' threads stay on them. */
+  readonly all: CpuSet;
+  /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
   /** Threads of this process whose masks were changed for them just now. */
   readonly unpinned: readonly number[];
@@ -154,7 +163,7 @@ export class SharedMembers {
     const own = identifyProcess(process.pid);
     if (isOver) reopened();
     if (isOver || !own) return true;
-    const confinement = { taken, pool, pods, unpinned: [] };
+    const confinement = { taken, pool, all: taken.union(pool), pods, unpinned: [] };
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
@@ -237,8 +246,8 @@ export class SharedMembers {
   }
 
   #confineProcess(
-    process: ProcessIdentity & { readonly grant?: string | null },
-    { taken, pool, pods, unpinned }: Confinement,
+    process: Process,
+    { all, pods, unpinned, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly MemberChoice[],
@@ -246,12 +255,14 @@ export class SharedMembers {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
+    const attached = attachedCpus(process, pods);
+    const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
     const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return NOTHING_DONE;
     const known = chosen ?? decodeThreads(before);
     const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
     const maskFor = (pods: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = pods.map((pod) => cpusOf(pod).words);
+      const grants = [...(attached ? [attached] : []), ...pods.map(cpusOf)].map(({ words }) => words);
       return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
     };
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
@@ -288,9 +299,20 @@ export class SharedMembers {
   }
 }
 
-// Its own, the one that it was attached to, or one of nobody's that somebody may have put it on.
-function mayRunOn({ uid, owner }: PodAssignment, { pid, grant }: { pid: number; grant?: string | null }): boolean {
-  return owner.kind !== 'process' || owner.pid === pid || uid === grant;
+// Those of cgroups have no registration.
+type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container'>>;
+
+// Its own, or one of nobody's that somebody may have put it on.
+function mayRunOn({ owner }: PodAssignment, { pid }: Process): boolean {
+  return owner.kind !== 'process' || owner.pid === pid;
+}
+
+// The CPUs that it was attached to; undefined where there are none any more.
+function attachedCpus({ grant, container }: Process, pods: readonly PodAssignment[]): CpuSet | undefined {
+  const pod = pods.find(({ uid }) => uid === grant);
+  if (!pod) return undefined;
+  const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
+  return cpus?.isEmpty ? undefined : cpus;
 }
 
 /** The processes of a member; a reason in words where nobody here can move them. */
@@ -298,6 +320,8 @@ function processesOf({ entry }: Registered): readonly ProcessIdentity[] | string
   if (entry.kind === 'process') {
     return entry.namespace === pidNamespace() ? [entry] : 'it lives in another pid namespace';
   }
+  if (entry.namespace === DAMAGED)
+    return 'its registration in members/ is damaged: remove it, and register the cgroup again';
   if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
   return processesIn(entry.path)
     .map(identifyProcess)

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
+import { publishError } from '../diagnostics.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
@@ -387,12 +388,13 @@ export function transact<T>(
  * meanwhile.
  */
 export async function commitEnforced(
-  { enforcer, enforcement, topology }: Site,
+  site: Site,
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  { isLast = false, request = enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
+  { isLast = false, request = site.enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
 ): Promise<Enforced> {
+  const { enforcer, topology } = site;
   const clearing = enforcer.clear(before, wanted, request);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
@@ -401,7 +403,12 @@ export async function commitEnforced(
     undo();
     throw error;
   }
-  settle?.(unpinned?.() ?? []);
+  try {
+    settle?.(unpinned?.() ?? []);
+  } catch (error) {
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    publishError(site, 'apply', error);
+  }
   return { next, shortfalls };
 }
 
