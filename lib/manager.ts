@@ -67,6 +67,8 @@ import { takeOver } from './managers/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
+import type { Drift, Hotplug, ReconcileReport } from './reconcile/drift.js';
+import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
 import {
   type AcquireOptions,
   type AdmitOptions,
@@ -97,6 +99,10 @@ export interface ManagerEvents {
   change: [change: StateChange];
   /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
   error: [error: Error];
+  /** Something was not as it should be; see {@link Manager.reconcile}. */
+  drift: [drift: Drift];
+  /** CPUs of a grant of this process have gone offline, or are back. */
+  hotplug: [hotplug: Hotplug];
 }
 
 /** A process by its pid, or a cgroup by the absolute path of its folder. */
@@ -137,6 +143,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers: HintProviders;
   readonly #found: readonly Warning[];
+  readonly #reconciling: Reconciling;
+  readonly #endReconciling: () => void;
   #closed = false;
   readonly #closing = new AbortController();
   readonly #watch = new ManagerWatch({
@@ -166,6 +174,15 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#ledger = ledger;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
+    this.#reconciling = {
+      ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      drifted: (drift) => this.emit('drift', drift),
+      hotplugged: (hotplug) => this.emit('hotplug', hotplug),
+      failed: (error) => {
+        if (this.listenerCount('error') > 0) this.emit('error', error);
+      },
+    };
+    this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
     // Told before the listener is added.
     this.on('newListener', (event) => {
       if (event !== 'change') return;
@@ -496,6 +513,19 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     });
   }
 
+  /**
+   * Compares what is so with what is on record, and repairs it: threads of this process that may run outside of the grant that they are pinned for (a mask inside of it is intent, and left
+   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
+   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
+   * the process alive. Where nothing is different, nothing is written and no lock taken. What was repaired twice and is different again is `contested`: it is told once, and left
+   * alone until it is found right or the grants change. On a simulated machine there is nothing to do. Tells what it finds by the events `drift` and `hotplug` too.
+   * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
+   */
+  async reconcile(): Promise<ReconcileReport> {
+    this.#checkOpen();
+    return Reconciler.of(this.#ledger).reconcile(this.#reconciling);
+  }
+
   #membership() {
     const { enforcer } = this.#site;
     const { members } = enforcer;
@@ -509,8 +539,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#closed = true;
     this.#closing.abort(closedError());
     this.#watch.stop();
+    this.#endReconciling();
     this.#leavePool();
     this.removeAllListeners('change');
+    this.removeAllListeners('drift');
+    this.removeAllListeners('hotplug');
     this.removeAllListeners('error');
   }
 

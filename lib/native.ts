@@ -233,6 +233,12 @@ interface Native {
   followGrant(grant: string, cpus: Words): NativePinOutcome;
   /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
   parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
+  /** Threads of this process that are to run on a grant, by their ids. */
+  grantThreads(grant: string): number[];
+  /** Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where they should be (`now`). Changes nothing. */
+  strayThreads(grant: string, cpus: Words): NativeMove[];
+  /** Puts threads that are to run on a grant back to where they were put. */
+  recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
   /**
    * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that may run on all of

@@ -67,6 +67,8 @@ export interface CpusetGroup {
   threads(): number[];
   /** Whether a process is in it or below it. */
   isPopulated(): boolean;
+  /** Whether numalign made it, so that it may remove it. */
+  isMade(): boolean;
   /** As {@link CpusetHierarchy.setPartition}, below a partition. */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
   partition(): Partition;
@@ -238,7 +240,7 @@ export abstract class CommonGroup implements CpusetGroup {
   remove(leftoversTo?: string | ((pid: number) => string)): void {
     if (!this.exists()) return;
     const groups = this.#descent();
-    for (const group of groups) if (!group.#isMade()) throw group.#notMade();
+    for (const group of groups) if (!group.isMade()) throw group.#notMade();
     for (const group of groups) group.#removeAlone(leftoversTo);
   }
 
@@ -249,7 +251,7 @@ export abstract class CommonGroup implements CpusetGroup {
 
   /** Removes it where we made it and nothing is in it. Answers whether it did. */
   removeIfEmpty(): boolean {
-    if (!this.exists() || !this.#isMade() || childNames(this.path).length > 0 || this.isPopulated()) return false;
+    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated()) return false;
     this.#removeAlone(undefined);
     return true;
   }
@@ -272,7 +274,7 @@ export abstract class CommonGroup implements CpusetGroup {
     const isNew = !this.exists();
     this.prepareParent(changes);
     if (isNew) this.#make(changes);
-    if (this.#isMade()) this.liftQuota(changes);
+    if (this.isMade()) this.liftQuota(changes);
     return isNew;
   }
 
@@ -397,7 +399,7 @@ export abstract class CommonGroup implements CpusetGroup {
     changes.did(() => made.remove(this.path, dev, ino));
   }
 
-  #isMade(): boolean {
+  isMade(): boolean {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     return found !== undefined && this.tree.made.has(this.path, found.dev, found.ino);
   }

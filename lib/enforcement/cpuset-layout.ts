@@ -6,8 +6,18 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
+import { native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import type { SharedMember } from './shared-members.js';
+
+/** What is not as it should be below the root. */
+export interface Stray {
+  readonly kind: 'cgroup' | 'partition' | 'pool' | 'leftover';
+  readonly pod: PodAssignment | null;
+  readonly path: string;
+  readonly what: string;
+  repair(): void;
+}
 
 const SHARED = 'shared';
 /** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
@@ -126,8 +136,75 @@ export class CpusetLayout {
     }
   }
 
-  #fit(group: CpusetGroup, cpus: CpuSet): void {
-    if (!group.cpus().equals(cpus)) group.setCpus(cpus);
+  // With cgroup v1 a CPU that goes offline is in no cpuset any more, and cannot be put into one.
+  #present(cpus: CpuSet): CpuSet {
+    return this.hierarchy.version === 1 ? cpus.intersection(new CpuSet(native.onlineCpus())) : cpus;
+  }
+
+  #fit(group: CpusetGroup, wanted: CpuSet): void {
+    const cpus = this.#present(wanted);
+    if (!cpus.isEmpty && !group.cpus().equals(cpus)) group.setCpus(cpus);
+  }
+
+  /**
+   * What somebody has changed: groups of grants and of the shared pool, the partition, groups of grants that are gone. Answers also how much there was to look at. Changes nothing.
+   * @throws ERR_CGROUP
+   */
+  strays(
+    pods: readonly PodAssignment[],
+    pool: CpuSet,
+    members: readonly SharedMember[],
+  ): { readonly checked: number; readonly found: readonly Stray[] } {
+    const found: Stray[] = [];
+    let checked = 0;
+    if (this.hierarchy.version === 2) {
+      checked++;
+      found.push(...this.#strayPartition(pods));
+    }
+    for (const pod of pods) {
+      if (pod.enforcement.target === null) continue;
+      for (const { group, cpus } of this.#groupsOf(pod)) {
+        checked++;
+        const has = this.#present(group.cpus());
+        // While it is being changed it may have all that the grant holds.
+        if (this.#present(cpus).isSubsetOf(has) && has.isSubsetOf(cpusOf(pod))) continue;
+        const what = `${group.path} has CPUs ${group.cpus()} instead of ${cpus}`;
+        found.push({ kind: 'cgroup', pod, path: group.path, what, repair: () => this.#fit(group, cpus) });
+      }
+    }
+    const pools = this.isPartition || pool.isEmpty ? [] : this.#poolGroups(members);
+    for (const group of pools) {
+      checked++;
+      if (group.cpus().equals(this.#present(pool))) continue;
+      const what = `${group.path} has CPUs ${group.cpus()} instead of the shared pool's ${pool}`;
+      found.push({ kind: 'pool', pod: null, path: group.path, what, repair: () => this.#fit(group, pool) });
+    }
+    const known = new Set(pods.map(({ uid }) => uid));
+    for (const name of this.hierarchy.list()) {
+      const end = name.lastIndexOf('/');
+      if (end < 0 || known.has(name.slice(0, end))) continue;
+      const group = this.hierarchy.group(name);
+      if (!group.isMade()) continue;
+      const what = `${group.path} is left of a grant that is gone`;
+      found.push({ kind: 'leftover', pod: null, path: group.path, what, repair: () => group.remove(this.home) });
+    }
+    return { checked, found };
+  }
+
+  #strayPartition(pods: readonly PodAssignment[]): Stray[] {
+    const inside = pods.filter(isPartitioned);
+    const wanted = allCpusOf(inside);
+    const { kind, valid, cpus, text } = this.hierarchy.partition();
+    const isolated = inside
+      .filter(({ enforcement }) => enforcement.level === 'isolated')
+      .flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.partition()));
+    const isRight = wanted.isEmpty
+      ? kind !== 'root'
+      : kind === 'root' && valid && cpus.equals(wanted) && isolated.every((each) => each.valid || each.kind === 'none');
+    if (isRight) return [];
+    const { rootPath } = this.hierarchy;
+    const what = `${rootPath} is "${text}" with CPUs ${cpus} instead of ${wanted.isEmpty ? 'no partition' : `a partition of ${wanted}`}`;
+    return [{ kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods) }];
   }
 
   #mems(): NodeSet {
@@ -136,12 +213,14 @@ export class CpusetLayout {
 
   /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
   setPool(pool: CpuSet, members: readonly SharedMember[]): void {
-    if (this.#shared.exists() && !this.isPartition) this.#fit(this.#shared, pool);
-    for (const member of members) {
-      if (member.kind !== 'cgroup' || !this.isOurs(member.path)) continue;
-      const group = this.#at(member.path);
-      if (group.exists()) this.#fit(group, pool);
-    }
+    for (const group of this.#poolGroups(members)) this.#fit(group, pool);
+  }
+
+  #poolGroups(members: readonly SharedMember[]): CpusetGroup[] {
+    const groups = members.flatMap((each) =>
+      each.kind === 'cgroup' && this.isOurs(each.path) ? [this.#at(each.path)] : [],
+    );
+    return [...(this.isPartition ? [] : [this.#shared]), ...groups].filter((group) => group.exists());
   }
 
   #at(path: string): CpusetGroup {
@@ -188,6 +267,18 @@ export class CpusetLayout {
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
+    }
+  }
+
+  /** Whether {@link joinShared} would move a process. */
+  couldJoinShared(pid: number): boolean {
+    const { hierarchy } = this;
+    if (hierarchy.version !== 1) return false;
+    try {
+      return hierarchy.groupOf(pid).isHierarchyRoot && hierarchy.canWrite();
+    } catch (error) {
+      if (error instanceof NumalignError) return false;
+      throw error;
     }
   }
 

@@ -6,6 +6,7 @@ import { FolderMadeGroups } from '../cgroups/made-groups.js';
 import { CpuSet, NodeSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
+import type { Comparison, Found } from '../reconcile/drift.js';
 import {
   type Assignments,
   cpusOf,
@@ -15,11 +16,12 @@ import {
   type PodAssignment,
   sharedPool,
 } from '../state/assignments.js';
+import { pidNamespace } from '../state/process-identity.js';
 import type { Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
-import type { Confinement, SharedMember, SharedMembers, StuckMember } from './shared-members.js';
+import { type Confinement, type SharedMember, type SharedMembers, type StuckMember, told } from './shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
 export interface Cleared {
@@ -41,6 +43,13 @@ export interface Enforcer {
   clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
   /** Has the kernel agree with a state, as far as it does not. Answers what could not be done. REQUIRES: the lock. */
   apply(state: Assignments, unpinned?: readonly number[]): readonly string[];
+  /**
+   * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
+   * repaired. @throws ERR_CGROUP
+   */
+  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
+  /** The level at which CPUs are kept from the shared members now, with no partition. */
+  levelNow(state: Assignments): EnforcementLevel;
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
@@ -56,6 +65,8 @@ export interface Enforcer {
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => [],
+  compare: () => ({ checked: 0, found: [] }),
+  levelNow: () => 'recorded',
   layoutOf: () => undefined,
   members: undefined,
   join: () => {},
@@ -83,8 +94,8 @@ interface Standing extends Confinement {
   readonly members: number;
 }
 
-// Another grant may have come under a uid.
-const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
+/** Another grant may have come under a uid. */
+export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
 
 function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
   if (pods === others) return [];
@@ -272,15 +283,89 @@ export class MachineEnforcer implements Enforcer {
   #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
+    const confinement = this.#confinement(states, unpinned);
+    const { pool, pods } = confinement;
+    const list = members.list();
+    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
+    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
+    const { stuck, byMask } = members.confine(confinement, isConfined);
+    return { stuck, byMask, members: list.length, ...confinement };
+  }
+
+  #confinement(states: readonly Assignments[], unpinned: readonly number[]): Confinement {
     const now = cpusNow(this.#topology());
     const pods = states.flatMap((state) => state.pods);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
-    const list = members.list();
-    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
-    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
-    const { stuck, byMask } = members.confine({ taken, pool, pods, unpinned }, isConfined);
-    return { stuck, byMask, members: list.length, taken, pool, pods, unpinned };
+    return { taken, pool, pods, unpinned };
+  }
+
+  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
+    const confinement = this.#confinement([state], []);
+    const { pool, pods, taken } = confinement;
+    const layout = this.layoutOf(state.settings);
+    const members = this.members.registry.all(undefined, true);
+    const list = members.map(({ entry }) => told(entry));
+    const found: Found[] = [];
+    const groups = layout?.strays(pods, pool, list) ?? { checked: 0, found: [] };
+    for (const { kind, pod, path, what, repair } of groups.found) {
+      const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
+      const once = () => {
+        repair();
+        return 0;
+      };
+      found.push({ kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once });
+    }
+    // Processes that were taken out of the shared group.
+    const outside = new Set<number>();
+    for (const { entry } of members) {
+      if (entry.kind !== 'process' || entry.namespace !== pidNamespace()) continue;
+      if (!layout?.couldJoinShared(entry.pid) || pods.some(({ uid }) => uid === entry.grant)) continue;
+      const { pid, command } = entry;
+      const key = `member ${pid} ${entry.start} cgroup ${taken}`;
+      const what = `process ${pid} (${command}) is in no cgroup of the shared pool`;
+      if (!isGivenUp(key)) outside.add(pid);
+      const repair = () => {
+        this.share(pid, state);
+        return 0;
+      };
+      found.push({ kind: 'member', uid: null, what, key, repair });
+    }
+    const isPoolSet =
+      layout !== undefined && !layout.isPartition && !found.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
+    const strays = this.members.strays(
+      confinement,
+      (member) =>
+        (member.kind === 'process' && outside.has(member.pid)) || (isPoolSet && layout.confines(member, list, pods)),
+    );
+    for (const { member, process, threads, repair } of strays.found) {
+      const name = member.kind === 'process' ? ` (${member.command})` : ` in ${member.path}`;
+      found.push({
+        kind: 'member',
+        uid: null,
+        what: `${threads} threads of process ${process.pid}${name} are not in the shared pool ${pool}`,
+        key: `member ${process.pid} ${process.start} masks ${taken}`,
+        repair: () => {
+          const { moved, reason } = repair();
+          if (reason === undefined) return moved;
+          throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText({ member, reason, names: [] }), { value: member });
+        },
+      });
+    }
+    return { checked: groups.checked + strays.checked + outside.size, found };
+  }
+
+  levelNow(state: Assignments): EnforcementLevel {
+    const confinement = this.#confinement([state], []);
+    const layout = this.layoutOf(state.settings);
+    const list = this.members.registry.all(undefined, true).map(({ entry }) => told(entry));
+    if (layout?.strays(confinement.pods, confinement.pool, list).found.some(({ kind }) => kind === 'pool')) {
+      return 'recorded';
+    }
+    const isConfined = (member: SharedMember) =>
+      layout !== undefined && !layout.isPartition && layout.confines(member, list, confinement.pods);
+    if (list.length === 0 || this.members.strays(confinement, isConfined).found.length > 0) return 'recorded';
+    return list.every(isConfined) ? 'cpuset' : 'members';
   }
 
   // Where it cannot be, masks must do.

@@ -137,8 +137,8 @@ export class MemberRegistry {
     this.folder.remove(name);
   }
 
-  /** Each member once; those that have ended are forgotten. */
-  all(names: readonly string[] = this.folder.list()): Registered[] {
+  /** Each member once; those that have ended are forgotten, unless this is `onlyToLook`, which needs no lock. */
+  all(names: readonly string[] = this.folder.list(), onlyToLook = false): Registered[] {
     const found = new Map<string, { entry: Entry; names: string[] }>();
     for (const name of names) {
       const prefix = PROCESS_FILE.exec(name)?.[1];
@@ -146,14 +146,14 @@ export class MemberRegistry {
       const entry = this.#read(name);
       if (!entry) continue;
       if (!this.#isThere(name, entry)) {
-        this.folder.remove(name);
+        if (!onlyToLook) this.folder.remove(name);
         continue;
       }
       const known = found.get(prefix ?? name);
       if (known) known.names.push(name);
       else found.set(prefix ?? name, { entry, names: [name] });
     }
-    for (const name of names) if (this.#isLeft(name, found)) this.folder.remove(name);
+    if (!onlyToLook) for (const name of names) if (this.#isLeft(name, found)) this.folder.remove(name);
     return [...found.values()];
   }
 

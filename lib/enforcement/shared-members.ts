@@ -1,6 +1,6 @@
 // SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before these become exclusive, and come back when they are given back. Masks are
 // theirs to choose: what a thread had chosen is remembered beside the registration of its process.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
@@ -46,10 +46,21 @@ export interface Confined {
   readonly byMask: number;
 }
 
-interface Outcome {
+export interface Outcome {
   readonly moved: number;
   /** Why it is not off what is taken. */
   readonly reason?: string;
+}
+
+type ConfinedProcess = ProcessIdentity & { readonly grant?: string | null };
+
+/** A process that is not where it should be. */
+export interface StrayMember {
+  readonly member: SharedMember;
+  readonly process: ProcessIdentity;
+  /** How many of its threads. */
+  readonly threads: number;
+  repair(): Outcome;
 }
 
 const NOTHING_DONE: Outcome = { moved: 0 };
@@ -71,7 +82,8 @@ function decodeThreads(text: string | undefined): NativeMemberThread[] {
   }
 }
 
-function told(entry: Entry): SharedMember {
+/** As others hear of it. */
+export function told(entry: Entry): SharedMember {
   return entry.kind === 'process'
     ? { kind: 'process', pid: entry.pid, command: entry.command }
     : { kind: 'cgroup', path: entry.path };
@@ -144,6 +156,40 @@ export class SharedMembers {
     return { stuck, moved, byMask };
   }
 
+  /**
+   * The processes of which threads are not where {@link confine} would have them, as far as this process may move them. Those of other pid namespaces look after themselves. Changes
+   * nothing.
+   */
+  strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
+    const names = this.#folder.list();
+    const found: StrayMember[] = [];
+    const seen = new Set<number>();
+    for (const registered of this.registry.all(names, true)) {
+      const member = told(registered.entry);
+      if (isConfined(member)) continue;
+      const processes = processesOf(registered);
+      if (typeof processes === 'string') continue;
+      for (const process of processes) {
+        if (seen.has(process.pid) || !isMovable(process)) continue;
+        seen.add(process.pid);
+        const threads = this.#planned(process, confinement, names);
+        if (threads === 0) continue;
+        found.push({
+          member,
+          process,
+          threads,
+          repair: () => this.#confineProcess(process, confinement, names, false),
+        });
+      }
+    }
+    return { checked: seen.size, found };
+  }
+
+  // How many threads of a process would be moved.
+  #planned(process: ConfinedProcess, confinement: Confinement, names: readonly string[]): number {
+    return this.#plan(process, confinement, names, false)?.run(true)?.moved ?? 0;
+  }
+
   /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
   async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
@@ -158,21 +204,34 @@ export class SharedMembers {
     if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
   }
 
-  #confineProcess(
-    process: ProcessIdentity & { readonly grant?: string | null },
+  // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
+  #plan(
+    process: ConfinedProcess,
     { taken, pool, pods, unpinned }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
-  ): Outcome {
+  ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
-    if (taken.isEmpty && before === undefined) return NOTHING_DONE;
+    if (taken.isEmpty && before === undefined) return undefined;
     const known = decodeThreads(before);
     const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
     const own = pid === globalThis.process.pid ? unpinned : [];
     const run = (dryRun: boolean) =>
       native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+    return { file, before, known, run };
+  }
+
+  #confineProcess(
+    process: ConfinedProcess,
+    confinement: Confinement,
+    names: readonly string[],
+    onlyNarrow: boolean,
+  ): Outcome {
+    const plan = this.#plan(process, confinement, names, onlyNarrow);
+    if (!plan) return NOTHING_DONE;
+    const { file, before, known, run } = plan;
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
       const text = threads.length === 0 ? undefined : encodeThreads(threads);
       if (text === old) return text;
@@ -203,6 +262,12 @@ export class SharedMembers {
 // Its own, the one that it was attached to, or one of nobody's that somebody may have put it on.
 function mayRunOn({ uid, owner }: PodAssignment, { pid, grant }: { pid: number; grant?: string | null }): boolean {
   return owner.kind !== 'process' || owner.pid === pid || uid === grant;
+}
+
+// sched_setaffinity(2) is for processes of one's own user, and for root.
+function isMovable({ pid }: ProcessIdentity): boolean {
+  const user = globalThis.process.geteuid?.() ?? 0;
+  return user === 0 || statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
 }
 
 /** The processes of a member; a reason in words where nobody here can move them. */
