@@ -18,7 +18,15 @@ import {
 } from '../state/assignments.js';
 import type { Store } from '../state/store.js';
 import { refreshSite } from '../topology-refresh.js';
-import { type Comparison, type Drift, type Found, type Hotplug, type ReconcileReport, together } from './drift.js';
+import {
+  type Comparison,
+  type Drift,
+  type DriftKind,
+  type Found,
+  type Hotplug,
+  type ReconcileReport,
+  together,
+} from './drift.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
 
@@ -38,8 +46,9 @@ export interface Reconciling {
 const JITTER = 0.1;
 // Between rounds after changes: many changes at once are one.
 const PAUSE_MS = 100;
-// What a repair has brought to light is repaired in the same round.
-const PASSES = 2;
+// What a repair has brought to light is repaired in the same round; what it has made good with it is no drift of its own.
+const PASSES = 4;
+const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
 
 const NOTHING_DONE: ReconcileReport = Object.freeze({
   checked: 0,
@@ -233,7 +242,8 @@ export class Reconciler {
         if (pass === 0) different = found;
         const todo = found.filter(({ key }) => !tried.has(key) && !this.#fights.isContested(key));
         if (todo.length === 0 || pass === PASSES) break;
-        for (const each of todo) {
+        const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
+        for (const each of first.length > 0 ? first : todo) {
           const isLost = this.#fights.meet(each.key) === 'lost';
           let error = '';
           try {
