@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
 import type { DeviceSelection } from './devices.js';
+import { parseDuration } from './duration.js';
 import type { EnforcementRequest } from './enforcement/levels.js';
 import { NumalignError } from './errors.js';
 import { MAX_HINT_NODES } from './hints.js';
@@ -141,6 +142,11 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   devices?: Readonly<Record<string, DeviceSelection>>;
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
+  /**
+   * How often what is so is compared with what should be, and repaired (see {@link Manager.reconcile}), besides after every change: milliseconds, or a duration such
+   * as `10s`; a tenth more or less. 0: only when it is told to. Default: 10 seconds.
+   */
+  cpuManagerReconcilePeriod?: number | string;
   /** This process runs in the shared pool where it has no grant: it leaves CPUs that become somebody's. Default: true. */
   sharedMember?: boolean;
   /** The strongest level of enforcement that grants aim at. Default: partition. */
@@ -192,6 +198,7 @@ export interface Config {
   readonly placement: Placement;
   readonly devices: Readonly<Record<string, DeviceSelection>>;
   readonly lockTimeoutMs: number;
+  readonly reconcilePeriodMs: number;
   readonly sharedMember: boolean;
   readonly enforcement: EnforcementRequest;
   readonly besideKubelet: boolean;
@@ -244,6 +251,9 @@ const DEFAULT_ENFORCEMENT: EnforcementRequest = {
   unmovableMembers: 'fail',
 };
 
+// The kubelet's own.
+const RECONCILE_PERIOD = '10s';
+
 // The kubelet's own limit, below which it does not let the option go.
 const LEAST_MAX_NUMA_NODES = 8;
 
@@ -273,6 +283,7 @@ const MANAGER_OPTIONS = [
   'topology',
   'devices',
   'lockTimeoutMs',
+  'cpuManagerReconcilePeriod',
   'sharedMember',
   'enforcement',
   'unmovableMembers',
@@ -582,6 +593,7 @@ export function parseConfig(options: ManagerOptions): Config {
     settings: parseSettings(given),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
+    reconcilePeriodMs: parseDuration('cpuManagerReconcilePeriod', given.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD),
     sharedMember: parseBoolean('sharedMember', given.sharedMember) ?? true,
     enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
     besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
@@ -614,6 +626,11 @@ function withKubeletConfiguration(own: Record<string, unknown>, document: unknow
     // An amount of CPUs beside the document weighs more than the list in it.
     if ('cpu' in amounts) delete below.reservedSystemCPUs;
   }
-  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS] as readonly string[];
+  // For the kubelet none is the default.
+  const period = kubelet.cpuManagerReconcilePeriod;
+  if (period !== undefined && parseDuration('cpuManagerReconcilePeriod', period) === 0) {
+    delete below.cpuManagerReconcilePeriod;
+  }
+  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS, 'cpuManagerReconcilePeriod'] as readonly string[];
   return { ...Object.fromEntries(Object.entries(below).filter(([name]) => names.includes(name))), ...given };
 }

@@ -271,11 +271,13 @@ export class Grant {
   #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
     if (isStrict && !group) throw this.#needsGroup();
+    if (group && !replace) checkNotPinned(threads, this.id);
     const wasInUse = group?.isInUse;
     const isWhole = group?.enter(threads) ?? false;
     try {
       if (isStrict) group?.setMemoryNodes(this.memoryNodes);
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+      if (this.#pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
       return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
     } catch (error) {
       if (!wasInUse) group?.leave(this.cpus);
@@ -723,6 +725,11 @@ function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): PinR
     unmovable: unmovable.filter((each) => !isOut(each)),
     guaranteed,
   };
+}
+
+// Before anything is moved into a cgroup.
+function checkNotPinned(threads: Threads, grant: string): void {
+  native.checkNotPinned(threads === 'process' ? -1 : threads === 'current' ? 0 : threads, grant);
 }
 
 /** The cgroup of a grant, where it has one. */

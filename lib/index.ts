@@ -118,6 +118,7 @@ export type {
   ResourceRequirements,
 } from './pod-request.js';
 export type { Quantity } from './quantity.js';
+export type { Drift, DriftKind, Hotplug, ReconcileReport } from './reconcile/drift.js';
 export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './request.js';
 export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
 export type { BookedMemory } from './state/booked-memory.js';

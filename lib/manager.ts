@@ -68,6 +68,8 @@ import { takeOver } from './managers/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
 import { Pod } from './pod.js';
 import type { PodSpec } from './pod-request.js';
+import type { Drift, Hotplug, ReconcileReport } from './reconcile/drift.js';
+import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
 import {
   type AcquireOptions,
   type AdmitOptions,
@@ -99,6 +101,10 @@ export interface ManagerEvents {
   change: [change: StateChange];
   /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
   error: [error: Error];
+  /** Something was not as it should be; see {@link Manager.reconcile}. */
+  drift: [drift: Drift];
+  /** CPUs of a grant of this process have gone offline, or are back. */
+  hotplug: [hotplug: Hotplug];
 }
 
 /** A process by its pid, or a cgroup by the absolute path of its folder. */
@@ -139,6 +145,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #resources: Map<string, DeviceResource>;
   readonly #providers: HintProviders;
   readonly #found: readonly Warning[];
+  readonly #reconciling: Reconciling;
+  readonly #endReconciling: () => void;
   #closed = false;
   readonly #closing = new AbortController();
   readonly #watch = new ManagerWatch({
@@ -168,6 +176,15 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#ledger = ledger;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
+    this.#reconciling = {
+      ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      drifted: (drift) => this.emit('drift', drift),
+      hotplugged: (hotplug) => this.emit('hotplug', hotplug),
+      failed: (error) => {
+        if (this.listenerCount('error') > 0) this.emit('error', error);
+      },
+    };
+    this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
     // Told before the listener is added.
     this.on('newListener', (event) => {
       if (event !== 'change') return;
@@ -181,7 +198,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   // Where it is still in use by another manager of this process, the process stays a member.
   #leavePool(): void {
-    if (this.#config.sharedMember) this.#ownSite.enforcer.leave();
+    if (JOINED.delete(this.#ownSite)) this.#ownSite.enforcer.leave();
   }
 
   #checkOpen(): void {
@@ -487,7 +504,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
         members.registry.addProcess(pid);
         enforcer.share(pid, state);
       }
-      enforcer.apply(state);
+      const [stuck] = enforcer.apply(state);
+      if (stuck === undefined) return;
+      if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
+      if (pid !== undefined) members.registry.removeProcess(pid);
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuck, {
+        value: target,
+        valid: 'who can leave the CPUs that are granted',
+      });
     });
   }
 
@@ -499,6 +523,19 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
       if (pid !== undefined) members.registry.removeProcess(pid);
     });
+  }
+
+  /**
+   * Compares what is so with what is on record, and repairs it: threads of this process that may run outside of the grant that they are pinned for (a mask inside of it is intent, and left
+   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
+   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
+   * the process alive. Where nothing is different, nothing is written and no lock taken. What was repaired twice and is different again is `contested`: it is told once, and left
+   * alone until it is found right or the grants change. On a simulated machine there is nothing to do. Tells what it finds by the events `drift` and `hotplug` too.
+   * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
+   */
+  async reconcile(): Promise<ReconcileReport> {
+    this.#checkOpen();
+    return Reconciler.of(this.#ledger).reconcile(this.#reconciling);
   }
 
   #membership() {
@@ -514,8 +551,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#closed = true;
     this.#closing.abort(closedError());
     this.#watch.stop();
+    this.#endReconciling();
     this.#leavePool();
     this.removeAllListeners('change');
+    this.removeAllListeners('drift');
+    this.removeAllListeners('hotplug');
     this.removeAllListeners('error');
   }
 
@@ -574,11 +614,22 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
 }
 
 // This process is one of those who leave what becomes exclusive; at once, where something is. What a crash has left behind is made good with it.
+// Those whose process has become a member by them.
+const JOINED = new WeakSet<Site>();
+
 function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer } = site;
-  if (sharedMember)
-    enforcer.join(state, () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {}));
-  enforcer.apply(state);
+  const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
+  if (sharedMember) {
+    enforcer.join(state, reopened);
+    JOINED.add(site);
+  }
+  try {
+    enforcer.apply(state);
+  } catch (error) {
+    if (JOINED.delete(site)) enforcer.leave();
+    throw error;
+  }
 }
 
 function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {

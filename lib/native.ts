@@ -228,11 +228,19 @@ interface Native {
 
   /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
   pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
+  /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
+  checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
   /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
   followGrant(grant: string, cpus: Words): NativePinOutcome;
   /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
   parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
+  /** Threads of this process that are to run on a grant, by their ids. */
+  grantThreads(grant: string): number[];
+  /** Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where they should be (`now`). Changes nothing. */
+  strayThreads(grant: string, cpus: Words): NativeMove[];
+  /** Puts threads that are to run on a grant back to where they were put. */
+  recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
   /**
    * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that may run on all of

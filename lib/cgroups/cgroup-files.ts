@@ -25,8 +25,16 @@ export interface CgroupFiles {
   removeFolder(path: string): void;
 }
 
+let changes = 0;
+
+/** How often this environment has tried to change a hierarchy of the kernel's. */
+export function countChanges(): number {
+  return changes;
+}
+
 export const KERNEL_FILES: CgroupFiles = {
   write(path, text) {
+    changes++;
     // Not writeFileSync: it would create what is not there, and truncate. An empty line is what empties a set: no bytes at all are no write.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NOFOLLOW);
     try {
@@ -35,8 +43,14 @@ export const KERNEL_FILES: CgroupFiles = {
       closeSync(fd);
     }
   },
-  makeFolder: (path) => mkdirSync(path),
-  removeFolder: (path) => rmdirSync(path),
+  makeFolder(path) {
+    changes++;
+    mkdirSync(path);
+  },
+  removeFolder(path) {
+    changes++;
+    rmdirSync(path);
+  },
 };
 
 export function isCgroupFolder(path: string): boolean {

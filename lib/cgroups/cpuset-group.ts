@@ -67,11 +67,15 @@ export interface CpusetGroup {
   threads(): number[];
   /** Whether a process is in it or below it. */
   isPopulated(): boolean;
+  /** Whether numalign made it, so that it may remove it. */
+  isMade(): boolean;
   /** As {@link CpusetHierarchy.setPartition}, below a partition. */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
   partition(): Partition;
   /** Of its own quota; null where the cpu controller does not reach it. */
   stats(): Throttling | null;
+  /** All processes that are in it or below it go to another cgroup. */
+  evacuate(home: string | ((pid: number) => string)): void;
   /** Those threads of a process that are in it go to the cgroup with this folder; as a whole where all of them are. */
   moveBack(pid: number, to: string): void;
   /**
@@ -238,8 +242,14 @@ export abstract class CommonGroup implements CpusetGroup {
   remove(leftoversTo?: string | ((pid: number) => string)): void {
     if (!this.exists()) return;
     const groups = this.#descent();
-    for (const group of groups) if (!group.#isMade()) throw group.#notMade();
+    for (const group of groups) if (!group.isMade()) throw group.#notMade();
     for (const group of groups) group.#removeAlone(leftoversTo);
+  }
+
+  evacuate(home: string | ((pid: number) => string)): void {
+    for (const group of this.#descent()) {
+      for (const pid of group.processes()) group.moveBack(pid, typeof home === 'string' ? home : home(pid));
+    }
   }
 
   moveBack(pid: number, to: string): void {
@@ -249,7 +259,7 @@ export abstract class CommonGroup implements CpusetGroup {
 
   /** Removes it where we made it and nothing is in it. Answers whether it did. */
   removeIfEmpty(): boolean {
-    if (!this.exists() || !this.#isMade() || childNames(this.path).length > 0 || this.isPopulated()) return false;
+    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated()) return false;
     this.#removeAlone(undefined);
     return true;
   }
@@ -272,7 +282,7 @@ export abstract class CommonGroup implements CpusetGroup {
     const isNew = !this.exists();
     this.prepareParent(changes);
     if (isNew) this.#make(changes);
-    if (this.#isMade()) this.liftQuota(changes);
+    if (this.isMade()) this.liftQuota(changes);
     return isNew;
   }
 
@@ -397,7 +407,7 @@ export abstract class CommonGroup implements CpusetGroup {
     changes.did(() => made.remove(this.path, dev, ino));
   }
 
-  #isMade(): boolean {
+  isMade(): boolean {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     return found !== undefined && this.tree.made.has(this.path, found.dev, found.ino);
   }

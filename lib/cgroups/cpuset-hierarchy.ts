@@ -34,6 +34,8 @@ export interface CpusetHierarchy {
   ensureRoot(cpus: CpuSet, mems: NodeSet): void;
   /** A handle of our root (no names) or of one below. A name is any text: it is percent-encoded where needed. @throws ERR_CGROUP (`bad-name`) */
   group(...names: string[]): CpusetGroup;
+  /** A handle of the cgroup with this folder, at or below our root. @throws ERR_CGROUP (`bad-path`) */
+  at(path: string): CpusetGroup;
   /** Where a process or one of its threads is now. @throws ERR_CGROUP where it has ended, or is outside of what is mounted here */
   groupOf(pid: number, tid?: number): CgroupPlace;
   /** One thread goes to the cgroup with this folder (v1). @throws ERR_CGROUP */
@@ -120,6 +122,18 @@ class OpenHierarchy implements CpusetHierarchy {
 
   group(...names: string[]): CpusetGroup {
     return this.#at(join(this.rootPath, ...names.map(encodeName)));
+  }
+
+  at(path: string): CpusetGroup {
+    if (!isAtOrBelow(path, this.rootPath)) {
+      const valid = `a folder at or below ${this.rootPath}`;
+      throw cgroupRefusal('bad-path', `${path} is outside of our root; valid is ${valid}`, {
+        path,
+        value: path,
+        valid,
+      });
+    }
+    return this.#at(path);
   }
 
   groupOf(pid: number, tid?: number): CgroupPlace {

@@ -5,7 +5,7 @@ const JITTER = 0.1;
 
 /** A manager, as far as it can reconcile. */
 export interface Reconciling {
-  reconcile?(): Promise<unknown>;
+  reconcile(): Promise<unknown>;
 }
 
 /** Has the manager reconcile after every change, and now and then; one round at a time. */
@@ -34,7 +34,7 @@ export class Rounds {
     while (this.#isDue && !this.#isStopped) {
       this.#isDue = false;
       try {
-        await this.#manager.reconcile?.();
+        await this.#manager.reconcile();
         this.lastFailure = undefined;
       } catch (error) {
         this.lastFailure = error;

@@ -5,7 +5,7 @@ import { NumalignError } from '../errors.js';
 import { type Manager, openManager } from '../manager.js';
 import { collectMetrics } from '../metrics.js';
 import { ailments } from './agent-health.js';
-import { type Reconciling, Rounds } from './agent-rounds.js';
+import { Rounds } from './agent-rounds.js';
 import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
@@ -83,13 +83,15 @@ async function run(flags: AgentFlags): Promise<void> {
   const tell = (text: string) => process.stderr.write(`numalign: ${text}\n`);
   const manager = await openManager({
     ...(await managerOptions(flags)),
+    // By its own rounds: /healthz tells what became of the last.
+    cpuManagerReconcilePeriod: 0,
     devices: await devicesOf(flags),
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   openingLines(manager.warnings).forEach(tell);
   const { signal, stop } = abortedByEnd();
-  const rounds = new Rounds(manager as Reconciling);
+  const rounds = new Rounds(manager);
   try {
     tellOnce(manager, tell);
     const metrics = metricsOf(manager, tell);

@@ -2,12 +2,24 @@
 // partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group. A container's group is a leaf: the kernel makes no partition of
 // all CPUs of a group whose processes are deeper.
 import { readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { childNames } from '../cgroups/cgroup-files.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
+import { native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import type { SharedMember } from './shared-members.js';
+
+/** What is not as it should be below the root. */
+export interface Stray {
+  readonly kind: 'cgroup' | 'partition' | 'pool' | 'leftover';
+  readonly pod: PodAssignment | null;
+  readonly path: string;
+  readonly what: string;
+  repair(): void;
+}
 
 const SHARED = 'shared';
 /** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
@@ -148,8 +160,71 @@ export class CpusetLayout {
     }
   }
 
-  #fit(group: CpusetGroup, cpus: CpuSet): void {
-    if (!group.cpus().equals(cpus)) group.setCpus(cpus);
+  // With cgroup v1 a CPU that goes offline is in no cpuset any more, and cannot be put into one.
+  #present(cpus: CpuSet): CpuSet {
+    return this.hierarchy.version === 1 ? cpus.intersection(new CpuSet(native.onlineCpus())) : cpus;
+  }
+
+  #fit(group: CpusetGroup, wanted: CpuSet): void {
+    const cpus = this.#present(wanted);
+    if (!cpus.isEmpty && !group.cpus().equals(cpus)) group.setCpus(cpus);
+  }
+
+  /**
+   * What somebody has changed: groups of grants and of the shared pool, the partition, groups of grants that are gone. Answers also how much there was to look at. Changes nothing.
+   * @throws ERR_CGROUP
+   */
+  strays(
+    pods: readonly PodAssignment[],
+    pool: CpuSet,
+    members: readonly SharedMember[],
+  ): { readonly checked: number; readonly found: readonly Stray[] } {
+    const found: Stray[] = [];
+    let checked = 0;
+    if (this.hierarchy.version === 2) {
+      checked++;
+      found.push(...this.#strayPartition(pods));
+    }
+    for (const pod of pods) {
+      if (pod.enforcement.target === null) continue;
+      for (const { group, cpus } of this.#groupsOf(pod)) {
+        checked++;
+        const has = this.#present(group.cpus());
+        // While it is being changed it may have all that the grant holds.
+        if (this.#present(cpus).isSubsetOf(has) && has.isSubsetOf(cpusOf(pod))) continue;
+        const what = `${group.path} has CPUs ${group.cpus()} instead of ${cpus}`;
+        found.push({ kind: 'cgroup', pod, path: group.path, what, repair: () => this.#fit(group, cpus) });
+      }
+    }
+    const pools = this.isPartition || pool.isEmpty ? [] : this.#poolGroups(members);
+    for (const group of pools) {
+      checked++;
+      if (group.cpus().equals(this.#present(pool))) continue;
+      const what = `${group.path} has CPUs ${group.cpus()} instead of the shared pool's ${pool}`;
+      found.push({ kind: 'pool', pod: null, path: group.path, what, repair: () => this.#fit(group, pool) });
+    }
+    for (const group of this.leftovers(pods)) {
+      if (!group.isMade()) continue;
+      const what = `${group.path} is left of a grant that is gone`;
+      found.push({ kind: 'leftover', pod: null, path: group.path, what, repair: () => group.remove(this.home) });
+    }
+    return { checked, found };
+  }
+
+  #strayPartition(pods: readonly PodAssignment[]): Stray[] {
+    const inside = pods.filter(isPartitioned);
+    const wanted = allCpusOf(inside);
+    const { kind, valid, cpus, text } = this.hierarchy.partition();
+    const isolated = inside
+      .filter(({ enforcement }) => enforcement.level === 'isolated')
+      .flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.partition()));
+    const isRight = wanted.isEmpty
+      ? kind !== 'root'
+      : kind === 'root' && valid && cpus.equals(wanted) && isolated.every((each) => each.valid || each.kind === 'none');
+    if (isRight) return [];
+    const { rootPath } = this.hierarchy;
+    const what = `${rootPath} is "${text}" with CPUs ${cpus} instead of ${wanted.isEmpty ? 'no partition' : `a partition of ${wanted}`}`;
+    return [{ kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods, pods) }];
   }
 
   #mems(): NodeSet {
@@ -163,17 +238,31 @@ export class CpusetLayout {
 
   /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
   setPool(pool: CpuSet, members: readonly SharedMember[]): void {
-    if (this.#shared.exists() && !this.isPartition) this.#fit(this.#shared, pool);
-    for (const member of members) {
-      if (member.kind !== 'cgroup' || !this.isOurs(member.path)) continue;
-      const group = this.#at(member.path);
-      if (group.exists()) this.#fit(group, pool);
-    }
+    for (const group of this.#poolGroups(members)) this.#fit(group, pool);
   }
 
-  #at(path: string): CpusetGroup {
-    const names = path.slice(this.hierarchy.rootPath.length + 1).split('/');
-    return this.hierarchy.group(...names.map(decodeURIComponent));
+  #poolGroups(members: readonly SharedMember[]): CpusetGroup[] {
+    const groups = members.flatMap((each) =>
+      each.kind === 'cgroup' && this.isOurs(each.path) ? [this.hierarchy.at(each.path)] : [],
+    );
+    return [...(this.isPartition ? [] : [this.#shared]), ...groups].filter((group) => group.exists());
+  }
+
+  // Read back.
+  #isWithin(path: string, pool: CpuSet): boolean {
+    if (!this.isOurs(path)) return false;
+    const group = this.hierarchy.at(path);
+    return group.exists() && group.effectiveCpus().isSubsetOf(pool);
+  }
+
+  /** A group below the root with processes in it that is no grant's: a partition would put them on the grants' CPUs. */
+  stranger(pods: readonly PodAssignment[]): string | undefined {
+    const { rootPath } = this.hierarchy;
+    if (!this.hierarchy.group().exists()) return undefined;
+    const granted = new Set(pods.flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.path)));
+    return childNames(rootPath)
+      .map((name) => join(rootPath, name))
+      .find((path) => !granted.has(path) && this.hierarchy.at(path).isPopulated());
   }
 
   /** Whether a cgroup is below the root, so that its CPUs are ours to set. */
@@ -182,18 +271,27 @@ export class CpusetLayout {
   }
 
   /** Whether a cpuset of the plain layout keeps a member in the shared pool. */
-  confines(member: SharedMember, members: readonly SharedMember[], pods: readonly PodAssignment[]): boolean {
-    if (member.kind === 'cgroup') return this.isOurs(member.path);
+  confines(
+    member: SharedMember,
+    members: readonly SharedMember[],
+    pods: readonly PodAssignment[],
+    pool: CpuSet,
+  ): boolean {
+    if (member.kind === 'cgroup') return this.#isWithin(member.path, pool);
     try {
       const { path } = this.hierarchy.groupOf(member.pid);
       if (!this.isOurs(path)) return false;
-      const registered = members.flatMap((each) => (each.kind === 'cgroup' ? [each.path] : []));
+      const registered = members.flatMap((each) =>
+        each.kind === 'cgroup' && this.#isWithin(each.path, pool) ? [each.path] : [],
+      );
       // In the groups of a grant it is no shared member at present.
       const granted = pods.flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.path));
-      return [this.#shared.path, ...registered, ...granted].some((above) => isBelow(path, above));
-    } catch {
+      if ([...registered, ...granted].some((above) => isBelow(path, above))) return true;
+      return isBelow(path, this.#shared.path) && this.#isWithin(this.#shared.path, pool);
+    } catch (error) {
       // It has ended.
-      return true;
+      if (error instanceof NumalignError) return error.details.reason === 'no-process';
+      throw error;
     }
   }
 
@@ -215,6 +313,18 @@ export class CpusetLayout {
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
+    }
+  }
+
+  /** Whether {@link joinShared} would move a process. */
+  couldJoinShared(pid: number): boolean {
+    const { hierarchy } = this;
+    if (hierarchy.version !== 1) return false;
+    try {
+      return hierarchy.groupOf(pid).isHierarchyRoot && hierarchy.canWrite();
+    } catch (error) {
+      if (error instanceof NumalignError) return false;
+      throw error;
     }
   }
 
@@ -250,7 +360,35 @@ export class CpusetLayout {
 
   /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */
   remove(pod: PodAssignment, home: Home = this.home): void {
+    // Out of all of them before any is removed: one that somebody else has made inside stays.
+    for (const { group } of this.#groupsOf(pod)) group.evacuate(home);
     for (const { group } of this.#groupsOf(pod)) group.remove(home);
+  }
+
+  /** The groups of grants that are not on record any more. */
+  leftovers(pods: readonly PodAssignment[]): CpusetGroup[] {
+    const known = new Set(pods.map(({ uid }) => uid));
+    return this.hierarchy
+      .list()
+      .filter((name) => name.includes('/') && !known.has(name.slice(0, name.lastIndexOf('/'))))
+      .map((name) => this.hierarchy.group(name));
+  }
+
+  /** Whether something runs in a grant's groups. */
+  isPopulated(pod: PodAssignment): boolean {
+    return this.#groupsOf(pod).some(({ group }) => group.isPopulated());
+  }
+
+  /** The processes in a grant's groups. */
+  processesOf(pod: PodAssignment): readonly { readonly group: CpusetGroup; readonly pids: readonly number[] }[] {
+    return this.#groupsOf(pod).map(({ group }) => ({ group, pids: group.processes() }));
+  }
+
+  /** Ends the plain layout: those in the shared group go back to the top of the hierarchy. @throws ERR_CGROUP */
+  dissolveShared(): void {
+    if (!this.#shared.exists()) return;
+    this.#shared.remove(this.hierarchy.mount);
+    this.hierarchy.removeRoot();
   }
 
   /** Where processes belong that nothing else is known of. */

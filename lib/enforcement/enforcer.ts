@@ -6,6 +6,7 @@ import { FolderMadeGroups } from '../cgroups/made-groups.js';
 import { CpuSet, NodeSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
+import type { Comparison, Found } from '../reconcile/drift.js';
 import {
   type Assignments,
   cpusOf,
@@ -16,11 +17,19 @@ import {
   runningCpus,
   sharedPool,
 } from '../state/assignments.js';
+import { pidNamespace } from '../state/process-identity.js';
 import type { Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
-import type { Confinement, MemberChoices, SharedMember, SharedMembers, StuckMember } from './shared-members.js';
+import {
+  type Confinement,
+  type MemberChoices,
+  type SharedMember,
+  type SharedMembers,
+  type StuckMember,
+  told,
+} from './shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
 export interface Cleared {
@@ -42,6 +51,13 @@ export interface Enforcer {
   clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
   /** Has the kernel agree with a state, as far as it does not. Answers what could not be done. REQUIRES: the lock. */
   apply(state: Assignments, unpinned?: readonly number[]): readonly string[];
+  /**
+   * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
+   * repaired. @throws ERR_CGROUP
+   */
+  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
+  /** The level at which CPUs are kept from the shared members now, with no partition. */
+  levelNow(state: Assignments): EnforcementLevel;
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
@@ -59,6 +75,8 @@ export interface Enforcer {
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => [],
+  compare: () => ({ checked: 0, found: [] }),
+  levelNow: () => 'recorded',
   layoutOf: () => undefined,
   members: undefined,
   hiddenCpus: () => CpuSet.EMPTY,
@@ -88,8 +106,8 @@ interface Standing extends Confinement {
   readonly members: number;
 }
 
-// Another grant may have come under a uid.
-const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
+/** Another grant may have come under a uid. */
+export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
 
 function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
   if (pods === others) return [];
@@ -204,19 +222,20 @@ export class MachineEnforcer implements Enforcer {
   #take(step: Step, request: EnforcementRequest): Promise<Cleared> | Cleared {
     const { before, next, gone } = step;
     const shortfalls: string[] = [];
+    const undo = this.#undoing(step);
     const orUndo = (error: unknown): never => {
-      this.apply(before);
+      undo();
       throw error;
     };
     try {
       // Whoever still runs there, though the grant ends.
-      for (const pod of gone) this.#dissolve(pod, before.settings, shortfalls);
+      const left = [...this.#sweep(before, next), ...gone.flatMap((pod) => this.#dissolve(pod, before.settings))];
       const partitioned = this.#inPartition(step, request, shortfalls);
       if (!partitioned) this.#setPartition([before, next]);
       this.#fitGroups(before, next);
       const confined = this.#confine([before, partitioned ?? next], []);
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
+        this.#taken(step, partitioned, { ...confined, stuck: [...left, ...stuck] }, request, shortfalls, undo);
       if (confined.stuck.length === 0) return finish([]);
       // Whoever did not leave before is no reason not to give back.
       if (!step.isTaken) return finish(confined.stuck);
@@ -232,6 +251,7 @@ export class MachineEnforcer implements Enforcer {
     standing: Standing,
     { enforcement, require, unmovableMembers, isNamed = false }: EnforcementRequest,
     shortfalls: string[],
+    undo: () => void,
   ): Cleared {
     const [stuck] = standing.stuck;
     if (stuck && isTaken && unmovableMembers === 'fail') {
@@ -248,10 +268,46 @@ export class MachineEnforcer implements Enforcer {
     if (!partitioned && added.length > 0 && !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))) {
       shortfalls.push(this.#whyNot(level, standing, next.settings));
     }
-    const reached = partitioned ?? this.#withLevel(next, added, level);
-    const settle = (unpinned: readonly number[]) => void this.apply(reached, unpinned);
-    const undo = () => void this.apply(before);
+    const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
+    // Grants that grow onto CPUs that somebody has not left.
+    const grown = stuck
+      ? next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!))
+      : [];
+    const reached = this.#withLevel(partitioned ?? this.#withLevel(next, added, level), grown, 'recorded');
+    const settle = (unpinned: readonly number[]) => this.#reopen(reached, unpinned);
     return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
+  }
+
+  // Those who were moved out of groups come back; where that fails, what went wrong first is what the caller must hear of.
+  #undoing({ before, gone }: Step): () => void {
+    const layout = this.layoutOf(before.settings);
+    const inside = gone
+      .filter(({ enforcement }) => enforcement.target !== null)
+      .flatMap((pod) => (layout?.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
+    return () => {
+      try {
+        for (const { pod, group, pids } of inside) {
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
+          for (const pid of pids) if (pid !== process.pid) group.attach(pid);
+        }
+        this.#reopen(before, []);
+      } catch (error) {
+        if (!(error instanceof NumalignError)) throw error;
+      }
+    };
+  }
+
+  #online(cpus: CpuSet): CpuSet {
+    return cpus.intersection(cpusNow(this.#topology()).online);
+  }
+
+  #mems(layout: CpusetLayout): NodeSet {
+    return layout.memsOfGroups(NodeSet.from(this.#topology().numaNodes));
+  }
+
+  // What was given back is told to those who cannot be moved from here.
+  #reopen(state: Assignments, unpinned: readonly number[]): void {
+    this.apply(state, unpinned, true);
   }
 
   // The groups of grants that are about to have other CPUs have those of before too, until it is done.
@@ -278,8 +334,9 @@ export class MachineEnforcer implements Enforcer {
   ): Assignments | undefined {
     const layout = this.layoutOf(next.settings);
     if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2) return undefined;
-    if (layout.isPlain) {
-      shortfalls.push('cgroups of the plain layout are in use');
+    const stranger = layout.isPlain ? 'shared' : layout.stranger([...before.pods, ...next.pods]);
+    if (stranger !== undefined) {
+      shortfalls.push(`there is no partition: the cgroup ${stranger} below ${layout.hierarchy.rootPath} is in use`);
       return undefined;
     }
     const level = enforcement === 'isolated' || require === 'isolated' ? 'isolated' : 'partition';
@@ -314,21 +371,95 @@ export class MachineEnforcer implements Enforcer {
   #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
+    const confinement = this.#confinement(states, unpinned);
+    const { pool, pods } = confinement;
+    const list = members.list();
+    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
+    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods, pool);
+    const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
+    this.#choices = undefined;
+    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
+    return { stuck, byMask, members: list.length, ...confinement };
+  }
+
+  #confinement(states: readonly Assignments[], unpinned: readonly number[]): Confinement {
     const pods = states.flatMap((state) => state.pods);
     const now = cpusNow(this.#topology(), pods);
     // Who was on a grant that ends must leave it.
     const staying = states.at(-1)!.pods;
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
-    const list = members.list();
-    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
-    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
-    const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
-    this.#choices = undefined;
     const { possible, cpus } = this.#topology();
-    const confinement = { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
-    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
-    return { stuck, byMask, members: list.length, ...confinement };
+    return { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
+  }
+
+  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
+    const confinement = this.#confinement([state], []);
+    const { pool, pods, taken } = confinement;
+    const layout = this.layoutOf(state.settings);
+    const members = this.members.registry.look();
+    const list = members.map(({ entry }) => told(entry));
+    const found: Found[] = [];
+    const groups = layout?.strays(pods, pool, list) ?? { checked: 0, found: [] };
+    for (const { kind, pod, path, what, repair } of groups.found) {
+      const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
+      const once = () => {
+        repair();
+        return 0;
+      };
+      found.push({ kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once });
+    }
+    // Processes that were taken out of the shared group.
+    const outside = new Set<number>();
+    for (const { entry } of members) {
+      if (entry.kind !== 'process' || entry.namespace !== pidNamespace()) continue;
+      if (!layout?.couldJoinShared(entry.pid) || pods.some(({ uid }) => uid === entry.grant)) continue;
+      const { pid, command } = entry;
+      const key = `member ${pid} ${entry.start} cgroup ${taken}`;
+      const what = `process ${pid} (${command}) is in no cgroup of the shared pool`;
+      if (!isGivenUp(key)) outside.add(pid);
+      const repair = () => {
+        this.share(pid, state);
+        return 0;
+      };
+      found.push({ kind: 'member', uid: null, what, key, repair });
+    }
+    const isPoolSet =
+      layout !== undefined && !layout.isPartition && !found.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
+    const strays = this.members.strays(
+      confinement,
+      (member) =>
+        (member.kind === 'process' && outside.has(member.pid)) ||
+        (isPoolSet && layout.confines(member, list, pods, pool)),
+    );
+    for (const { member, process, threads, repair } of strays.found) {
+      const name = member.kind === 'process' ? ` (${member.command})` : ` in ${member.path}`;
+      found.push({
+        kind: 'member',
+        uid: null,
+        what: `${threads} threads of process ${process.pid}${name} are not in the shared pool ${pool}`,
+        key: `member ${process.pid} ${process.start} masks ${taken}`,
+        repair: () => {
+          const { moved, reason } = repair();
+          if (reason === undefined) return moved;
+          throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText({ member, reason, names: [] }), { value: member });
+        },
+      });
+    }
+    return { checked: groups.checked + strays.checked + outside.size, found };
+  }
+
+  levelNow(state: Assignments): EnforcementLevel {
+    const confinement = this.#confinement([state], []);
+    const layout = this.layoutOf(state.settings);
+    const list = this.members.registry.look().map(({ entry }) => told(entry));
+    if (layout?.strays(confinement.pods, confinement.pool, list).found.some(({ kind }) => kind === 'pool')) {
+      return 'recorded';
+    }
+    const isConfined = (member: SharedMember) =>
+      layout !== undefined && !layout.isPartition && layout.confines(member, list, confinement.pods, confinement.pool);
+    if (list.length === 0 || this.members.strays(confinement, isConfined).found.length > 0) return 'recorded';
+    return list.every(isConfined) ? 'cpuset' : 'members';
   }
 
   // Where it cannot be, masks must do.
@@ -342,7 +473,7 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  apply(state: Assignments, unpinned: readonly number[] = []): readonly string[] {
+  apply(state: Assignments, unpinned: readonly number[] = [], isReopened = false): readonly string[] {
     const failed: string[] = [];
     try {
       for (const pod of state.pods) {
@@ -354,17 +485,38 @@ export class MachineEnforcer implements Enforcer {
       failed.push(error.message);
     }
     const { stuck, ...confinement } = this.#confine([state], unpinned);
-    this.members.tellReopened(stuck, confinement);
+    // Whoever hears of it does the same: only what was given back is worth telling.
+    if (isReopened) this.members.tellReopened(stuck, confinement);
     return [...failed, ...stuck.map(stuckText)];
   }
 
-  #dissolve(pod: PodAssignment, settings: MachineSettings, shortfalls: string[]): void {
-    if (pod.enforcement.target === null) return;
+  // What an earlier end of a grant could not move. Answers what still cannot be.
+  #sweep(before: Assignments, next: Assignments): StuckMember[] {
+    const layout = this.layoutOf(before.settings);
+    return (layout?.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
+      const { path } = group;
+      try {
+        group.evacuate(layout!.home);
+        return [];
+      } catch (error) {
+        if (!(error instanceof NumalignError)) throw error;
+        return [{ member: { kind: 'cgroup', path }, reason: error.message, names: [] }];
+      }
+    });
+  }
+
+  // Answers what cannot leave the grant's groups.
+  #dissolve(pod: PodAssignment, settings: MachineSettings): StuckMember[] {
+    const layout = pod.enforcement.target === null ? undefined : this.layoutOf(settings);
+    if (!layout) return [];
     try {
-      this.layoutOf(settings)?.remove(pod);
+      layout.remove(pod);
+      return [];
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
-      shortfalls.push(error.message);
+      // Empty ones may stay.
+      if (!layout.isPopulated(pod)) return [];
+      return [{ member: { kind: 'cgroup', path: layout.pathOf(pod) }, reason: error.message, names: [] }];
     }
   }
 }

@@ -1,6 +1,7 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from. Synchronous: writes of cgroup.procs and tasks.
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Threads } from '../affinity.js';
+import { unlessEnded } from '../cgroups/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import { type CpuSet, NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
@@ -156,6 +157,40 @@ export class GrantGroup {
   /** Whether threads of this process are in it. */
   get isInUse(): boolean {
     return this.#handle.exists() && this.#handle.processes().includes(process.pid);
+  }
+
+  /** Whether threads of this process were moved into it, and have not left it by numalign. */
+  get wasEntered(): boolean {
+    return homes.has(this.#pod.uid);
+  }
+
+  get path(): string {
+    return this.#handle.path;
+  }
+
+  /** Those of these threads of this process that are not in it, though they live. */
+  missing(tids: readonly number[]): readonly number[] {
+    const group = this.#handle;
+    const { hierarchy } = this.#layout;
+    if (hierarchy.version === 2) return this.isInside() ? [] : tids;
+    const inside = new Set(group.exists() ? group.threads() : []);
+    return tids.filter((tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path));
+
+    function isElsewhere(pathOf: () => string): boolean {
+      try {
+        return pathOf() !== group.path;
+      } catch (error) {
+        if (error instanceof NumalignError) return false;
+        throw error;
+      }
+    }
+  }
+
+  /** Threads that somebody has moved out come back; what they had before is remembered already. @throws ERR_CGROUP */
+  bringBack(tids: readonly number[]): void {
+    const group = this.make();
+    if (this.#layout.hierarchy.version === 2) group.attach(process.pid);
+    else for (const tid of tids) unlessEnded(() => group.attachThread(tid));
   }
 
   /**

@@ -1,11 +1,12 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for each registration.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { processCommand, readableCommand } from '../state/owners.js';
-import { identifyProcess, isProcessRunning, type ProcessIdentity } from '../state/process-identity.js';
+import { identifyProcess, isProcessRunning, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
 
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
@@ -14,6 +15,8 @@ export interface ProcessEntry extends ProcessIdentity {
   readonly grant: string | null;
   /** And which of its containers; null: all of them. */
   readonly container: string | null;
+  /** Grants of nobody for which it has pinned threads of its own. */
+  readonly pinned?: readonly string[];
 }
 
 /** A cgroup by its folder; another that comes under the same path has another inode. */
@@ -53,13 +56,15 @@ const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) =>
 /** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
+  readonly #path: string;
   // Registrations that this environment has made, each with a lock: from another pid namespace only that tells that their process lives.
   readonly #own = new Map<string, NativeOwner>();
   #openers = 0;
 
-  /** `folder`: members/ of the state folder. */
-  constructor(folder: NativeFolder) {
+  /** `folder`: members/ of the state folder; `path`: where this process sees it. */
+  constructor(folder: NativeFolder, path: string) {
     this.folder = folder;
+    this.#path = path;
   }
 
   /** The name of this environment's own registration, while it has one. */
@@ -100,6 +105,21 @@ export class MemberRegistry {
     });
   }
 
+  /** Threads of this process are pinned for a grant that is no process's: they may stay on it. */
+  notePinned(grant: string): void {
+    const name = this.ownName;
+    const entry = name === undefined ? undefined : this.#read(name);
+    if (entry?.kind !== 'process' || entry.pinned?.includes(grant)) return;
+    this.#register(name!, { ...entry, pinned: [...(entry.pinned ?? []), grant] });
+  }
+
+  /** Whether a file is root's, our own, or of the user of the process that it is about. */
+  isTrusted(name: string, pid: number): boolean {
+    const user = statSync(join(this.#path, name), { throwIfNoEntry: false })?.uid;
+    if (user === undefined || user === 0 || user === process.geteuid?.()) return true;
+    return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
+  }
+
   /** How a process is registered by {@link addProcess}. */
   findProcess(pid: number): ProcessEntry | undefined {
     const found = identifyProcess(pid);
@@ -135,10 +155,13 @@ export class MemberRegistry {
 
   #register(name: string, entry: ProcessEntry): void {
     const known = this.#own.get(name);
-    if (known) {
+    // Somebody may have removed it.
+    if (known && this.folder.isOwnerAlive(name)) {
       known.write(JSON.stringify(entry));
       return;
     }
+    known?.close();
+    this.#own.delete(name);
     // Of another environment, or of a process before us that has ended.
     if (this.folder.version(name) !== undefined) this.folder.remove(name);
     const lock = this.folder.createOwner(name);
@@ -180,7 +203,7 @@ export class MemberRegistry {
       const known = found.get(key);
       if (known) {
         known.names.push(name);
-        if (entry.kind === 'process' && entry.grant !== null) known.entry = entry;
+        known.entry = joined(known.entry, entry);
       } else found.set(key, { entry, names: [name] });
     }
     return [...found.values()];
@@ -208,15 +231,38 @@ export class MemberRegistry {
     if (text === undefined) return undefined;
     try {
       const entry = JSON.parse(text) as Entry;
-      if (nameOf(entry) === name.replace(PROCESS_FILE, '$1')) return entry;
+      if (hasShape(entry) && nameOf(entry) === name.replace(PROCESS_FILE, '$1')) return this.#trusted(name, entry);
     } catch {
       // Its name says enough.
     }
-    return entryByName(name);
+    return this.#trusted(name, entryByName(name));
+  }
+
+  // Whoever may write the folder could have root move anybody's threads: a registration counts if it is root's, our own, or of the one that it is about.
+  #trusted(name: string, entry: Entry): Entry | undefined {
+    if (entry.kind === 'process') {
+      const isHere = entry.namespace === pidNamespace();
+      return !isHere || this.isTrusted(name, entry.pid) ? entry : undefined;
+    }
+    const user = statSync(join(this.#path, name), { throwIfNoEntry: false })?.uid;
+    const isOwn = user === undefined || user === 0 || user === process.geteuid?.();
+    return isOwn || statSync(entry.path, { throwIfNoEntry: false })?.uid === user ? entry : undefined;
   }
 }
 
 const NO_GRANT = Object.freeze({ grant: null, container: null });
+
+// Two registrations of one process.
+function joined(a: Entry, b: Entry): Entry {
+  if (a.kind !== 'process' || b.kind !== 'process') return a;
+  const attached = b.grant === null ? a : b;
+  return { ...attached, pinned: [...(a.pinned ?? []), ...(b.pinned ?? [])] };
+}
+
+function hasShape(entry: Entry | null): boolean {
+  if (entry?.kind === 'process') return typeof entry.pid === 'number' && typeof entry.namespace === 'string';
+  return entry?.kind === 'cgroup' && typeof entry.path === 'string' && isAbsolute(entry.path);
+}
 
 const nameOf = (entry: Entry | null) => (entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry));
 

@@ -1,6 +1,6 @@
 // SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before these become exclusive, and come back when they are given back. Masks are
 // theirs to choose: what a thread had chosen is remembered beside the registration of its process.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
@@ -56,7 +56,7 @@ export interface Confined {
   readonly byMask: number;
 }
 
-interface Outcome {
+export interface Outcome {
   readonly moved: number;
   /** Why it is not off what is taken. */
   readonly reason?: string;
@@ -71,6 +71,15 @@ interface MemberChoice extends NativeMemberThread {
 export type MemberChoices = ReadonlyMap<number, readonly MemberChoice[]>;
 
 const NO_CHOICES: MemberChoices = new Map();
+
+/** A process that is not where it should be. */
+export interface StrayMember {
+  readonly member: SharedMember;
+  readonly process: ProcessIdentity;
+  /** How many of its threads. */
+  readonly threads: number;
+  repair(): Outcome;
+}
 
 const NOTHING_DONE: Outcome = { moved: 0 };
 
@@ -129,7 +138,8 @@ function choicesOf(
   });
 }
 
-function told(entry: Entry): SharedMember {
+/** As others hear of it. */
+export function told(entry: Entry): SharedMember {
   return entry.kind === 'process'
     ? { kind: 'process', pid: entry.pid, command: entry.command }
     : { kind: 'cgroup', path: entry.path };
@@ -143,7 +153,7 @@ export class SharedMembers {
 
   /** `folder`: members/ of the state folder; `path`: where this process sees it. */
   constructor(folder: NativeFolder, path: string) {
-    this.registry = new MemberRegistry(folder);
+    this.registry = new MemberRegistry(folder, path);
     this.#requests = new MemberRequests(folder, path);
     this.#folder = folder;
   }
@@ -186,7 +196,7 @@ export class SharedMembers {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
       for (const process of processes) {
-        const known = decodeThreads(this.#folder.read(`${processName(process)}${MASKS}`)?.toString('utf8'));
+        const known = decodeThreads(this.#masks(`${processName(process)}${MASKS}`, process.pid));
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
         const isOurs = (tid: number, mask: CpuSet) =>
           unpinned.includes(tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
@@ -231,12 +241,51 @@ export class SharedMembers {
     return { stuck, moved, byMask };
   }
 
+  /**
+   * The processes of which threads are not where {@link confine} would have them, as far as this process may move them. Those of other pid namespaces look after themselves. Changes
+   * nothing.
+   */
+  strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
+    const names = this.#folder.list();
+    const found: StrayMember[] = [];
+    const seen = new Set<number>();
+    for (const registered of this.registry.look(names)) {
+      const member = told(registered.entry);
+      if (isConfined(member)) continue;
+      const processes = processesOf(registered);
+      if (typeof processes === 'string') continue;
+      for (const process of processes) {
+        if (seen.has(process.pid) || !isMovable(process)) continue;
+        seen.add(process.pid);
+        const threads = this.#planned(process, confinement, names);
+        if (threads === 0) continue;
+        found.push({
+          member,
+          process,
+          threads,
+          repair: () => this.#confineProcess(process, confinement, names, false),
+        });
+      }
+    }
+    return { checked: seen.size, found };
+  }
+
+  // How many threads of a process would be moved.
+  #planned(process: Process, confinement: Confinement, names: readonly string[]): number {
+    return this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
+  }
+
+  // Of others than root, oneself and the process itself it says nothing: whoever may write the folder could move anybody's threads by it.
+  #masks(file: string, pid: number): string | undefined {
+    return this.registry.isTrusted(file, pid) ? this.#folder.read(file)?.toString('utf8') : undefined;
+  }
+
   /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
   async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
     const silent = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs);
-    return stuck.filter((each) => each.member.kind !== 'process' || each.names.some((name) => silent.includes(name)));
+    return stuck.filter((each) => each.member.kind !== 'process' || each.names.every((name) => silent.includes(name)));
   }
 
   /** Tells those who cannot be moved that CPUs are given back. */
@@ -245,26 +294,47 @@ export class SharedMembers {
     if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
   }
 
-  #confineProcess(
+  // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
+  #plan(
     process: Process,
     { all, pods, unpinned, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly MemberChoice[],
-  ): Outcome {
+  ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
-    const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
+    const before = names.includes(file) ? this.#masks(file, pid) : undefined;
     const attached = attachedCpus(process, pods);
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
     const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
-    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return NOTHING_DONE;
+    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
     const known = chosen ?? decodeThreads(before);
     const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
-    const maskFor = (pods: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = [...(attached ? [attached] : []), ...pods.map(cpusOf)].map(({ words }) => words);
+    const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
+      const grants = [...(attached ? [attached] : []), ...allowed.map(cpusOf)].map(({ words }) => words);
       return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
     };
+    let allowed = pods.filter((pod) => mayRunOn(pod, process));
+    let planned = run(allowed, true);
+    if (planned && !isDone(planned)) {
+      // Only then it is worth a look whose child it is.
+      allowed = pods.filter((pod) => allowed.includes(pod) || isStartedBy(pod.owner, pid));
+      planned = run(allowed, true);
+    }
+    return planned && { file, before, known, planned, move: () => run(allowed, false) };
+  }
+
+  #confineProcess(
+    process: Process,
+    confinement: Confinement,
+    names: readonly string[],
+    onlyNarrow: boolean,
+    choices?: readonly MemberChoice[],
+  ): Outcome {
+    const plan = this.#plan(process, confinement, names, onlyNarrow, choices);
+    if (!plan) return NOTHING_DONE;
+    const { file, before, known, planned, move } = plan;
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
       const text = threads.length === 0 ? undefined : encodeThreads(threads);
       if (text === old) return text;
@@ -272,24 +342,13 @@ export class SharedMembers {
       else this.#folder.replace(file, text);
       return text;
     };
-    // Written down first: whoever crashes in between must not have forgotten what they had chosen.
-    const isDone = (plan: NativeConfinement | undefined) => plan?.moved === 0 && plan.stuck.length === 0;
-    let allowed = pods.filter((pod) => mayRunOn(pod, process));
-    let planned = maskFor(allowed, true);
-    if (!isDone(planned)) {
-      // Only then it is worth a look whose child it is.
-      allowed = pods.filter((pod) => allowed.includes(pod) || isStartedBy(pod.owner, pid));
-      planned = maskFor(allowed, true);
-    }
-    if (!planned) return NOTHING_DONE;
     if (isDone(planned)) {
       save(planned.threads, before);
       return NOTHING_DONE;
     }
-    // Those that move on to their own choice are known until they have it.
-    const leaving = known.filter(({ tid }) => !planned.threads.some((each) => each.tid === tid));
-    const text = save([...planned.threads, ...leaving], before);
-    const done = maskFor(allowed, false);
+    // Written down first, what they have now beside what they are to have: whoever crashes in between must not have forgotten what they had chosen.
+    const text = save([...planned.threads, ...known], before);
+    const done = move();
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
     const [first] = done.stuck;
@@ -300,11 +359,15 @@ export class SharedMembers {
 }
 
 // Those of cgroups have no registration.
-type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container'>>;
+type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container' | 'pinned'>>;
 
-// Its own, or one of nobody's that somebody may have put it on.
-function mayRunOn({ owner }: PodAssignment, { pid }: Process): boolean {
-  return owner.kind !== 'process' || owner.pid === pid;
+const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
+
+// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see attachedCpus.
+function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): boolean {
+  if (owner.kind === 'process') return isHolder(owner, pid);
+  if (pinned?.includes(uid)) return true;
+  return owner.cgroup !== null && processesIn(owner.cgroup.path).includes(pid);
 }
 
 // The CPUs that it was attached to; undefined where there are none any more.
@@ -313,6 +376,12 @@ function attachedCpus({ grant, container }: Process, pods: readonly PodAssignmen
   if (!pod) return undefined;
   const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
   return cpus?.isEmpty ? undefined : cpus;
+}
+
+// sched_setaffinity(2) is for processes of one's own user, and for root.
+function isMovable({ pid }: ProcessIdentity): boolean {
+  const user = globalThis.process.geteuid?.() ?? 0;
+  return user === 0 || statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
 }
 
 /** The processes of a member; a reason in words where nobody here can move them. */

@@ -1,4 +1,5 @@
-// FolderWatch: tells at once when somebody commits or stops waiting, and looks every half a second for what tells nobody: that an owner has died.
+// FolderWatch: tells at once when somebody commits or stops waiting, and looks every half a second for what tells nobody: that an owner has died. Quiet listeners are told
+// of what the kernel tells only.
 import { type FSWatcher, watch } from 'node:fs';
 import { join } from 'node:path';
 
@@ -9,12 +10,14 @@ const PERIOD_MS = 500;
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 50;
 
-/** Watches while it has listeners, and keeps the process alive as long. */
+/** Watches while it has listeners, and keeps the process alive as long as one of them is not quiet. */
 export class FolderWatch {
   readonly #path: string;
   readonly #file: string;
   readonly #listeners = new Set<Listener>();
-  #watchers: FSWatcher[] = [];
+  readonly #quiet = new Set<Listener>();
+  #watchers: FSWatcher[] | undefined;
+  #isNotified = false;
   #timer: NodeJS.Timeout | undefined;
   #isTelling = false;
 
@@ -24,26 +27,41 @@ export class FolderWatch {
     this.#file = file;
   }
 
-  /** Answers how to end it. */
-  add(listener: Listener): () => void {
+  /** Answers how to end it. `isQuiet`: it does not keep the process alive, and may not be told of everything. */
+  add(listener: Listener, isQuiet = false): () => void {
     // Wrapped, so that one function can listen twice.
     const own = () => listener();
-    this.#listeners.add(own);
-    if (this.#listeners.size === 1) this.#start();
+    const listeners = isQuiet ? this.#quiet : this.#listeners;
+    listeners.add(own);
+    this.#follow();
     return () => {
-      if (this.#listeners.delete(own) && this.#listeners.size === 0) this.#stop();
+      if (listeners.delete(own)) this.#follow();
     };
   }
 
+  #follow(): void {
+    const isWanted = this.#listeners.size + this.#quiet.size > 0;
+    if (isWanted && this.#watchers === undefined) this.#start();
+    if (!isWanted) this.#stop();
+    const isKept = this.#listeners.size > 0;
+    for (const watcher of this.#watchers ?? []) {
+      if (isKept) watcher.ref();
+      else watcher.unref();
+    }
+    if (isKept === (this.#timer !== undefined)) return;
+    clearInterval(this.#timer);
+    const period = this.#isNotified ? PERIOD_MS : PERIOD_WITHOUT_INOTIFY_MS;
+    this.#timer = isKept ? setInterval(() => this.#tell(), period) : undefined;
+  }
+
   #start(): void {
-    const isNotified = this.#watch(this.#path, this.#file) && this.#watch(join(this.#path, 'waiting'));
-    this.#timer = setInterval(() => this.#tell(), isNotified ? PERIOD_MS : PERIOD_WITHOUT_INOTIFY_MS);
+    this.#watchers = [];
+    this.#isNotified = this.#watch(this.#path, this.#file) && this.#watch(join(this.#path, 'waiting'));
   }
 
   #stop(): void {
-    clearInterval(this.#timer);
-    for (const watcher of this.#watchers) watcher.close();
-    this.#watchers = [];
+    for (const watcher of this.#watchers ?? []) watcher.close();
+    this.#watchers = undefined;
   }
 
   // inotify(7), through Node. False where the kernel refuses.
@@ -53,7 +71,7 @@ export class FolderWatch {
         if (file === undefined || name === null || name === file) this.#tell();
       });
       watcher.on('error', () => watcher.close());
-      this.#watchers.push(watcher);
+      this.#watchers?.push(watcher);
       return true;
     } catch {
       return false;
@@ -66,7 +84,7 @@ export class FolderWatch {
     this.#isTelling = true;
     setImmediate(() => {
       this.#isTelling = false;
-      for (const listener of [...this.#listeners]) listener();
+      for (const listener of [...this.#listeners, ...this.#quiet]) listener();
     });
   }
 }

@@ -224,8 +224,8 @@ export class Ledger implements Store {
     });
   }
 
-  watch(listener: Listener): () => void {
-    return this.#watch.add(listener);
+  watch(listener: Listener, isQuiet = false): () => void {
+    return this.#watch.add(listener, isQuiet);
   }
 
   // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.

@@ -19,12 +19,16 @@ export function statOf(pid: number | 'self'): { state: string; parent: string; s
   return { state: fields[0]!, parent: fields[1]!, start: fields[19]! };
 }
 
+// Anything else, such as too many open files, says nothing of it.
+const hasEnded = (error: unknown) => ['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '');
+
 /** The process with this pid now, seen from here; undefined where there is none. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   try {
     return { pid, start: statOf(pid).start, namespace: pidNamespace() };
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (hasEnded(error)) return undefined;
+    throw error;
   }
 }
 
@@ -35,7 +39,8 @@ export function isProcessRunning({ pid, start, namespace }: ProcessIdentity): bo
     const now = statOf(pid);
     // A zombie runs no more.
     return now.start === start && !/^[ZX]$/.test(now.state);
-  } catch {
-    return false;
+  } catch (error) {
+    if (hasEnded(error)) return false;
+    throw error;
   }
 }

@@ -66,8 +66,9 @@ export interface Store {
   readonly members: SharedMembers | undefined;
   /**
    * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
+   * `isQuiet`: it does not keep the process alive, and may be told of commits only.
    */
-  watch(listener: Listener): () => void;
+  watch(listener: Listener, isQuiet?: boolean): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
   /** What was damaged and put together again by this store, the latest last. */

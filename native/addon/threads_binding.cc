@@ -73,6 +73,13 @@ Napi::Value pin(const Napi::CallbackInfo& info) {
   return from_outcome(env, std::get<PinOutcome>(result));
 }
 
+// (tid, or -1 for the whole process; grant)
+void check_not_pinned(const Napi::CallbackInfo& info) {
+  auto pinned = unwrap(info.Env(), ThreadPins::of_this_process().other_pin(to_int(info[0], "the thread id"),
+                                                                           to_string(info[1], "the grant")));
+  if (pinned) throw_already_pinned(info.Env(), *pinned);
+}
+
 // (words by role, undefined: left alone; whether each thread has one CPU, by role; words of the grant; grant;
 // owner; replace): outcomes by role
 Napi::Value place(const Napi::CallbackInfo& info) {
@@ -208,13 +215,42 @@ Napi::Value follow_grant(const Napi::CallbackInfo& info) {
                                                                               to_id_set<CpuTag>(info[1]))));
 }
 
-// (grant, words of the shared pool)
+// (grant): ids of the threads that are to run on it
+Napi::Value grant_threads(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const std::vector<pid_t> tids =
+      unwrap(env, ThreadPins::of_this_process().threads_for(to_string(info[0], "the grant")));
+  auto array = Napi::Array::New(env, tids.size());
+  for (uint32_t i = 0; i < tids.size(); i++) array[i] = Napi::Number::New(env, tids[i]);
+  return array;
+}
+
+// (grant, words of its CPUs): moves of the threads that are on others, `now` where they should be
+Napi::Value stray_threads(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  return from_moves(env, unwrap(env, ThreadPins::of_this_process().strays(to_string(info[0], "the grant"),
+                                                                          to_id_set<CpuTag>(info[1]))));
+}
+
+// (grant, words of its CPUs, ids of threads)
+Napi::Value recall_threads(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[2].IsArray()) throw Napi::TypeError::New(env, "the threads must be an array");
+  const auto list = info[2].As<Napi::Array>();
+  std::vector<pid_t> tids;
+  for (uint32_t i = 0; i < list.Length(); i++) tids.push_back(to_int(list.Get(i), "a thread"));
+  return from_outcome(env,
+                      unwrap(env, ThreadPins::of_this_process().recall(to_string(info[0], "the grant"),
+                                                                       to_id_set<CpuTag>(info[1]), tids)));
+}
+
 // (words of what their cgroup has, words of all CPUs)
 void remember_masks(const Napi::CallbackInfo& info) {
   unwrap(info.Env(), ThreadPins::of_this_process().remember_masks(to_id_set<CpuTag>(info[0]),
                                                                   to_id_set<CpuTag>(info[1])));
 }
 
+// (grant, words of the shared pool)
 Napi::Value park_grant(const Napi::CallbackInfo& info) {
   return from_outcome(info.Env(),
                       unwrap(info.Env(), ThreadPins::of_this_process().park(to_string(info[0], "the grant"),
@@ -269,6 +305,10 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["schedule"] = Napi::Function::New(env, schedule);
   exports["undoPin"] = Napi::Function::New(env, undo_pin);
   exports["followGrant"] = Napi::Function::New(env, follow_grant);
+  exports["grantThreads"] = Napi::Function::New(env, grant_threads);
+  exports["strayThreads"] = Napi::Function::New(env, stray_threads);
+  exports["recallThreads"] = Napi::Function::New(env, recall_threads);
+  exports["checkNotPinned"] = Napi::Function::New(env, check_not_pinned);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);

@@ -1,6 +1,7 @@
 #include "platform/member_masks.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
 
@@ -49,6 +50,11 @@ class Confiner {
     remember({tid, chosen, now}, now);
   }
 
+  // Threads were born faster than they could be looked at: some may be anywhere.
+  void give_up(pid_t pid) {
+    if (!request_.taken.empty()) result_.stuck.push_back({pid, EAGAIN, request_.taken});
+  }
+
   Confinement finish() && {
     // Who has chosen by himself what others were given must not be taken for one that was born of them.
     std::map<pid_t, MemberThread> threads = remembered_;
@@ -77,10 +83,12 @@ class Confiner {
 
   // What is known of a thread. One that was born of a confined thread has its mask and no entry of its own.
   const MemberThread* entry_of(pid_t tid, const CpuSet& mask) const {
-    auto own = known_.find(tid);
-    if (own != known_.end()) {
-      const bool stands = own->second.applied == mask || unpinned_.contains(tid) || runs_in_grant(mask);
-      return stands ? &own->second : nullptr;
+    auto [own, end] = known_.equal_range(tid);
+    if (own != end) {
+      // Two where a crash came between what it had and what it was to have.
+      auto stands = std::find_if(own, end, [&](const auto& each) { return each.second.applied == mask; });
+      if (stands != end) return &stands->second;
+      return unpinned_.contains(tid) || runs_in_grant(mask) ? &own->second : nullptr;
     }
     for (const auto& [other, thread] : known_) {
       if (thread.applied == mask) return &thread;
@@ -96,7 +104,7 @@ class Confiner {
   }
 
   const ConfinementRequest& request_;
-  std::map<pid_t, MemberThread> known_;
+  std::multimap<pid_t, MemberThread> known_;
   std::map<pid_t, MemberThread> remembered_;
   std::map<pid_t, CpuSet> own_choices_;
   std::set<pid_t> unpinned_;
@@ -108,7 +116,8 @@ class Confiner {
 Result<Confinement> confine_member(const ConfinementRequest& request) {
   Confiner confiner(request);
   std::set<pid_t> seen;
-  for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
+  int clean = 0;
+  for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> threads = threads_of(request.pid);
     if (!threads.ok()) return threads.error();
     bool found_new = false;
@@ -119,6 +128,7 @@ Result<Confinement> confine_member(const ConfinementRequest& request) {
     }
     clean = found_new ? 0 : clean + 1;
   }
+  if (clean < kCleanPasses) confiner.give_up(request.pid);
   return std::move(confiner).finish();
 }
 

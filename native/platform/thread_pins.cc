@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/cpu_use.h"
+#include "core/task_files.h"
+#include "platform/proc_folder.h"
 
 namespace numalign {
 namespace {
@@ -39,6 +41,15 @@ bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
 CpuSet offline_among(const CpuSet& cpus) {
   Result<CpuSet> online = online_cpus();
   return online.ok() ? cpus - online.value() : CpuSet();
+}
+
+// 0 where it has ended.
+uint64_t start_of(pid_t tid) {
+  ProcFolder folder("/proc/self/task");
+  const std::string name = std::to_string(tid) + "/stat";
+  const std::optional<std::string_view> text = folder.read_piece(folder.fd(), name.c_str());
+  const std::optional<TaskStat> stat = text ? parse_task_stat(*text) : std::nullopt;
+  return stat ? stat->start_ticks : 0;
 }
 
 void add(PinOutcome& outcome, ThreadMove move, const CpuSet& wanted) {
@@ -96,6 +107,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       if (!grant.empty() && move.errno_value == 0) {
         auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.before, cpus}).first;
         entry->second = Pin{grant, owner, entry->second.before, move.now};
+        entry->second.start = start_of(thread);
         // What the kernel has clipped is no place of its choice.
         granted_.try_emplace(grant, Granted{entry->second.before, {}}).first->second.cpus |=
             cpus == granted ? entry->second.cpus : granted;
@@ -107,6 +119,21 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
   }
   relax();
   earlier_.clear();
+  return std::optional<AlreadyPinned>();
+}
+
+Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  std::vector<pid_t> threads{tid == 0 ? current_thread_id() : tid};
+  if (tid == -1) {
+    Result<std::vector<pid_t>> all = process_threads();
+    if (!all.ok()) return all.error();
+    threads = std::move(all).value();
+  }
+  for (pid_t thread : threads) {
+    if (const Pin* other = pinned_for_another(thread, grant))
+      return std::optional(AlreadyPinned{thread, other->grant});
+  }
   return std::optional<AlreadyPinned>();
 }
 
@@ -127,6 +154,7 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const
   Result<std::optional<AlreadyPinned>> pinned = move(moves, cpus, grant, owner, replace);
   if (!pinned.ok()) return pinned.error();
   if (pinned.value()) return std::variant<PinOutcome, AlreadyPinned>(*pinned.value());
+  if (tid == -1) holds_whole_process(grant);
   return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
 }
 
@@ -172,7 +200,15 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   Result<std::optional<AlreadyPinned>> pinned = move(moves, granted, grant, owner, replace);
   if (!pinned.ok()) return pinned.error();
   if (pinned.value()) return Outcome(*pinned.value());
+  if (std::ranges::all_of(placement, [](const auto& place) { return place.has_value(); })) {
+    holds_whole_process(grant);
+  }
   return Outcome(std::move(outcome));
+}
+
+// The one that came last has the threads that nobody has pinned.
+void ThreadPins::holds_whole_process(const std::string& grant) {
+  for (auto& [id, granted] : granted_) granted.whole_process = id == grant;
 }
 
 void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
@@ -180,7 +216,9 @@ void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, c
   std::lock_guard lock(mutex_);
   granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
   Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
-  if (now.ok() && !now.value().empty()) pins_[tid] = Pin{grant, owner, before, now.value()};
+  if (!now.ok() || now.value().empty()) return;
+  pins_[tid] = Pin{grant, owner, before, now.value()};
+  pins_[tid].start = start_of(tid);
 }
 
 Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const Scheduling& wanted,
@@ -398,6 +436,85 @@ Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool
     pin.parked = true;
     add(outcome, std::move(move).value(), pool);
   }
+  return outcome;
+}
+
+std::vector<pid_t> ThreadPins::threads_for(const std::string& grant, const std::vector<pid_t>& threads) {
+  std::vector<pid_t> found;
+  auto granted = granted_.find(grant);
+  if (granted == granted_.end()) return found;
+  auto is_born_for_another = [&](pid_t tid) {
+    Result<CpuSet> now = get_affinity(tid);
+    return now.ok() && std::ranges::any_of(granted_, [&](const auto& entry) {
+             return entry.first != grant && now.value().is_subset_of(entry.second.cpus);
+           });
+  };
+  for (pid_t tid : threads) {
+    auto pin = pins_.find(tid);
+    if (pin != pins_.end() && pin->second.start != start_of(tid)) {
+      pins_.erase(pin);
+      pin = pins_.end();
+    }
+    const bool is_for_it = pin != pins_.end() ? pin->second.grant == grant
+                                              : granted->second.whole_process && !is_born_for_another(tid);
+    if (is_for_it) found.push_back(tid);
+  }
+  return found;
+}
+
+Result<std::vector<pid_t>> ThreadPins::threads_for(const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  if (!granted_.contains(grant)) return std::vector<pid_t>();
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads;
+  return threads_for(grant, threads.value());
+}
+
+// Where they are, and where they should be.
+std::vector<ThreadMove> ThreadPins::places_of(const std::string& grant, const CpuSet& cpus,
+                                              const std::vector<pid_t>& threads) {
+  const CpuSet offline = offline_among(cpus);
+  std::vector<ThreadMove> places;
+  if (cpus.is_subset_of(offline)) return places;
+  for (pid_t tid : threads_for(grant, threads)) {
+    auto pin = pins_.find(tid);
+    if (pin != pins_.end() && pin->second.parked) continue;
+    Result<CpuSet> now = get_affinity(tid);
+    if (!now.ok()) continue;
+    CpuSet place = pin == pins_.end() ? cpus : pin->second.cpus & cpus;
+    if (place.is_subset_of(offline)) place = cpus;
+    places.push_back({tid, std::move(now).value(), std::move(place)});
+  }
+  return places;
+}
+
+Result<std::vector<ThreadMove>> ThreadPins::strays(const std::string& grant, const CpuSet& cpus) {
+  std::lock_guard lock(mutex_);
+  if (!granted_.contains(grant)) return std::vector<ThreadMove>();
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  std::vector<pid_t> out;
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> now = get_affinity(tid);
+    if (now.ok() && !now.value().is_subset_of(cpus)) out.push_back(tid);
+  }
+  return out.empty() ? std::vector<ThreadMove>() : places_of(grant, cpus, out);
+}
+
+Result<PinOutcome> ThreadPins::recall(const std::string& grant, const CpuSet& cpus,
+                                      const std::vector<pid_t>& tids) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  for (const ThreadMove& place : places_of(grant, cpus, tids)) {
+    Result<ThreadMove> move = move_thread(place.tid, place.now);
+    if (!move.ok()) {
+      if (is_gone(move.error())) continue;
+      return move.error();
+    }
+    const bool is_back = move.value().errno_value == 0 && move.value().now.is_subset_of(cpus);
+    (is_back ? outcome.moved : outcome.unmovable).push_back(std::move(move).value());
+  }
+  if (!outcome.moved.empty()) relax();
   return outcome;
 }
 

@@ -63,6 +63,9 @@ class ThreadPins {
   Result<std::variant<PinOutcome, AlreadyPinned>> pin(pid_t tid, const CpuSet& cpus, const std::string& grant,
                                                       const std::string& owner, bool replace);
 
+  // Which of these threads (as pin()) is pinned for another grant, if one is.
+  Result<std::optional<AlreadyPinned>> other_pin(pid_t tid, const std::string& grant);
+
   // Pins every thread of the process whose role has a place, and leaves the others alone; passes as pin()
   // does. `granted`: all CPUs of the grant, of which the places are subsets.
   Result<std::variant<PlacementOutcome, AlreadyPinned>> place(const Placement& placement,
@@ -97,6 +100,18 @@ class ThreadPins {
   // come back by follow().
   Result<PinOutcome> park(const std::string& grant, const CpuSet& pool);
 
+  // The threads that are to run on a grant: those pinned for it; where the whole process was, all but those
+  // that are pinned for another grant, or were born of such.
+  Result<std::vector<pid_t>> threads_for(const std::string& grant);
+
+  // Of threads_for() those that may run on other CPUs than `cpus`, which are the grant's, and where they
+  // should be (`now`). One that has chosen some of the grant's CPUs is where it should be. None where no CPU
+  // of the grant is online. Changes nothing.
+  Result<std::vector<ThreadMove>> strays(const std::string& grant, const CpuSet& cpus);
+
+  // Moves those of threads_for() that are in `tids` to where they were put; `cpus` as for strays().
+  Result<PinOutcome> recall(const std::string& grant, const CpuSet& cpus, const std::vector<pid_t>& tids);
+
   // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
   // place() or undo() is to go by what they were. A thread that may run on all of `limit`, which is its
   // cgroup's, has chosen nothing: `all` is remembered of it.
@@ -113,6 +128,7 @@ class ThreadPins {
     CpuSet cpus;
     CpuSet given = {};  // its mask when it was last moved to `cpus`: the kernel leaves out those offline
     bool parked = false;
+    uint64_t start = 0;  // of the thread, in clock ticks: its id may be another's by now
   };
 
   // What concerns all threads of a grant, also those that have no pin of their own because they were born
@@ -120,6 +136,7 @@ class ThreadPins {
   struct Granted {
     CpuSet before;  // of its first thread before the first pin
     CpuSet cpus;    // where they were put
+    bool whole_process = false;
   };
 
   struct Scheduled {
@@ -138,6 +155,10 @@ class ThreadPins {
 
   Result<std::optional<AlreadyPinned>> move(const Moves& moves, const CpuSet& granted,
                                             const std::string& grant, const std::string& owner, bool replace);
+  std::vector<pid_t> threads_for(const std::string& grant, const std::vector<pid_t>& threads);
+  void holds_whole_process(const std::string& grant);
+  std::vector<ThreadMove> places_of(const std::string& grant, const CpuSet& cpus,
+                                    const std::vector<pid_t>& threads);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);
   std::optional<Starved> starved(pid_t real_time_too);
   void relax();

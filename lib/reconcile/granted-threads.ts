@@ -1,0 +1,70 @@
+// The threads of this process that are to run on grants: whether they do, and in the cgroups of the grants.
+import { CpuSet } from '../cpu-set.js';
+import { grantKey } from '../enforcement/enforcer.js';
+import { GrantGroup } from '../enforcement/grant-group.js';
+import { NumalignError } from '../errors.js';
+import type { Site } from '../managers/topology-manager.js';
+import { native } from '../native.js';
+import { type Assignments, type PodAssignment, runningCpus } from '../state/assignments.js';
+import { type Comparison, type Found, together } from './drift.js';
+
+/** `isGivenUp`: of what is contested. */
+export function compareThreads(site: Site, state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
+  const { owners } = site.ledger;
+  const isOurs = ({ owner, formerOwner }: PodAssignment) =>
+    formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));
+  return together(state.pods.filter(isOurs).map((pod) => threadsOfGrant(site, state, pod, isGivenUp)));
+}
+
+function threadsOfGrant(
+  site: Site,
+  { settings }: Assignments,
+  pod: PodAssignment,
+  isGivenUp: (key: string) => boolean,
+): Comparison {
+  const { uid, upcoming } = pod;
+  const tids = native.grantThreads(uid);
+  if (tids.length === 0) return { checked: 0, found: [] };
+  // While it is being resized they may be on either.
+  const cpus = upcoming ? runningCpus(pod).union(upcoming.cpus) : runningCpus(pod);
+  const found: Found[] = [];
+  const group = GrantGroup.of(site, settings, pod);
+  const missing = group?.wasEntered ? group.missing(tids) : [];
+  const groupKey = `${grantKey(pod)} ${cpus} threads`;
+  if (group && missing.length > 0) {
+    found.push({
+      kind: 'cgroup',
+      uid,
+      key: groupKey,
+      what: `${missing.length} threads of this process are not in ${group.path}`,
+      repair: () => {
+        group.bringBack(missing);
+        return putBack(uid, cpus, missing);
+      },
+    });
+  }
+  for (const { tid, before } of native.strayThreads(uid, cpus.words)) {
+    // Their masks are what the other cgroup has made of them.
+    if (missing.includes(tid) && !isGivenUp(groupKey)) continue;
+    found.push({
+      kind: 'thread',
+      uid,
+      key: `${grantKey(pod)} ${cpus} thread ${tid}`,
+      what: `thread ${tid} of this process may run on CPUs ${new CpuSet(before)} instead of ${cpus}`,
+      repair: () => putBack(uid, cpus, [tid]),
+    });
+  }
+  return { checked: tids.length + (group ? 1 : 0), found };
+}
+
+function putBack(uid: string, cpus: CpuSet, tids: readonly number[]): number {
+  const { moved, unmovable } = native.recallThreads(uid, cpus.words, tids);
+  const [stuck] = unmovable;
+  if (!stuck) return moved.length;
+  throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot be moved to CPUs ${cpus}`, {
+    syscall: 'sched_setaffinity',
+    errno: stuck.errno,
+    value: stuck.tid,
+    valid: cpus.toString(),
+  });
+}

@@ -1,0 +1,307 @@
+// Reconciler: compares what is so with what is on record, and repairs. One for each state in an environment, however many managers use it. It looks without the lock and writes nothing; only
+// where something differs does it take the lock, look again, and repair.
+import { countChanges } from '../cgroups/cgroup-files.js';
+import type { Placement } from '../config.js';
+import { publish, traced } from '../diagnostics.js';
+import { isPartitioned } from '../enforcement/cpuset-layout.js';
+import { weaker } from '../enforcement/levels.js';
+import { NumalignError } from '../errors.js';
+import { threadsOf } from '../grant.js';
+import { substituteLostCpus } from '../managers/substitute.js';
+import { type EnforcedCommit, type Site, transact } from '../managers/topology-manager.js';
+import {
+  type Assignments,
+  cpusOf,
+  type EnforcementLevel,
+  type PodAssignment,
+  runningCpus,
+} from '../state/assignments.js';
+import type { Store } from '../state/store.js';
+import { refreshSite } from '../topology-refresh.js';
+import {
+  type Comparison,
+  type Drift,
+  type DriftKind,
+  type Found,
+  type Hotplug,
+  type ReconcileReport,
+  together,
+} from './drift.js';
+import { Fights } from './fights.js';
+import { compareThreads } from './granted-threads.js';
+
+/** A manager, as far as it has to do with reconciling. */
+export interface Reconciling {
+  readonly site: Site;
+  /** For what is not on record of a grant's placement. */
+  readonly placement: Placement;
+  /** 0: only when it is told to. */
+  readonly periodMs: number;
+  drifted(drift: Drift): void;
+  hotplugged(hotplug: Hotplug): void;
+  failed(error: Error): void;
+}
+
+// So that processes that were started together do not stay together.
+const JITTER = 0.1;
+// Between rounds after changes: many changes at once are one.
+const PAUSE_MS = 100;
+// What a repair has brought to light is repaired in the same round; what it has made good with it is no drift of its own.
+const PASSES = 4;
+const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
+
+const NOTHING_DONE: ReconcileReport = Object.freeze({
+  checked: 0,
+  repaired: 0,
+  contested: 0,
+  writes: 0,
+  drifts: Object.freeze([]),
+  hotplug: Object.freeze([]),
+});
+
+const reconcilers = new WeakMap<Store, Reconciler>();
+
+export class Reconciler {
+  readonly #store: Store;
+  readonly #clients = new Set<Reconciling>();
+  readonly #fights = new Fights();
+  #running: Promise<ReconcileReport> | undefined;
+  #next: Promise<ReconcileReport> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Timeout | undefined;
+  #endWatch: (() => void) | undefined;
+  #generation: number | undefined;
+
+  private constructor(store: Store) {
+    this.#store = store;
+  }
+
+  static of(store: Store): Reconciler {
+    const known = reconcilers.get(store) ?? new Reconciler(store);
+    reconcilers.set(store, known);
+    return known;
+  }
+
+  /** From now on, until the answer is called. Does not keep the process alive. */
+  attach(client: Reconciling): () => void {
+    this.#clients.add(client);
+    this.#schedule();
+    return () => {
+      this.#clients.delete(client);
+      this.#schedule();
+    };
+  }
+
+  get #background(): Reconciling | undefined {
+    const periodic = [...this.#clients].filter(({ periodMs }) => periodMs > 0);
+    return periodic.sort((a, b) => a.periodMs - b.periodMs)[0];
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const client = this.#background;
+    if (!client) {
+      clearTimeout(this.#soon);
+      this.#soon = undefined;
+      this.#endWatch?.();
+      this.#endWatch = undefined;
+      return;
+    }
+    const wait = Math.min(client.periodMs * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1);
+    this.#timer = setTimeout(() => this.#runQuietly(), wait).unref();
+    this.#endWatch ??= this.#store.watch(() => this.#look(), true);
+  }
+
+  // A commit, or what may be one.
+  #look(): void {
+    if (this.#soon || this.#readGeneration() === this.#generation) return;
+    this.#soon = setTimeout(() => {
+      this.#soon = undefined;
+      this.#runQuietly();
+    }, PAUSE_MS).unref();
+  }
+
+  #readGeneration(): number | undefined {
+    try {
+      return this.#store.read()?.generation;
+    } catch (error) {
+      if (error instanceof NumalignError) return undefined;
+      throw error;
+    }
+  }
+
+  #runQuietly(): void {
+    const client = this.#background;
+    if (!client) return;
+    this.reconcile(client)
+      .catch((error) => {
+        for (const each of this.#clients) each.failed(error);
+      })
+      .finally(() => this.#schedule());
+  }
+
+  /** A round that begins after this call. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */
+  reconcile(client: Reconciling): Promise<ReconcileReport> {
+    if (this.#next) return this.#next;
+    if (!this.#running) return this.#start(client);
+    const begin = () => {
+      this.#next = undefined;
+      return this.#start(client);
+    };
+    this.#next = this.#running.then(begin, begin);
+    return this.#next;
+  }
+
+  #start(client: Reconciling): Promise<ReconcileReport> {
+    const round = traced(
+      'reconcile',
+      client.site,
+      () => this.#round(client),
+      ({ value }) => {
+        const { checked, repaired, contested, writes } = value ?? NOTHING_DONE;
+        return { checked, repaired, contested, writes };
+      },
+    );
+    this.#running = round;
+    const ended = () => {
+      if (this.#running === round) this.#running = undefined;
+    };
+    round.then(ended, ended);
+    return round;
+  }
+
+  async #round(client: Reconciling): Promise<ReconcileReport> {
+    const { site } = client;
+    if (site.topology.isSimulated) return NOTHING_DONE;
+    this.#generation = this.#readGeneration();
+    for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
+    const hotplug = await this.#substitute(client);
+    const checkpoint = this.#store.read();
+    if (!checkpoint || checkpoint.refusal) return { ...NOTHING_DONE, hotplug };
+    const comparison = this.#compare(site, checkpoint.assignments);
+    const isGivenUp = ({ key }: Found) => this.#fights.isContested(key);
+    const outcome = comparison.found.every(isGivenUp)
+      ? { different: comparison.found, drifts: [], writes: 0 }
+      : await this.#repair(site);
+    this.#fights.settle(new Set(outcome.different.map(({ key }) => key)));
+    for (const drift of outcome.drifts) this.#tell(client, drift);
+    return Object.freeze({
+      checked: comparison.checked,
+      repaired: outcome.drifts.filter(({ repaired }) => repaired).length,
+      contested: this.#fights.contested,
+      writes: outcome.writes + hotplug.length,
+      drifts: Object.freeze(outcome.drifts),
+      hotplug: Object.freeze(hotplug),
+    });
+  }
+
+  #tell({ site }: Reconciling, drift: Drift): void {
+    const { kind, uid, what, repaired } = drift;
+    publish('drift', site, () => ({ kind, uid, what, repaired }));
+    for (const each of this.#clients) each.drifted(drift);
+  }
+
+  // Of grants of this process. Each tells once.
+  async #substitute({ site, placement }: Reconciling): Promise<Hotplug[]> {
+    const { owners } = this.#store;
+    const told: Hotplug[] = [];
+    for (const pod of this.#store.read()?.assignments.pods ?? []) {
+      if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
+      const result = await substituteLostCpus(site, pod, placement, threadsOf(pod.uid));
+      if (!result) continue;
+      const { lost, substitutes, revoked, returned, isParked, error } = result;
+      const cpus = runningCpus(result.pod).difference(revoked);
+      const hotplug = Object.freeze({ id: pod.uid, cpus, lost, substitutes, revoked, returned, isParked, error });
+      told.push(hotplug);
+      for (const each of this.#clients) each.hotplugged(hotplug);
+    }
+    return told;
+  }
+
+  #compare(site: Site, state: Assignments): Comparison {
+    const isGivenUp = (key: string) => this.#fights.isContested(key);
+    return together([compareThreads(site, state, isGivenUp), site.enforcer.compare(state, isGivenUp)]);
+  }
+
+  /** Under the lock. */
+  #repair(site: Site) {
+    return transact(site, undefined, async (state, commit, recorded) => {
+      if (commit.refusal) return { different: [], drifts: [], writes: 0 };
+      // What dead owners had is given back to begin with; whatever is wrong besides, the next round finds.
+      if (state !== recorded) {
+        await commit(state, true);
+        this.#generation = undefined;
+        return { different: [], drifts: [], writes: 1 };
+      }
+      const before = countChanges();
+      const tried = new Map<string, { readonly found: Found; readonly error: string; readonly isLost: boolean }>();
+      let masks = 0;
+      let different: readonly Found[] = [];
+      for (let pass = 0; pass <= PASSES; pass++) {
+        const { found } = this.#compare(site, state);
+        if (pass === 0) different = found;
+        const todo = found.filter(({ key }) => !tried.has(key) && !this.#fights.isContested(key));
+        if (todo.length === 0 || pass === PASSES) break;
+        const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
+        for (const each of first.length > 0 ? first : todo) {
+          const isLost = this.#fights.meet(each.key) === 'lost';
+          let error = '';
+          try {
+            if (!isLost) masks += each.repair();
+          } catch (thrown) {
+            if (!(thrown instanceof NumalignError)) throw thrown;
+            error = thrown.message;
+          }
+          tried.set(each.key, { found: each, error, isLost });
+        }
+      }
+      if (tried.size === 0) return { different, drifts: [], writes: 0 };
+      const left = new Set(this.#compare(site, state).found.map(({ key }) => key));
+      const drifts: Drift[] = [...tried.values()].map(({ found: { key, kind, uid, what }, error, isLost }) =>
+        Object.freeze({
+          ...{ kind, uid, what: error === '' ? what : `${what}: ${error}` },
+          ...{ repaired: !left.has(key), contested: isLost },
+        }),
+      );
+      const lost = [...tried.values()].filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
+      const lowered = await this.#lower(site, state, commit, lost);
+      const writes = countChanges() - before + masks + (lowered.length > 0 ? 1 : 0);
+      return { different, drifts: [...drifts, ...lowered], writes };
+    });
+  }
+
+  // Where others are not kept off as the record says, the record is to say so.
+  async #lower(
+    site: Site,
+    state: Assignments,
+    commit: EnforcedCommit,
+    lost: readonly Found['kind'][],
+  ): Promise<Drift[]> {
+    if (!lost.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
+    const { enforcer } = site;
+    let next = state;
+    if (lost.includes('partition')) {
+      next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
+      enforcer.apply(next);
+    }
+    const now = enforcer.levelNow(next);
+    next = withLevels(next, (pod) =>
+      isPartitioned(pod) || cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, now),
+    );
+    const changed = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
+    if (changed.length === 0) return [];
+    await commit(next, true);
+    return changed.map(({ uid, enforcement: { level } }) => {
+      const what = `the CPUs of grant ${uid} are kept from others at the level ${level} only`;
+      return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
+    });
+  }
+}
+
+function withLevels(state: Assignments, levelOf: (pod: PodAssignment) => EnforcementLevel): Assignments {
+  const pods = state.pods.map((pod) => {
+    const level = levelOf(pod);
+    return level === pod.enforcement.level ? pod : { ...pod, enforcement: { ...pod.enforcement, level } };
+  });
+  return { ...state, pods };
+}
