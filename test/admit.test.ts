@@ -368,6 +368,7 @@ describe('the machine’s options', () => {
       managedCPUs: CpuSet.parse('0-15'),
       reservedSystemCPUs: CpuSet.parse('0-1'),
       isolatedCPUs: CpuSet.EMPTY,
+      cgroupRoot: null,
       strictCPUReservation: true,
       reservedMemory: {},
     });

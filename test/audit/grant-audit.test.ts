@@ -8,8 +8,8 @@ import { errorOf, thrownBy } from '../support/error-of.js';
 import { spinningOrphan } from '../support/orphan.js';
 import { makeStateDir } from '../support/state-dir.js';
 
-async function acquire() {
-  const manager = await openManager({ stateDir: makeStateDir() });
+async function acquire(options: { sharedMember?: boolean } = {}) {
+  const manager = await openManager({ stateDir: makeStateDir(), ...options });
   const grant = await manager.acquire({ cpu: 1 });
   onTestFinished(async () => {
     await grant.release();
@@ -128,8 +128,15 @@ describe('grant.audit', () => {
     expect(after.totals.runTimeNs).toBeGreaterThanOrEqual(audit.totals.runTimeNs!);
   });
 
-  it('is of the threads that are confined to the CPUs, or where there are none of the whole process', async () => {
+  it('is of no thread of a shared member, which has left the CPUs, until it is pinned', async () => {
     const { grant } = await acquire();
+    expect(grant.audit().threads).toEqual([]);
+    grant.pin({ threads: 'current' });
+    expect(grant.audit().threads.map(({ tid }) => tid)).toEqual([threadId()]);
+  });
+
+  it('is of the threads that are confined to the CPUs, or where there are none of the whole process', async () => {
+    const { grant } = await acquire({ sharedMember: false });
     const { threads } = grant.audit();
     expect(mainOf(grant.audit()).cpus).toEqual(affinity());
     expect(threads.length).toBeGreaterThan(1);

@@ -247,7 +247,9 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     const files = () =>
       readdirSync(folder).map((name) => [
         name,
-        ['owners', 'waiting'].includes(name) || readFileSync(join(folder, name), 'utf8'),
+        ['owners', 'waiting', 'members'].includes(name)
+          ? readdirSync(join(folder, name))
+          : readFileSync(join(folder, name), 'utf8'),
       ]);
     const before = files();
     await until(

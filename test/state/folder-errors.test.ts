@@ -32,8 +32,8 @@ describe('a state folder', { timeout: 30_000 }, () => {
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
     onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
-    const manager = await openManager({ stateDir });
-    // No file is open for writing then, which the kernel would not make read-only.
+    // No file is open for writing then, which the kernel would not make read-only: neither an owner's nor a member's.
+    const manager = await openManager({ stateDir, sharedMember: false });
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
     execFileSync('mount', ['-o', 'remount,ro', stateDir]);

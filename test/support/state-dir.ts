@@ -6,7 +6,18 @@ import { onTestFinished } from 'vitest';
 
 export function makeStateDir(fileSystem = tmpdir()): string {
   const parent = mkdtempSync(join(fileSystem, 'numalign-test-'));
-  // A thread that still waits for a lock makes its file once more.
-  onTestFinished(() => rmSync(parent, { recursive: true, force: true, maxRetries: 20, retryDelay: 10 }));
+  onTestFinished(() => removeFolder(parent));
   return join(parent, 'state');
+}
+
+// A thread that still waits for a lock makes its file once more; what has come meanwhile Node's own retries do not remove.
+function removeFolder(path: string): void {
+  for (let attempts = 20; ; attempts--) {
+    try {
+      rmSync(path, { recursive: true, force: true });
+      return;
+    } catch (error) {
+      if (attempts === 0) throw error;
+    }
+  }
 }
