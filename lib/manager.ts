@@ -92,6 +92,7 @@ import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
+import { allowing } from './topology-refresh.js';
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {
@@ -203,7 +204,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   #now() {
-    return cpusNow(this.topology);
+    return cpusNow(this.topology, this.#state().pods);
   }
 
   /**
@@ -543,7 +544,7 @@ function closedError(): NumalignError {
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
-    const now = cpusNow(topology);
+    const now = cpusNow(topology, checkpoint?.assignments.pods);
     if (!checkpoint) {
       const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
       refuseBesideKubelet(site, config, first);
@@ -552,6 +553,8 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
+    // They will be there for it once they are given back.
+    site.topology = allowing(topology, site.enforcer.hiddenCpus(recorded));
     checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.

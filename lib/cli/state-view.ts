@@ -149,7 +149,7 @@ function viewOf(
   const isOfEarlierBoot = bootId !== readBootId();
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
-  const present = cpusNow(topology);
+  const present = cpusNow(topology, state.pods);
   const owners = childOf(folder, 'owners');
   const grants = state.pods.map((pod) => {
     const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);

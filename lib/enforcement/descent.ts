@@ -3,9 +3,14 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../state/assignments.js';
 import { statOf } from '../state/process-identity.js';
 
+/** Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by its pid. */
+export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
+  return owner === pid && hasOpen(pid, `/owners/${uuid}`) !== false;
+}
+
 /** Whether a process was started by an owner, or by what that has started: it has inherited the owner's lock, or its parents lead there. */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
-  return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`);
+  return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
 }
 
 // proc(5): the parent is the 4th field. Those whose parents have ended have another.
@@ -20,13 +25,13 @@ function parentsOf(pid: number): number[] {
   return parents;
 }
 
-function hasOpen(pid: number, file: string): boolean {
+// Undefined where it may not be looked at.
+function hasOpen(pid: number, file: string): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
   try {
     return readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
-  } catch {
-    // It has ended, or is somebody else's.
-    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES' ? undefined : false;
   }
 }
 

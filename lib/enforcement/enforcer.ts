@@ -13,13 +13,14 @@ import {
   exclusiveCpus,
   type MachineSettings,
   type PodAssignment,
+  runningCpus,
   sharedPool,
 } from '../state/assignments.js';
 import type { Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
-import type { Confinement, SharedMember, SharedMembers, StuckMember } from './shared-members.js';
+import type { Confinement, MemberChoices, SharedMember, SharedMembers, StuckMember } from './shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
 export interface Cleared {
@@ -44,6 +45,8 @@ export interface Enforcer {
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
+  /** CPUs of grants that this process does not see among its own just because a partition keeps it off them. */
+  hiddenCpus(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
@@ -58,6 +61,7 @@ export const NO_ENFORCER: Enforcer = {
   apply: () => [],
   layoutOf: () => undefined,
   members: undefined,
+  hiddenCpus: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
   share: () => {},
@@ -72,6 +76,7 @@ interface Step {
   readonly next: Assignments;
   readonly added: readonly PodAssignment[];
   readonly gone: readonly PodAssignment[];
+  readonly isTaken: boolean;
   readonly isGivenBack: boolean;
 }
 
@@ -92,6 +97,16 @@ function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readon
   return pods.filter((pod) => !known.has(grantKey(pod)));
 }
 
+/** Grants with groups that run on other CPUs than before. */
+function refitted(before: Assignments, next: Assignments): { pod: PodAssignment; known: PodAssignment }[] {
+  if (before.pods === next.pods) return [];
+  const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
+  return next.pods.flatMap((pod) => {
+    const known = pod.enforcement.target === null ? undefined : old.get(pod.uid);
+    return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
+  });
+}
+
 const stuckText = ({ member, reason }: StuckMember) =>
   member.kind === 'process'
     ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}`
@@ -107,6 +122,8 @@ export class MachineEnforcer implements Enforcer {
   readonly #state: () => Assignments | undefined;
   readonly #find: (cgroupRoot: string) => FoundLayout;
   readonly #layouts = new Map<string, FoundLayout>();
+  // Of members before the first change of the partition that they have not been confined after.
+  #choices: MemberChoices | undefined;
 
   /** `state`: on record now, where it can be read. */
   constructor(
@@ -124,6 +141,12 @@ export class MachineEnforcer implements Enforcer {
   layoutOf(settings: MachineSettings): CpusetLayout | undefined {
     const found = this.#layout(settings);
     return typeof found === 'string' ? undefined : found;
+  }
+
+  hiddenCpus({ settings, pods }: Assignments): CpuSet {
+    const layout = this.layoutOf(settings);
+    const isHidden = layout?.isPartition && layout.hasAllThatIsLeft(process.pid);
+    return isHidden ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
   }
 
   join(state: Assignments, reopened: () => void): void {
@@ -169,8 +192,12 @@ export class MachineEnforcer implements Enforcer {
     const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
     const gone = podsNotIn(before, next);
     const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
-    if (added.length === 0 && gone.length === 0 && old.equals(now)) return NO_ENFORCER.clear(before, next, request);
-    return this.#take({ before, next, added, gone, isGivenBack: gone.length > 0 || !old.isSubsetOf(now) }, request);
+    const isSame = added.length === 0 && gone.length === 0 && old.equals(now);
+    // What a resize has announced is exclusive before the grant's groups have it.
+    if (isSame && refitted(before, next).length === 0) return NO_ENFORCER.clear(before, next, request);
+    const isTaken = added.length > 0 || !now.isSubsetOf(old);
+    const isGivenBack = gone.length > 0 || !old.isSubsetOf(now);
+    return this.#take({ before, next, added, gone, isTaken, isGivenBack }, request);
   }
 
   // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
@@ -191,6 +218,8 @@ export class MachineEnforcer implements Enforcer {
       const finish = (stuck: readonly StuckMember[]) =>
         this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
       if (confined.stuck.length === 0) return finish([]);
+      // Whoever did not leave before is no reason not to give back.
+      if (!step.isTaken) return finish(confined.stuck);
       return this.members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
@@ -198,14 +227,14 @@ export class MachineEnforcer implements Enforcer {
   }
 
   #taken(
-    { before, next, added, isGivenBack }: Step,
+    { before, next, added, isTaken, isGivenBack }: Step,
     partitioned: Assignments | undefined,
     standing: Standing,
     { enforcement, require, unmovableMembers, isNamed = false }: EnforcementRequest,
     shortfalls: string[],
   ): Cleared {
     const [stuck] = standing.stuck;
-    if (stuck && unmovableMembers === 'fail') {
+    if (stuck && isTaken && unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
@@ -227,12 +256,7 @@ export class MachineEnforcer implements Enforcer {
 
   // The groups of grants that are about to have other CPUs have those of before too, until it is done.
   #fitGroups(before: Assignments, next: Assignments): void {
-    const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
-    for (const pod of next.pods) {
-      const known = old.get(pod.uid);
-      if (pod.enforcement.target === null || known === pod || known === undefined) continue;
-      this.layoutOf(next.settings)?.fit(pod, cpusOf(known));
-    }
+    for (const { pod, known } of refitted(before, next)) this.layoutOf(next.settings)?.fit(pod, runningCpus(known));
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
@@ -270,27 +294,41 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  // With the CPUs of all of these states.
-  #setPartition(states: readonly Assignments[]): void {
+  // With the CPUs of all of these states; who is isolated in it the last one says.
+  #setPartition(states: readonly Assignments[], unpinned: readonly number[] = []): void {
     const layout = this.layoutOf(states[0]!.settings);
     if (layout?.hierarchy.version !== 2) return;
     const pods = states.flatMap((state) => state.pods).filter(isPartitioned);
-    if (pods.length > 0 || layout.isPartition) layout.setPartition(pods);
+    if (pods.length === 0 && !layout.isPartition) return;
+    if (!layout.isPartitionOf(pods)) this.#choices ??= this.#choicesOf(layout, states, unpinned);
+    layout.setPartition(pods, states.at(-1)!.pods);
+  }
+
+  // Before the kernel resets them.
+  #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly number[]): MemberChoices {
+    const pods = states.flatMap((state) => state.pods);
+    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), this.#topology().cpus);
   }
 
   // Off what any of these states takes, unless a partition keeps everybody off it.
   #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
-    const now = cpusNow(this.#topology());
     const pods = states.flatMap((state) => state.pods);
+    const now = cpusNow(this.#topology(), pods);
+    // Who was on a grant that ends must leave it.
+    const staying = states.at(-1)!.pods;
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const list = members.list();
     const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
     const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
-    const { stuck, byMask } = members.confine({ taken, pool, pods, unpinned }, isConfined);
-    return { stuck, byMask, members: list.length, taken, pool, pods, unpinned };
+    const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
+    this.#choices = undefined;
+    const { possible, cpus } = this.#topology();
+    const confinement = { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
+    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
+    return { stuck, byMask, members: list.length, ...confinement };
   }
 
   // Where it cannot be, masks must do.
@@ -310,7 +348,7 @@ export class MachineEnforcer implements Enforcer {
       for (const pod of state.pods) {
         if (pod.enforcement.target !== null) this.layoutOf(state.settings)?.fit(pod, CpuSet.EMPTY);
       }
-      this.#setPartition([state]);
+      this.#setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       failed.push(error.message);
