@@ -287,6 +287,20 @@ describe('numalign share', { timeout: 120_000 }, () => {
   );
 });
 
+describe('numalign agent', { timeout: 120_000 }, () => {
+  it('is a shared member as long as it runs, with the cgroup root that it is given', async () => {
+    const folder = await configured('none');
+    const wrong = await numalign(['agent', '--port', '0', '--cgroup-root', ROOT, '--state-dir', folder]);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('cgroupRoot is none, not')]);
+    const agent = start(['agent', '--port', '0', '--cgroup-root', 'none', '--state-dir', folder]);
+    await until(() => agent.output.stdout.includes('listening'), 'the agent');
+    expect((await status(folder)).sharedMembers).toMatchObject([{ kind: 'process', pid: agent.process.pid }]);
+    agent.process.kill('SIGTERM');
+    expect((await agent.ended).code).toBe(0);
+    expect(readdirSync(join(folder, 'members'))).toEqual([]);
+  });
+});
+
 describe('settings and looking', { timeout: 120_000 }, () => {
   it.runIf(isUsable)('numalign configure keeps the cgroup root while CPUs are exclusive', async () => {
     ownRoot();
