@@ -451,7 +451,12 @@ std::vector<pid_t> ThreadPins::threads_for(const std::string& grant, const std::
   };
   for (pid_t tid : threads) {
     auto pin = pins_.find(tid);
-    if (pin != pins_.end() && pin->second.start != start_of(tid)) {
+    // Another thread that has got its id matters only where it runs elsewhere.
+    auto is_elsewhere = [&] {
+      Result<CpuSet> now = get_affinity(tid);
+      return now.ok() && !now.value().is_subset_of(granted->second.cpus);
+    };
+    if (pin != pins_.end() && is_elsewhere() && pin->second.start != start_of(tid)) {
       pins_.erase(pin);
       pin = pins_.end();
     }
