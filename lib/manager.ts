@@ -570,7 +570,10 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
 function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer } = site;
   if (sharedMember)
-    enforcer.join(state, () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {}));
+    enforcer.join(
+      state,
+      () => void transact(site, undefined, async (now) => enforcer.apply(now, [], true)).catch(() => {}),
+    );
   enforcer.apply(state);
 }
 

@@ -39,8 +39,11 @@ export interface Enforcer {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it requires; then everything is as it was
    */
   clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
-  /** Has the kernel agree with a state, as far as it does not. Answers what could not be done. REQUIRES: the lock. */
-  apply(state: Assignments, unpinned?: readonly number[]): readonly string[];
+  /**
+   * Has the kernel agree with a state, as far as it does not. Answers what could not be done. `isTold`: this process has been told to, and has nobody to tell: they would tell it again.
+   * REQUIRES: the lock.
+   */
+  apply(state: Assignments, unpinned?: readonly number[], isTold?: boolean): readonly string[];
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
@@ -302,7 +305,7 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  apply(state: Assignments, unpinned: readonly number[] = []): readonly string[] {
+  apply(state: Assignments, unpinned: readonly number[] = [], isTold = false): readonly string[] {
     const failed: string[] = [];
     try {
       for (const pod of state.pods) {
@@ -314,7 +317,7 @@ export class MachineEnforcer implements Enforcer {
       failed.push(error.message);
     }
     const { stuck, ...confinement } = this.#confine([state], unpinned);
-    this.members.tellReopened(stuck, confinement);
+    if (!isTold) this.members.tellReopened(stuck, confinement);
     return [...failed, ...stuck.map(stuckText)];
   }
 

@@ -4,11 +4,27 @@ import { describe, expect, it } from 'vitest';
 import { idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
-import { makeStateDir } from '../support/state-dir.js';
 import { guaranteed } from '../support/simulated.js';
-import { cgroupOf, child, choose, ended, filesOf, groupPath, maskOf, masksOf, opened, ownCgroups, threadsOf } from './members.js';
+import { makeStateDir } from '../support/state-dir.js';
+import {
+  cgroupOf,
+  child,
+  choose,
+  ended,
+  filesOf,
+  groupPath,
+  maskOf,
+  masksOf,
+  opened,
+  ownCgroups,
+  threadsOf,
+} from './members.js';
 
-const POD = { uid: 'pod-1', name: 'pod', containers: [guaranteed('main', { cpu: '1' }), guaranteed('side', { cpu: '500m' })] } as never;
+const POD = {
+  uid: 'pod-1',
+  name: 'pod',
+  containers: [guaranteed('main', { cpu: '1' }), guaranteed('side', { cpu: '500m' })],
+} as never;
 
 // Folders of grants below our root.
 const groupsOf = () =>
@@ -64,23 +80,26 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(masksOf(pid)).toEqual(['0-1', '1']);
   });
 
-  it.each([['cgroups'], ['masks']])('is off its CPUs by %s before anybody gets them, where the owner dies', async (by) => {
-    const options = { stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) };
-    const owner = new Agent();
-    await owner.tell('open', options);
-    const { id, cpus } = await owner.tell('acquire', { cpu: 1 });
-    const pid = idler();
-    await owner.tell('attach', { id, pid });
-    expect(masksOf(pid)).toEqual([cpus]);
-    const manager = await opened(options);
-    await owner.kill();
-    const grant = await manager.acquire({ cpu: 1 });
-    expect(String(grant.cpus)).toBe(cpus);
-    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
-    await grant.release();
-    expect(masksOf(pid)).toEqual(['0-1']);
-    if (by === 'cgroups') expect(groupsOf()).toEqual([]);
-  });
+  it.each([['cgroups'], ['masks']])(
+    'is off its CPUs by %s before anybody gets them, where the owner dies',
+    async (by) => {
+      const options = { stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) };
+      const owner = new Agent();
+      await owner.tell('open', options);
+      const { id, cpus } = await owner.tell('acquire', { cpu: 1 });
+      const pid = idler();
+      await owner.tell('attach', { id, pid });
+      expect(masksOf(pid)).toEqual([cpus]);
+      const manager = await opened(options);
+      await owner.kill();
+      const grant = await manager.acquire({ cpu: 1 });
+      expect(String(grant.cpus)).toBe(cpus);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      await grant.release();
+      expect(masksOf(pid)).toEqual(['0-1']);
+      if (by === 'cgroups') expect(groupsOf()).toEqual([]);
+    },
+  );
 
   it.each([['cgroups'], ['masks']])('runs on what its container has, by %s', async (by) => {
     const manager = await opened({ stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) });
@@ -89,7 +108,11 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const pod = await manager.admit(POD);
     const { cpus } = pod.container('main');
     expect(await pod.container('main').attach(main)).toMatchObject({ cpus, guaranteed: by === 'cgroups' });
-    expect(await pod.container('side').attach(side)).toEqual({ pid: side, cpus: manager.sharedPool, guaranteed: false });
+    expect(await pod.container('side').attach(side)).toEqual({
+      pid: side,
+      cpus: manager.sharedPool,
+      guaranteed: false,
+    });
     expect(masksOf(main)).toEqual([String(cpus)]);
     expect(masksOf(side)).toEqual([String(manager.sharedPool)]);
     await pod.release();
@@ -104,16 +127,28 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const files = () => filesOf(stateDir).filter((name) => name !== 'clear');
     const before = files();
     for (const pid of [0, -1, 1.5, process.pid, '7', undefined, null]) {
-      expect(await errorOf(() => grant.attach(pid as never))).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: pid } });
+      expect(await errorOf(() => grant.attach(pid as never))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        details: { value: pid },
+      });
     }
     const gone = child('true', []);
     await ended(gone);
-    expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({ code: 'ERR_UNKNOWN_MEMBER', details: { value: gone.pid } });
+    expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({
+      code: 'ERR_UNKNOWN_MEMBER',
+      details: { value: gone.pid },
+    });
     // A thread of the kernel, bound to its CPU.
-    const bound = readdirSync('/proc').filter((each) => /^\d+$/.test(each)).map(Number)
-      .find((pid) => existsSync(`/proc/${pid}/comm`) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('ksoftirqd/1'));
+    const bound = readdirSync('/proc')
+      .filter((each) => /^\d+$/.test(each))
+      .map(Number)
+      .find(
+        (pid) => existsSync(`/proc/${pid}/comm`) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('ksoftirqd/1'),
+      );
     if (bound !== undefined) {
-      expect(await errorOf(() => grant.attach(bound))).toMatchObject({ code: by === 'cgroups' ? 'ERR_CGROUP' : 'ERR_SYSCALL' });
+      expect(await errorOf(() => grant.attach(bound))).toMatchObject({
+        code: by === 'cgroups' ? 'ERR_CGROUP' : 'ERR_SYSCALL',
+      });
     }
     expect(files()).toEqual(before);
     await grant.release();
@@ -126,7 +161,9 @@ describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', (
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const grant = await manager.acquire({ cpu: 1 });
     const home = cgroupOf(process.pid);
-    const spawned = grant.spawn('sh', ['-c', 'grep cpuset /proc/self/cgroup; read line'], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const spawned = grant.spawn('sh', ['-c', 'grep cpuset /proc/self/cgroup; read line'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     const [line] = await new Promise<Buffer[]>((resolve) => spawned.stdout!.once('data', (...data) => resolve(data)));
     expect(String(line)).toContain(grant.id);
     // The thread that starts it is back.

@@ -85,32 +85,46 @@ describe.skipIf(!isUsable)('a level that is required', () => {
     ['cpuset', {}, 'members', /cgroupRoot is null/],
     ['partition', { ...{ cgroups: true } }, 'cpuset', /cgroup v2.*here.*v1/],
     ['isolated', { ...{ cgroups: true } }, 'cpuset', /cgroup v2/],
-  ] as const)('%s, which cannot be had, is ERR_ENFORCEMENT with the reasons, and nothing is changed', async (require, given, reached, why) => {
-    const { cgroups, ...options } = given as { cgroups?: boolean; sharedMember?: boolean };
-    const stateDir = makeStateDir();
-    const manager = await opened({ stateDir, ...options, ...(cgroups && ownCgroups()) });
-    const before = { generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) };
-    const error = await errorOf(() => manager.acquire({ cpu: 1, require }));
-    expect(error).toMatchObject({ code: 'ERR_ENFORCEMENT', details: { value: reached } });
-    expect(error.details.valid).toContain(require);
-    expect(error.message).toMatch(why);
-    expect({ generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) }).toEqual(before);
-    if (cgroups) expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
-    expect(manager.grants()).toEqual([]);
-    const grant = await manager.acquire({ cpu: 1, require: reached });
-    expect(grant.enforcement).toBe(reached);
-    await grant.release();
-  });
+  ] as const)(
+    '%s, which cannot be had, is ERR_ENFORCEMENT with the reasons, and nothing is changed',
+    async (require, given, reached, why) => {
+      const { cgroups, ...options } = given as { cgroups?: boolean; sharedMember?: boolean };
+      const stateDir = makeStateDir();
+      const manager = await opened({ stateDir, ...options, ...(cgroups && ownCgroups()) });
+      const before = { generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) };
+      const error = await errorOf(() => manager.acquire({ cpu: 1, require }));
+      expect(error).toMatchObject({ code: 'ERR_ENFORCEMENT', details: { value: reached } });
+      expect(error.details.valid).toContain(require);
+      expect(error.message).toMatch(why);
+      expect({ generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) }).toEqual(before);
+      if (cgroups) expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
+      expect(manager.grants()).toEqual([]);
+      const grant = await manager.acquire({ cpu: 1, require: reached });
+      expect(grant.enforcement).toBe(reached);
+      await grant.release();
+    },
+  );
 
   it('must be one that is aimed at, and both must be levels', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
-    const refused = [{ enforcement: 'members', require: 'cpuset' }, { require: 'total' }, { enforcement: 'recorded!' }, { unmovableMembers: 'ignore' }];
+    const refused = [
+      { enforcement: 'members', require: 'cpuset' },
+      { require: 'total' },
+      { enforcement: 'recorded!' },
+      { unmovableMembers: 'ignore' },
+    ];
     for (const options of refused) {
-      expect(await errorOf(() => manager.acquire({ cpu: 1, ...options } as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+      expect(await errorOf(() => manager.acquire({ cpu: 1, ...options } as never))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      });
       expect(manager.grants()).toEqual([]);
     }
-    expect(await errorOf(() => openManager({ stateDir: makeStateDir(), unmovableMembers: 'ignore' as never }))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
-    expect(await errorOf(() => openManager({ stateDir: makeStateDir(), cgroupRoot: '/a/../b' }))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(
+      await errorOf(() => openManager({ stateDir: makeStateDir(), unmovableMembers: 'ignore' as never })),
+    ).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(await errorOf(() => openManager({ stateDir: makeStateDir(), cgroupRoot: '/a/../b' }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    });
   });
 });
 

@@ -43,11 +43,12 @@ describe.skipIf(!isUsable)(
     it('is seen there where it is no member', LONG, async () => {
       const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
       const stranger = await sampler(2, 0, 0);
-    const { cpus } = await manager.acquire({ cpu: 1 });
-    const from = process.hrtime.bigint();
-    await new Promise((resolve) => setTimeout(resolve, 1000));
-    const to = process.hrtime.bigint();
-    const held = [...cpus].map((cpu) => ({ cpu, from, to }));
-    expect(overlaps(await stranger.end(), held)).not.toEqual([]);
-  });
-});
+      const { cpus } = await manager.acquire({ cpu: 1 });
+      const from = process.hrtime.bigint();
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      const to = process.hrtime.bigint();
+      const held = [...cpus].map((cpu) => ({ cpu, from, to }));
+      expect(overlaps(await stranger.end(), held)).not.toEqual([]);
+    });
+  },
+);

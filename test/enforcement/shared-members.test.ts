@@ -1,6 +1,6 @@
 // Those who run in the shared pool: they leave what becomes exclusive, come back, and keep what they have chosen.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
@@ -10,13 +10,13 @@ import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import {
   breeder,
+  child,
   choose,
   ended,
-  child,
   filesOf,
   groupPath,
-  masksOf,
   maskOf,
+  masksOf,
   opened,
   ownCgroups,
   strangeGroup,
@@ -97,7 +97,10 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     // As if another had had this pid before.
     const [name] = filesOf(stateDir) as [string];
     const before = name.replace(/^(p\d+)-\d+/, '$1-1');
-    writeFileSync(join(stateDir, 'members', before), readFileSync(join(stateDir, 'members', name), 'utf8').replace(/"start":"\d+"/, '"start":"1"'));
+    writeFileSync(
+      join(stateDir, 'members', before),
+      readFileSync(join(stateDir, 'members', name), 'utf8').replace(/"start":"\d+"/, '"start":"1"'),
+    );
     writeFileSync(join(stateDir, 'members', before.replace(/-r$/, '.masks')), '[]');
     expect(manager.sharedMembers()).toMatchObject([{ pid, command: 'sleep 1000' }]);
     const grant = await manager.acquire({ cpu: 1 });
@@ -167,7 +170,9 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     // Where it may stay, that is said.
     const grant = await others.tell('acquire', { cpu: 1, unmovableMembers: 'report' });
     expect(grant.enforcement).toBe('recorded');
-    expect(grant.warnings).toMatchObject([{ code: 'ENFORCEMENT_SHORTFALL', message: expect.stringContaining(String(pid)) }]);
+    expect(grant.warnings).toMatchObject([
+      { code: 'ENFORCEMENT_SHORTFALL', message: expect.stringContaining(String(pid)) },
+    ]);
     expect(masksOf(mine.pid!)).not.toContain('0-1');
     // And is no reason to keep what was granted.
     await others.tell('release', { id: grant.id });
@@ -184,6 +189,11 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     expect(await far.tell('mask')).toBe(String(manager.sharedPool));
     await grant.release();
     await expect.poll(() => far.tell('mask')).toBe('0-1');
+    // Nobody answers what was told by telling it again.
+    const told = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
+    const last = told();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(told()).toBe(last);
     await far.tell('close');
   });
 
@@ -211,14 +221,20 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
 describe.skipIf(!isUsable)('the list of shared members', () => {
   it('takes processes that run and cgroups, each once, and gives them back', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
-    const pid = idler();
+    const pid = child('sleep', ['1000']).pid!;
     for (let i = 0; i < 2; i++) await manager.addSharedMember({ pid });
     expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep 1000' }]);
     await manager.removeSharedMember({ pid });
     expect(manager.sharedMembers()).toEqual([]);
-    expect(await errorOf(() => manager.removeSharedMember({ pid }))).toMatchObject({ code: 'ERR_UNKNOWN_MEMBER', details: { value: pid } });
+    expect(await errorOf(() => manager.removeSharedMember({ pid }))).toMatchObject({
+      code: 'ERR_UNKNOWN_MEMBER',
+      details: { value: pid },
+    });
     const cgroup = strangeGroup();
-    expect(await errorOf(() => manager.removeSharedMember({ cgroup }))).toMatchObject({ code: 'ERR_UNKNOWN_MEMBER', details: { value: cgroup } });
+    expect(await errorOf(() => manager.removeSharedMember({ cgroup }))).toMatchObject({
+      code: 'ERR_UNKNOWN_MEMBER',
+      details: { value: cgroup },
+    });
   });
 
   it.each([
@@ -246,7 +262,12 @@ describe.skipIf(!isUsable)('the list of shared members', () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     const pid = 2 ** 22 + 1;
-    for (const target of [{ pid }, { cgroup: '/tmp' }, { cgroup: '/sys/fs/cgroup/cpuset/not-there' }, { cgroup: '/a\0b' }]) {
+    for (const target of [
+      { pid },
+      { cgroup: '/tmp' },
+      { cgroup: '/sys/fs/cgroup/cpuset/not-there' },
+      { cgroup: '/a\0b' },
+    ]) {
       expect(await errorOf(() => manager.addSharedMember(target as never))).toMatchObject({
         code: 'ERR_UNKNOWN_MEMBER',
         details: { value: Object.values(target)[0] },
@@ -260,10 +281,17 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
   it('are gone by their name where they are damaged: nobody is taken for nobody', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
-    const pid = idler();
+    const pid = child('sleep', ['1000']).pid!;
     await manager.addSharedMember({ pid });
     const [name] = filesOf(stateDir) as [string];
-    for (const damage of ['', '{', 'null', '[]', '{"kind":"process","pid":1,"start":"0","namespace":"pid:[1]"}', '\0\0\0']) {
+    for (const damage of [
+      '',
+      '{',
+      'null',
+      '[]',
+      '{"kind":"process","pid":1,"start":"0","namespace":"pid:[1]"}',
+      '\0\0\0',
+    ]) {
       writeFileSync(join(stateDir, 'members', name), damage);
       expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep 1000' }]);
       const grant = await manager.acquire({ cpu: 1, require: 'members' });
@@ -292,7 +320,8 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
   it('do not matter where they are files of others', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });
-    for (const name of ['README', '.hidden', 'p1', 'p1-2-3', 'pod.masks', 'x'.repeat(200)]) writeFileSync(join(stateDir, 'members', name), 'mine');
+    for (const name of ['README', '.hidden', 'p1', 'p1-2-3', 'pod.masks', 'x'.repeat(200)])
+      writeFileSync(join(stateDir, 'members', name), 'mine');
     mkdirSync(join(stateDir, 'members', 'folder'));
     const grant = await manager.acquire({ cpu: 1, require: 'members' });
     await grant.release();
@@ -319,7 +348,10 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     const grant = await manager.acquire({ cpu: 1, require: 'members' });
     fill(ballast);
     // Whether there is room for what is recorded or not: who holds the CPU and who may run there agree.
-    const released = await grant.release().then(() => true, () => false);
+    const released = await grant.release().then(
+      () => true,
+      () => false,
+    );
     if (!released) expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
     rmSync(ballast);
     if (!released) await grant.release();
@@ -336,11 +368,13 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     await root.addSharedMember({ pid: mine.pid! });
     for (const mode of [0o555, 0o000]) {
       chmodSync(join(stateDir, 'members'), mode);
-      expect((await others.ask('acquire', { cpu: 1 })).error).toMatchObject({ code: expect.stringMatching(/^ERR_(SYSCALL|STATE_FOLDER)$/) });
+      expect((await others.ask('acquire', { cpu: 1 })).error).toMatchObject({
+        code: expect.stringMatching(/^ERR_(SYSCALL|STATE_FOLDER)$/),
+      });
       expect(root.grants()).toEqual([]);
       expect(masksOf(mine.pid!)).toEqual(['0-1']);
     }
-    chmodSync(join(stateDir, 'members'), 0o777);
+    chmodSync(join(stateDir, 'members'), 0o2770);
     await others.tell('acquire', { cpu: 1, require: 'members' });
   });
 
@@ -356,7 +390,9 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     const before = performance.now();
     await grant.release();
     if (process.env.NUMALIGN_TEST_TIMES) {
-      console.log(`per member: ${((between - begin) * 5).toFixed(0)} us to leave, ${((performance.now() - before) * 5).toFixed(0)} us to come back`);
+      console.log(
+        `per member: ${((between - begin) * 5).toFixed(0)} us to leave, ${((performance.now() - before) * 5).toFixed(0)} us to come back`,
+      );
     }
     for (const pid of pids) expect(masksOf(pid)).toEqual(['0-1']);
   });
@@ -371,10 +407,11 @@ function fill(path: string): void {
   }
 }
 
-// A folder that every user can use.
+// A folder that root and the outsider can use.
 function shared(stateDir: string): string {
   mkdirSync(stateDir);
-  chmodSync(join(stateDir, '..'), 0o777);
-  chmodSync(stateDir, 0o777);
+  chmodSync(join(stateDir, '..'), 0o755);
+  chownSync(stateDir, 0, OUTSIDER);
+  chmodSync(stateDir, 0o2770);
   return stateDir;
 }
