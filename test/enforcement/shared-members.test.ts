@@ -182,7 +182,8 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
 
   it('is asked where it lives in another pid namespace, leaves by itself, and comes back', async () => {
     const stateDir = makeStateDir();
-    const manager = await opened({ stateDir, sharedMember: false });
+    // Each cannot move the other.
+    const manager = await opened({ stateDir });
     const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
     await far.tell('open', { stateDir });
     const grant = await manager.acquire({ cpu: 1, require: 'members' });
@@ -401,7 +402,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
 // As much as there is room for.
 function fill(path: string): void {
   try {
-    for (let size = 0; ; size += 512) writeFileSync(path, Buffer.alloc(512), { flag: 'a' });
+    for (;;) writeFileSync(path, Buffer.alloc(512), { flag: 'a' });
   } catch {
     // No more.
   }
