@@ -613,10 +613,10 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   });
 }
 
-// This process is one of those who leave what becomes exclusive; at once, where something is. What a crash has left behind is made good with it.
 // Those whose process has become a member by them.
 const JOINED = new WeakSet<Site>();
 
+// This process is one of those who leave what becomes exclusive; at once, where something is. What a crash has left behind is made good with it.
 function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer } = site;
   const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});

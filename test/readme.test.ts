@@ -21,6 +21,7 @@ const blocks = [
   'docs/audit.md',
   'docs/changes.md',
   'docs/devices.md',
+  'docs/enforcement.md',
   'docs/grants.md',
   'docs/isolated-cpus.md',
   'docs/kubelet.md',

@@ -104,9 +104,9 @@ export interface Sampler {
 }
 
 /** A process that samples on which CPU it is as fast as it can; aggressive threads ask for all CPUs all the time. */
-export async function sampler(calm: number, aggressive = 0): Promise<Sampler> {
+export async function sampler(calm: number, aggressive = 0, niceness = 19): Promise<Sampler> {
   // Nice: it has whatever CPU is idle, and the one that acquires needs not wait for it.
-  const process = child('nice', ['-n', '19', samplerProgram(), String(calm), String(aggressive)]);
+  const process = child('nice', ['-n', String(niceness), samplerProgram(), String(calm), String(aggressive)]);
   const lines = createInterface({ input: process.stdout! })[Symbol.asyncIterator]();
   await lines.next();
   return {

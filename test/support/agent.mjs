@@ -55,6 +55,7 @@ const verbs = {
     manager.on('change', (change) => changes.push({ at: Date.now(), ...change }));
   },
   changes: () => changes,
+  attach: ({ id, pid }) => grants.get(id).attach(pid),
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
   audit: ({ id, ...options }) => grants.get(id).audit(options),
   release: ({ id }) => grants.get(id).release(),

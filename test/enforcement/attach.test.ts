@@ -1,0 +1,190 @@
+// Other processes on the CPUs of a grant, on the real kernel.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { guaranteed } from '../support/simulated.js';
+import { makeStateDir } from '../support/state-dir.js';
+import {
+  cgroupOf,
+  child,
+  choose,
+  ended,
+  filesOf,
+  groupPath,
+  maskOf,
+  masksOf,
+  opened,
+  ownCgroups,
+  threadsOf,
+} from './members.js';
+
+const POD = {
+  uid: 'pod-1',
+  name: 'pod',
+  containers: [guaranteed('main', { cpu: '1' }), guaranteed('side', { cpu: '500m' })],
+} as never;
+
+// Folders of grants below our root.
+const groupsOf = () =>
+  readdirSync(groupPath(), { withFileTypes: true }).filter((each) => each.isDirectory() && each.name !== 'shared');
+
+describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
+  it('runs on its CPUs with all its threads and children, by its cgroup, and in the shared pool afterwards', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const grant = await manager.acquire({ cpu: 1 });
+    const { pid, threads } = await threadedIdler();
+    const attached = await grant.attach(pid);
+    expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true });
+    for (const tid of threads()) expect(cgroupOf(pid, tid)).toContain(grant.id);
+    expect(masksOf(pid)).toEqual([String(grant.cpus)]);
+    expect(manager.sharedMembers()).toContainEqual(expect.objectContaining({ kind: 'process', pid }));
+    const parent = idler('sleep 1000 & echo; wait');
+    while (!readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8')) await new Promise(setImmediate);
+    const grandchild = Number(readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8'));
+    await grant.attach(parent);
+    expect(masksOf(grandchild)).toEqual([String(grant.cpus)]);
+    await grant.release();
+    for (const each of [pid, parent, grandchild]) {
+      expect(cgroupOf(each)).toMatch(/\/shared$/);
+      expect(masksOf(each)).toEqual(['0-1']);
+    }
+    expect(groupsOf()).toEqual([]);
+    // A shared member from then on.
+    const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
+    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    await next.release();
+  });
+
+  it('runs there by its masks where there are no cgroups, and gets back what it had', async () => {
+    const stateDir = makeStateDir();
+    const manager = await opened({ stateDir });
+    const { pid, threads } = await threadedIdler();
+    const own = threads().at(-1)!;
+    choose(own, '1');
+    const grant = await manager.acquire({ cpu: 1 });
+    expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false });
+    expect(masksOf(pid)).toEqual([String(grant.cpus)]);
+    // Others come and go.
+    const other = idler();
+    await manager.addSharedMember({ pid: other });
+    expect(masksOf(pid)).toEqual([String(grant.cpus)]);
+    expect(masksOf(other)).toEqual([String(manager.sharedPool)]);
+    await grant.release();
+    expect(maskOf(own)).toBe('1');
+    expect(masksOf(pid)).toEqual(['0-1', '1']);
+    const next = await manager.acquire({ cpu: 1 });
+    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    await next.release();
+    expect(masksOf(pid)).toEqual(['0-1', '1']);
+  });
+
+  it.each([['cgroups'], ['masks']])(
+    'is off its CPUs by %s before anybody gets them, where the owner dies',
+    async (by) => {
+      const options = { stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) };
+      const owner = new Agent();
+      await owner.tell('open', options);
+      const { id, cpus } = await owner.tell('acquire', { cpu: 1 });
+      const pid = idler();
+      await owner.tell('attach', { id, pid });
+      expect(masksOf(pid)).toEqual([cpus]);
+      const manager = await opened(options);
+      await owner.kill();
+      const grant = await manager.acquire({ cpu: 1 });
+      expect(String(grant.cpus)).toBe(cpus);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      await grant.release();
+      expect(masksOf(pid)).toEqual(['0-1']);
+      if (by === 'cgroups') expect(groupsOf()).toEqual([]);
+    },
+  );
+
+  it.each([['cgroups'], ['masks']])('runs on what its container has, by %s', async (by) => {
+    const manager = await opened({ stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) });
+    // Those that are born of a confined process have its mask.
+    const [main, side] = [idler(), idler()];
+    const pod = await manager.admit(POD);
+    const { cpus } = pod.container('main');
+    expect(await pod.container('main').attach(main)).toMatchObject({ cpus, guaranteed: by === 'cgroups' });
+    expect(await pod.container('side').attach(side)).toEqual({
+      pid: side,
+      cpus: manager.sharedPool,
+      guaranteed: false,
+    });
+    expect(masksOf(main)).toEqual([String(cpus)]);
+    expect(masksOf(side)).toEqual([String(manager.sharedPool)]);
+    await pod.release();
+    for (const pid of [main, side]) expect(masksOf(pid)).toEqual(['0-1']);
+    expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
+  });
+
+  it.each([['cgroups'], ['masks']])('must be another process that runs: else nothing is changed, by %s', async (by) => {
+    const stateDir = makeStateDir();
+    const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });
+    const grant = await manager.acquire({ cpu: 1 });
+    const files = () => filesOf(stateDir).filter((name) => name !== 'clear');
+    const before = files();
+    for (const pid of [0, -1, 1.5, process.pid, '7', undefined, null]) {
+      expect(await errorOf(() => grant.attach(pid as never))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        details: { value: pid },
+      });
+    }
+    const gone = child('true', []);
+    await ended(gone);
+    expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({
+      code: 'ERR_UNKNOWN_MEMBER',
+      details: { value: gone.pid },
+    });
+    // A thread of the kernel, bound to its CPU.
+    const bound = readdirSync('/proc')
+      .filter((each) => /^\d+$/.test(each))
+      .map(Number)
+      .find(
+        (pid) => existsSync(`/proc/${pid}/comm`) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('ksoftirqd/1'),
+      );
+    if (bound !== undefined) {
+      expect(await errorOf(() => grant.attach(bound))).toMatchObject({
+        code: by === 'cgroups' ? 'ERR_CGROUP' : 'ERR_SYSCALL',
+      });
+    }
+    expect(files()).toEqual(before);
+    await grant.release();
+    expect(await errorOf(() => grant.attach(idler()))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
+  });
+});
+
+describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', () => {
+  it('go there one by one, and so do children and Workers, from the beginning', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const grant = await manager.acquire({ cpu: 1 });
+    const home = cgroupOf(process.pid);
+    const spawned = grant.spawn('sh', ['-c', 'grep cpuset /proc/self/cgroup; read line'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const [line] = await new Promise<Buffer[]>((resolve) => spawned.stdout!.once('data', (...data) => resolve(data)));
+    expect(String(line)).toContain(grant.id);
+    // The thread that starts it is back.
+    expect(cgroupOf(process.pid)).toBe(home);
+    const worker = grant.worker('setInterval(() => {}, 1000)', { eval: true });
+    await new Promise((resolve) => worker.once('online', resolve));
+    expect(threadsOf(process.pid).filter((tid) => cgroupOf(process.pid, tid).includes(grant.id))).toHaveLength(1);
+    const { guaranteed } = grant.pin({ threads: 'current' });
+    expect(guaranteed).toBe(true);
+    expect(cgroupOf(process.pid)).toContain(grant.id);
+    await grant.unpin();
+    expect(cgroupOf(process.pid)).toBe(home);
+    await worker.terminate();
+    spawned.stdin!.end();
+    await new Promise((resolve) => spawned.once('exit', resolve));
+    grant.pin();
+    expect(new Set(threadsOf(process.pid).map((tid) => cgroupOf(process.pid, tid))).size).toBe(1);
+    expect(masksOf(process.pid)).toEqual([String(grant.cpus)]);
+    await grant.release();
+    expect(groupsOf()).toEqual([]);
+    expect(masksOf(process.pid)).toEqual(['0-1']);
+    expect(cgroupOf(process.pid)).toBe(home);
+  });
+});
