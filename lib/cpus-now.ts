@@ -2,14 +2,17 @@
 import { CpuSet } from './cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from './isolated-cpus.js';
 import { onlineCpus } from './online-cpus.js';
-import type { CpusNow } from './state/assignments.js';
+import { type CpusNow, cpusOf, type PodAssignment, poolOf } from './state/assignments.js';
 import type { Topology } from './topology.js';
 
 /**
  * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine none is isolated but by its settings.
- * `unbalanced`: those over which the kernel balances no load.
+ * `unbalanced`: those over which the kernel balances no load. `pods`: grants on record, which may have made ordinary CPUs an isolated partition: these are not isolated for others.
  */
-export function cpusNow(topology: Topology): CpusNow & { readonly unbalanced: CpuSet } {
+export function cpusNow(
+  topology: Topology,
+  pods: readonly PodAssignment[] = [],
+): CpusNow & { readonly unbalanced: CpuSet } {
   const online = onlineCpus(topology);
   const once = (read: () => CpuSet) => {
     let cpus: CpuSet | undefined;
@@ -22,10 +25,16 @@ export function cpusNow(topology: Topology): CpusNow & { readonly unbalanced: Cp
   return {
     online,
     get isolated() {
-      return isolated();
+      return isolated().difference(isolatedByGrants(pods));
     },
     get unbalanced() {
       return unbalanced();
     },
   };
+}
+
+function isolatedByGrants(pods: readonly PodAssignment[]): CpuSet {
+  return pods
+    .filter((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary')
+    .reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY);
 }

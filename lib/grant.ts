@@ -13,6 +13,7 @@ import {
 } from './affinity.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
+import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -37,7 +38,7 @@ import {
   type Vacate,
 } from './managers/topology-manager.js';
 import { handedOver, offer, withdraw } from './managers/transfer.js';
-import type { Warning } from './managers/warnings.js';
+import { quotaWarnings, type Warning } from './managers/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
@@ -86,9 +87,10 @@ export interface GrantPinOptions {
   replace?: boolean;
   /**
    * Where the calling thread's memory comes from, as far as it touches it from now on: default `preferred`, from the grant's memory nodes. Other threads
-   * keep their policies, but those started from this one later have its own. `none` leaves it as it is.
+   * keep their policies, but those started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and all memory of whatever runs in the
+   * grant's cgroup comes from these nodes only (cpuset.mems), to which pages move that are elsewhere.
    */
-  memory?: MemoryMode | 'none';
+  memory?: MemoryMode | 'none' | 'strict';
   /** Also move to the grant's memory nodes what this process has on others already. */
   migrate?: boolean;
 }
@@ -113,9 +115,9 @@ export class Grant {
   /** Its pod's uid, by which it is released. */
   readonly id: string;
   readonly name: string;
-  /** What its holder should know; seen when it was acquired. */
-  readonly warnings: readonly Warning[];
   readonly #site: Site;
+  readonly #found: readonly Warning[];
+  #warnings: readonly Warning[] | undefined;
   readonly #placement: Placement;
   // As it was last seen on record.
   #pod: PodAssignment;
@@ -130,7 +132,28 @@ export class Grant {
     this.#pod = pod;
     this.id = pod.uid;
     this.name = pod.name;
-    this.warnings = warnings;
+    this.#found = warnings;
+  }
+
+  /** What its holder should know, as it was when it was acquired; whether a quota above this process is in its way is looked at once, when it is first asked for. */
+  get warnings(): readonly Warning[] {
+    this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
+    return this.#warnings;
+  }
+
+  #quotaWarnings(): readonly Warning[] {
+    const { ledger, topology } = this.#site;
+    if (topology.isSimulated || !ledger.owners.isOwn(this.#pod.owner)) return [];
+    return quotaWarnings(this.limits(), this.cpus.size);
+  }
+
+  /**
+   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`, `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
+   * each; null where there is none that can be seen from here. Read anew each time.
+   * @throws ERR_CGROUP where they cannot be read
+   */
+  limits(): CgroupLimits {
+    return limitsOfProcess(process.pid);
   }
 
   /** The CPUs to run on, as they are now: {@link resize} changes them, wherever it is called. */
@@ -220,7 +243,8 @@ export class Grant {
    * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
    * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
    * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on
-   *   several isolated CPUs, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   *   several isolated CPUs, ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that takes whole processes only, ERR_CGROUP,
+   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
     const {
@@ -230,30 +254,45 @@ export class Grant {
       migrate = false,
     } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
     if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-    const mode = checkMemoryMode(memory);
+    const isStrict = memory === 'strict';
+    const mode = isStrict ? 'bind' : checkMemoryMode(memory);
     if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
     if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
     this.#checkUsable();
     if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
-      const result = this.#pinThreads(threads, replace);
+      const result = this.#pinThreads(threads, replace, isStrict);
       beginAudit(this.#site, this.#pod);
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
     });
   }
 
   // In a cgroup of its own all of the process moves at once, threads that are just being born included.
-  #pinThreads(threads: Threads, replace: boolean): PinResult {
+  #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
+    if (isStrict && !group) throw this.#needsGroup();
     const wasInUse = group?.isInUse;
     const isWhole = group?.enter(threads) ?? false;
     try {
+      if (isStrict) group?.setMemoryNodes(this.memoryNodes);
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
       return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
     } catch (error) {
       if (!wasInUse) group?.leave(this.cpus);
       throw error;
     }
+  }
+
+  #needsGroup(): NumalignError {
+    const { enforcement } = this;
+    return new NumalignError(
+      'ERR_ENFORCEMENT',
+      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.id}, enforced by the level ${enforcement}, has none`,
+      {
+        value: enforcement,
+        valid: "memory: 'bind', or a grant that is enforced by the level cpuset or a stronger one",
+      },
+    );
   }
 
   get #group(): GrantGroup | undefined {
@@ -304,6 +343,7 @@ export class Grant {
       const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, threadsOf(this.id));
       this.#pod = pod;
       followMemory(this.id, this.memoryNodes);
+      if (this.#group?.hasMemoryNodes) this.#group.setMemoryNodes(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
   }
@@ -505,7 +545,7 @@ export class Grant {
 
   #threads(): GrantedThreads {
     this.#checkUsable();
-    const oneToOne = needsOneToOne(this, this.#site.topology.isolated);
+    const oneToOne = needsOneToOne(this, cpusNow(this.#site.topology).unbalanced);
     return {
       grant: this.id,
       owner: this.#pod.owner.uuid,
@@ -517,7 +557,7 @@ export class Grant {
   }
 
   #checkBalanced(): void {
-    if (!needsOneToOne(this, this.#site.topology.isolated)) return;
+    if (!needsOneToOne(this, cpusNow(this.#site.topology).unbalanced)) return;
     throw new NumalignError(
       'ERR_ISOLATED_NEEDS_PLACEMENT',
       `the kernel does not balance load between the isolated CPUs ${this.cpus}: place every thread on one of them with placeThreads()`,

@@ -32,6 +32,7 @@ import { checkBesideKubelet } from './kubelet-conflict.js';
 import { readKubeletFacts } from './kubelet-facts.js';
 import {
   applySettings,
+  checkCgroupRoot,
   checkKnown,
   checkLeavesPool,
   checkRecorded,
@@ -93,6 +94,7 @@ import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 import { discover, type Topology } from './topology.js';
+import { allowing } from './topology-refresh.js';
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {
@@ -219,7 +221,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   #now() {
-    return cpusNow(this.topology);
+    return cpusNow(this.topology, this.#state().pods);
   }
 
   /**
@@ -430,7 +432,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share; ERR_KUBELET_CONFLICT as {@link openManager}
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
@@ -440,9 +442,12 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       const now = this.#now();
       const required = chosenSettings(given, this.#config.placement, this.topology, now, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, now);
+      const next = { ...state, settings };
+      checkLeavesPool(next, now);
+      checkCgroupRoot(state, settings);
       refuseBesideKubelet(site, this.#config, { settings });
-      await commit({ ...state, settings }, true);
+      await commit(next);
+      site.enforcer.apply(next);
     });
     return this.settings;
   }
@@ -572,7 +577,7 @@ function closedError(): NumalignError {
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
-    const now = cpusNow(topology);
+    const now = cpusNow(topology, checkpoint?.assignments.pods);
     if (!checkpoint) {
       const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
       refuseBesideKubelet(site, config, first);
@@ -581,6 +586,8 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
       return settingWarnings(first, topology, now.online);
     }
     const recorded = checkpoint.assignments;
+    // They will be there for it once they are given back.
+    site.topology = allowing(topology, site.enforcer.hiddenCpus(recorded));
     checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.

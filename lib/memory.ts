@@ -81,7 +81,7 @@ const ASKED_MODES: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 
 /** @throws ERR_INVALID_OPTION */
 export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
   if (value === 'none' || (typeof value === 'string' && Object.hasOwn(ASKED_MODES, value))) return value as MemoryMode;
-  return invalidOption('memory', value, "'preferred', 'bind', 'interleave' or 'none'");
+  return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
 }
 
 /** The name of the kernel's refusal. Throws whatever is none. */

@@ -14,11 +14,16 @@ export async function refreshTopology(current: Topology): Promise<Topology | und
   const found = await discover();
   // Gone again meanwhile.
   if (found.cpus.isSubsetOf(current.cpus)) return undefined;
-  const allowed = found.allowed.union(current.allowed.intersection(found.cpus));
-  if (allowed.equals(found.allowed)) return found;
+  return allowing(found, current.allowed);
+}
+
+/** The same machine for a process that may use these of its CPUs too. */
+export function allowing(topology: Topology, cpus: CpuSet): Topology {
+  const allowed = topology.allowed.union(cpus.intersection(topology.cpus));
+  if (allowed.equals(topology.allowed)) return topology;
   return new Topology(
-    found.source,
-    native.createTopology({ ...native.describeTopology(found.handle), allowed: allowed.words }),
+    topology.source,
+    native.createTopology({ ...native.describeTopology(topology.handle), allowed: allowed.words }),
   );
 }
 

@@ -6,8 +6,9 @@ import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import { heldGrant, type Site, transact } from '../managers/topology-manager.js';
 import { native } from '../native.js';
-import { type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
+import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
 import { GrantGroup } from './grant-group.js';
+import type { ProcessEntry } from './member-registry.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {
@@ -37,16 +38,46 @@ export function attachProcess(
     const pod = heldGrant(site, state, grant);
     const cpus =
       container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
-    site.enforcer.members?.registry.addProcess(pid, pod.uid);
-    if (cpus.isEmpty) {
-      site.enforcer.share(pid, state);
-      return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
-    }
-    const group = GrantGroup.of(site, state.settings, pod, container);
-    if (group) group.attach(pid);
-    else moveByMask(site, pid, cpus);
-    return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
+    return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
+      if (cpus.isEmpty) {
+        site.enforcer.share(pid, state);
+        site.enforcer.apply(state);
+        return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
+      }
+      const group = GrantGroup.of(site, state.settings, pod, container);
+      if (group) group.attach(pid);
+      else {
+        // Remembers what it had.
+        site.enforcer.apply(state);
+        moveByMask(site, pid, cpus);
+      }
+      return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
+    });
   });
+}
+
+// Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.
+function registered<T>(
+  { enforcer }: Site,
+  state: Assignments,
+  pid: number,
+  attached: Pick<ProcessEntry, 'grant' | 'container'>,
+  move: () => T,
+): T {
+  const registry = enforcer.members?.registry;
+  const before = registry?.findProcess(pid);
+  registry?.addProcess(pid, attached);
+  try {
+    return move();
+  } catch (error) {
+    // It may have ended.
+    if (registry?.findProcess(pid)) {
+      registry.addProcess(pid, before);
+      enforcer.apply(state);
+      if (!before) registry.removeProcess(pid);
+    }
+    throw error;
+  }
 }
 
 function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {

@@ -89,6 +89,28 @@ export class CpusetLayout {
     return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
   }
 
+  /** Whether the root is a partition of just the CPUs of these grants. */
+  isPartitionOf(pods: readonly PodAssignment[]): boolean {
+    const { kind, valid, cpus } = this.hierarchy.partition();
+    return kind === 'root' && valid && cpus.equals(allCpusOf(pods.filter(isPartitioned)));
+  }
+
+  /** The CPUs that threads of a process may use; undefined where it has ended. */
+  cpusetOf(pid: number): CpuSet | undefined {
+    try {
+      return this.hierarchy.effectiveCpusOf(this.hierarchy.groupOf(pid).path);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Whether a process may use all CPUs of the machine, but for those of partitions. */
+  hasAllThatIsLeft(pid: number): boolean {
+    const { hierarchy } = this;
+    return this.cpusetOf(pid)?.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ?? false;
+  }
+
   /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
   effectiveCpusOf(path: string): CpuSet {
     return this.hierarchy.effectiveCpusOf(path);
@@ -105,10 +127,10 @@ export class CpusetLayout {
   }
 
   /**
-   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; grants at the level `isolated` are partitions in it.
+   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; of `lasting` those at the level `isolated` are partitions in it.
    * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
    */
-  setPartition(pods: readonly PodAssignment[]): void {
+  setPartition(pods: readonly PodAssignment[], lasting: readonly PodAssignment[]): void {
     const { hierarchy } = this;
     const inside = pods.filter(isPartitioned);
     const cpus = allCpusOf(inside);
@@ -125,7 +147,7 @@ export class CpusetLayout {
     }
     hierarchy.setPartition('root', cpus);
     // Before any process is in them, where they are new.
-    for (const pod of inside) {
+    for (const pod of lasting) {
       if (pod.enforcement.level !== 'isolated') continue;
       for (const container of pod.containers) {
         if (container.cpus.isEmpty) continue;
@@ -204,11 +226,16 @@ export class CpusetLayout {
     if (isRight) return [];
     const { rootPath } = this.hierarchy;
     const what = `${rootPath} is "${text}" with CPUs ${cpus} instead of ${wanted.isEmpty ? 'no partition' : `a partition of ${wanted}`}`;
-    return [{ kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods) }];
+    return [{ kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods, pods) }];
   }
 
   #mems(): NodeSet {
     return this.hierarchy.group().effectiveMems();
+  }
+
+  /** The memory nodes of a grant's groups, of which any will do; `all`: the machine's. */
+  memsOfGroups(all: NodeSet): NodeSet {
+    return this.hierarchy.version === 1 ? all : this.#mems();
   }
 
   /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
@@ -296,7 +323,7 @@ export class CpusetLayout {
     if (!isPartition) hierarchy.ensureRoot(all, mems);
     const group = this.groupOf(pod, container);
     const cpus = pod.containers.find(({ name }) => name === container)?.cpus ?? runningCpus(pod);
-    if (!group.exists()) group.create(cpus, hierarchy.version === 1 ? mems : this.#mems());
+    if (!group.exists()) group.create(cpus, this.memsOfGroups(mems));
     return group;
   }
 

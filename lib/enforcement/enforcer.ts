@@ -14,6 +14,7 @@ import {
   exclusiveCpus,
   type MachineSettings,
   type PodAssignment,
+  runningCpus,
   sharedPool,
 } from '../state/assignments.js';
 import { pidNamespace } from '../state/process-identity.js';
@@ -21,7 +22,14 @@ import type { Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
-import { type Confinement, type SharedMember, type SharedMembers, type StuckMember, told } from './shared-members.js';
+import {
+  type Confinement,
+  type MemberChoices,
+  type SharedMember,
+  type SharedMembers,
+  type StuckMember,
+  told,
+} from './shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
 export interface Cleared {
@@ -53,6 +61,8 @@ export interface Enforcer {
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
+  /** CPUs of grants that this process does not see among its own just because a partition keeps it off them. */
+  hiddenCpus(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
@@ -69,6 +79,7 @@ export const NO_ENFORCER: Enforcer = {
   levelNow: () => 'recorded',
   layoutOf: () => undefined,
   members: undefined,
+  hiddenCpus: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
   share: () => {},
@@ -83,6 +94,7 @@ interface Step {
   readonly next: Assignments;
   readonly added: readonly PodAssignment[];
   readonly gone: readonly PodAssignment[];
+  readonly isTaken: boolean;
   readonly isGivenBack: boolean;
 }
 
@@ -103,6 +115,16 @@ function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readon
   return pods.filter((pod) => !known.has(grantKey(pod)));
 }
 
+/** Grants with groups that run on other CPUs than before. */
+function refitted(before: Assignments, next: Assignments): { pod: PodAssignment; known: PodAssignment }[] {
+  if (before.pods === next.pods) return [];
+  const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
+  return next.pods.flatMap((pod) => {
+    const known = pod.enforcement.target === null ? undefined : old.get(pod.uid);
+    return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
+  });
+}
+
 const stuckText = ({ member, reason }: StuckMember) =>
   member.kind === 'process'
     ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}`
@@ -118,6 +140,8 @@ export class MachineEnforcer implements Enforcer {
   readonly #state: () => Assignments | undefined;
   readonly #find: (cgroupRoot: string) => FoundLayout;
   readonly #layouts = new Map<string, FoundLayout>();
+  // Of members before the first change of the partition that they have not been confined after.
+  #choices: MemberChoices | undefined;
 
   /** `state`: on record now, where it can be read. */
   constructor(
@@ -135,6 +159,12 @@ export class MachineEnforcer implements Enforcer {
   layoutOf(settings: MachineSettings): CpusetLayout | undefined {
     const found = this.#layout(settings);
     return typeof found === 'string' ? undefined : found;
+  }
+
+  hiddenCpus({ settings, pods }: Assignments): CpuSet {
+    const layout = this.layoutOf(settings);
+    const isHidden = layout?.isPartition && layout.hasAllThatIsLeft(process.pid);
+    return isHidden ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
   }
 
   join(state: Assignments, reopened: () => void): void {
@@ -164,8 +194,13 @@ export class MachineEnforcer implements Enforcer {
     return 'some shared members are in no cgroup of ours, and kept off by their masks only';
   }
 
+  // What is no news: without cgroups nobody expects them, and who is no member here may have left that to others.
+  #usual({ cgroupRoot }: MachineSettings): EnforcementLevel {
+    return cgroupRoot === null ? 'recorded' : 'cpuset';
+  }
+
   #layout({ cgroupRoot }: MachineSettings): FoundLayout {
-    if (cgroupRoot === null) return 'cgroupRoot is null';
+    if (cgroupRoot === null) return 'cgroupRoot is null: no cgroups are used';
     const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#layouts.set(cgroupRoot, found);
     return found;
@@ -175,8 +210,12 @@ export class MachineEnforcer implements Enforcer {
     const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
     const gone = podsNotIn(before, next);
     const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
-    if (added.length === 0 && gone.length === 0 && old.equals(now)) return NO_ENFORCER.clear(before, next, request);
-    return this.#take({ before, next, added, gone, isGivenBack: gone.length > 0 || !old.isSubsetOf(now) }, request);
+    const isSame = added.length === 0 && gone.length === 0 && old.equals(now);
+    // What a resize has announced is exclusive before the grant's groups have it.
+    if (isSame && refitted(before, next).length === 0) return NO_ENFORCER.clear(before, next, request);
+    const isTaken = added.length > 0 || !now.isSubsetOf(old);
+    const isGivenBack = gone.length > 0 || !old.isSubsetOf(now);
+    return this.#take({ before, next, added, gone, isTaken, isGivenBack }, request);
   }
 
   // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
@@ -197,6 +236,8 @@ export class MachineEnforcer implements Enforcer {
       const finish = (stuck: readonly StuckMember[]) =>
         this.#taken(step, partitioned, { ...confined, stuck }, request, shortfalls);
       if (confined.stuck.length === 0) return finish([]);
+      // Whoever did not leave before is no reason not to give back.
+      if (!step.isTaken) return finish(confined.stuck);
       return this.members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
@@ -204,14 +245,14 @@ export class MachineEnforcer implements Enforcer {
   }
 
   #taken(
-    { before, next, added, isGivenBack }: Step,
+    { before, next, added, isTaken, isGivenBack }: Step,
     partitioned: Assignments | undefined,
     standing: Standing,
-    { enforcement, require, unmovableMembers }: EnforcementRequest,
+    { enforcement, require, unmovableMembers, isNamed = false }: EnforcementRequest,
     shortfalls: string[],
   ): Cleared {
     const [stuck] = standing.stuck;
-    if (stuck && unmovableMembers === 'fail') {
+    if (stuck && isTaken && unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
@@ -222,6 +263,9 @@ export class MachineEnforcer implements Enforcer {
     if (!partitioned && added.length > 0 && !isAtLeast(level, require)) {
       throw enforcementError(level, require, [...shortfalls, this.#whyNot(level, standing, next.settings)]);
     }
+    if (!partitioned && added.length > 0 && !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))) {
+      shortfalls.push(this.#whyNot(level, standing, next.settings));
+    }
     const reached = partitioned ?? this.#withLevel(next, added, level);
     const settle = (unpinned: readonly number[]) => void this.apply(reached, unpinned);
     const undo = () => void this.apply(before);
@@ -230,17 +274,14 @@ export class MachineEnforcer implements Enforcer {
 
   // The groups of grants that are about to have other CPUs have those of before too, until it is done.
   #fitGroups(before: Assignments, next: Assignments): void {
-    const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
-    for (const pod of next.pods) {
-      const known = old.get(pod.uid);
-      if (pod.enforcement.target === null || known === pod || known === undefined) continue;
-      this.layoutOf(next.settings)?.fit(pod, cpusOf(known));
-    }
+    for (const { pod, known } of refitted(before, next)) this.layoutOf(next.settings)?.fit(pod, runningCpus(known));
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (added.length === 0) return next;
-    const layout = isAtLeast(level, 'cpuset') ? this.layoutOf(next.settings) : undefined;
+    const found = this.layoutOf(next.settings);
+    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one of its own, however weakly others are kept off.
+    const layout = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
       added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
     );
@@ -271,47 +312,64 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  // With the CPUs of all of these states.
-  #setPartition(states: readonly Assignments[]): void {
+  // With the CPUs of all of these states; who is isolated in it the last one says.
+  #setPartition(states: readonly Assignments[], unpinned: readonly number[] = []): void {
     const layout = this.layoutOf(states[0]!.settings);
     if (layout?.hierarchy.version !== 2) return;
     const pods = states.flatMap((state) => state.pods).filter(isPartitioned);
-    if (pods.length > 0 || layout.isPartition) layout.setPartition(pods);
+    if (pods.length === 0 && !layout.isPartition) return;
+    if (!layout.isPartitionOf(pods)) this.#choices ??= this.#choicesOf(layout, states, unpinned);
+    layout.setPartition(pods, states.at(-1)!.pods);
+  }
+
+  // Before the kernel resets them.
+  #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly number[]): MemberChoices {
+    const pods = states.flatMap((state) => state.pods);
+    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), this.#topology().cpus);
   }
 
   // Off what any of these states takes, unless a partition keeps everybody off it.
   #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
-    const confinement = this.#confinement(states, unpinned);
-    const { pool, pods } = confinement;
+    const pods = states.flatMap((state) => state.pods);
+    const now = cpusNow(this.#topology(), pods);
+    // Who was on a grant that ends must leave it.
+    const staying = states.at(-1)!.pods;
+    const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
+    const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const list = members.list();
     const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
     const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods);
-    const { stuck, byMask } = members.confine(confinement, isConfined);
+    const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
+    this.#choices = undefined;
+    const { possible, cpus } = this.#topology();
+    const confinement = { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
+    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
     return { stuck, byMask, members: list.length, ...confinement };
   }
 
-  #confinement(states: readonly Assignments[], unpinned: readonly number[]): Confinement {
-    const now = cpusNow(this.#topology());
-    const pods = states.flatMap((state) => state.pods);
-    const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
+  #confinement(state: Assignments): Confinement {
+    const { pods } = state;
+    const { possible, cpus } = this.#topology();
+    const pool = sharedPool(state, cpusNow(this.#topology(), pods));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
-    return { taken, pool, pods, unpinned };
+    return { taken, pool, all: possible.union(cpus), pods, unpinned: [] };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
-    const confinement = this.#confinement([state], []);
+    const confinement = this.#confinement(state);
     const { pool, pods, taken } = confinement;
     const layout = this.layoutOf(state.settings);
-    const members = this.members.registry.all(undefined, true);
+    const members = this.members.registry.look();
     const list = members.map(({ entry }) => told(entry));
     const found: Found[] = [];
     const groups = layout?.strays(pods, pool, list) ?? { checked: 0, found: [] };
     for (const { kind, pod, path, what, repair } of groups.found) {
       const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
       const once = () => {
-        repair();
+        if (kind === 'partition') this.#applyOrThrow(state);
+        else repair();
         return 0;
       };
       found.push({ kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once });
@@ -355,10 +413,17 @@ export class MachineEnforcer implements Enforcer {
     return { checked: groups.checked + strays.checked + outside.size, found };
   }
 
+  // Masks of threads may change with a partition.
+  #applyOrThrow(state: Assignments): void {
+    const [failure] = this.apply(state);
+    if (failure !== undefined)
+      throw new NumalignError('ERR_ENFORCEMENT', failure, { value: state.settings.cgroupRoot });
+  }
+
   levelNow(state: Assignments): EnforcementLevel {
-    const confinement = this.#confinement([state], []);
+    const confinement = this.#confinement(state);
     const layout = this.layoutOf(state.settings);
-    const list = this.members.registry.all(undefined, true).map(({ entry }) => told(entry));
+    const list = this.members.registry.look().map(({ entry }) => told(entry));
     if (layout?.strays(confinement.pods, confinement.pool, list).found.some(({ kind }) => kind === 'pool')) {
       return 'recorded';
     }
@@ -385,7 +450,7 @@ export class MachineEnforcer implements Enforcer {
       for (const pod of state.pods) {
         if (pod.enforcement.target !== null) this.layoutOf(state.settings)?.fit(pod, CpuSet.EMPTY);
       }
-      this.#setPartition([state]);
+      this.#setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       failed.push(error.message);

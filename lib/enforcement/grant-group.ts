@@ -140,6 +140,20 @@ export class GrantGroup {
     }
   }
 
+  /** Memory of all that runs in it comes from these nodes only (cpuset.mems), and pages move there; undefined: from all of them again. @throws ERR_CGROUP */
+  setMemoryNodes(nodes: NodeSet | undefined): void {
+    const all = this.#layout.memsOfGroups(NodeSet.from(this.#machine.topology.numaNodes));
+    const wanted = nodes ?? all;
+    const group = this.#handle;
+    if (group.exists() && !group.mems().equals(wanted)) group.setMems(wanted, { migrate: true });
+  }
+
+  /** Whether {@link setMemoryNodes} is in force. */
+  get hasMemoryNodes(): boolean {
+    const all = this.#layout.memsOfGroups(NodeSet.from(this.#machine.topology.numaNodes));
+    return this.#handle.exists() && !this.#handle.mems().equals(all);
+  }
+
   /** Whether threads of this process are in it. */
   get isInUse(): boolean {
     return this.#handle.exists() && this.#handle.processes().includes(process.pid);
@@ -197,6 +211,7 @@ export class GrantGroup {
       // The cgroup that it came from may be gone.
       group.moveBack(process.pid, this.#layout.home);
     }
+    this.setMemoryNodes(undefined);
     const { possible, cpus } = this.#machine.topology;
     return this.#layout.isPartition || this.#layout.isShared(home ?? '') ? possible.union(cpus) : pool;
   }

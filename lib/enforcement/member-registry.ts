@@ -12,6 +12,8 @@ export interface ProcessEntry extends ProcessIdentity {
   readonly command: string;
   /** The grant that it was attached to: there it stays. */
   readonly grant: string | null;
+  /** And which of its containers; null: all of them. */
+  readonly container: string | null;
 }
 
 /** A cgroup by its folder; another that comes under the same path has another inode. */
@@ -20,7 +22,7 @@ export interface CgroupEntry {
   readonly path: string;
   readonly device: string;
   readonly inode: string;
-  /** The cgroup namespace in which `path` is meant. */
+  /** The cgroup namespace in which `path` is meant; {@link DAMAGED} where nothing of it can be read. */
   readonly namespace: string;
 }
 
@@ -33,18 +35,22 @@ export interface Registered<E extends Entry = Entry> {
 }
 
 export const MASKS = '.masks';
+export const DAMAGED = '';
 const EXPLICIT = 'r';
 // p<pid>-<start>-<namespace>, and by whom
-const PROCESS_FILE = /^(p\d+-\d+-\d+)-\w+$/;
+const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))-\w+$/;
+const CGROUP_FILE = /^c(\d+)-(\d+)$/;
 
 // One for all environments of a process: affinity belongs to threads, whichever manager moves them.
 export function processName({ pid, start, namespace }: ProcessIdentity): string {
   return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
 }
 
+const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
+
 const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
 
-/** Every member but {@link leave} REQUIRES the state's lock. */
+/** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
   // Registrations that this environment has made, each with a lock: from another pid namespace only that tells that their process lives.
@@ -71,7 +77,7 @@ export class MemberRegistry {
     this.#openers++;
     const own = identifyProcess(process.pid);
     const name = this.#nameOfSelf();
-    if (own && name) this.#register(name, { kind: 'process', ...own, command: processCommand(), grant: null });
+    if (own && name) this.#register(name, { kind: 'process', ...own, command: processCommand(), ...NO_GRANT });
   }
 
   /** The last that leaves takes the registration with him; threads stay where they are. */
@@ -83,10 +89,24 @@ export class MemberRegistry {
   }
 
   /** @throws ERR_UNKNOWN_MEMBER where there is no such process */
-  addProcess(pid: number, grant: string | null = null): void {
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): void {
     const found = identifyProcess(pid);
     if (!found) throw unknownMember(pid, 'the pid of a process that runs');
-    this.#register(`${processName(found)}-${EXPLICIT}`, { kind: 'process', ...found, command: commandOf(pid), grant });
+    this.#register(`${processName(found)}-${EXPLICIT}`, {
+      kind: 'process',
+      ...found,
+      command: commandOf(pid),
+      ...attached,
+    });
+  }
+
+  /** How a process is registered by {@link addProcess}. */
+  findProcess(pid: number): ProcessEntry | undefined {
+    const found = identifyProcess(pid);
+    const name = found && `${processName(found)}-${EXPLICIT}`;
+    return name !== undefined && this.folder.version(name) !== undefined
+      ? (this.#read(name) as ProcessEntry)
+      : undefined;
   }
 
   /** @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
@@ -107,7 +127,8 @@ export class MemberRegistry {
 
   /** @throws ERR_UNKNOWN_MEMBER where it is none */
   removeCgroup(path: string): void {
-    const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === path);
+    const real = identifyCgroup(path)?.path ?? path;
+    const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === real);
     if (!found) throw unknownMember(path, 'a registered cgroup');
     for (const name of found.names) this.folder.remove(name);
   }
@@ -137,30 +158,38 @@ export class MemberRegistry {
     this.folder.remove(name);
   }
 
-  /** Each member once; those that have ended are forgotten, unless this is `onlyToLook`, which needs no lock. */
-  all(names: readonly string[] = this.folder.list(), onlyToLook = false): Registered[] {
+  /** Each member once; those that have ended are forgotten. */
+  all(names: readonly string[] = this.folder.list()): Registered[] {
+    const found = this.look(names);
+    const known = new Set(found.flatMap((each) => each.names));
+    for (const name of names) {
+      const isGone =
+        !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : this.#isLeft(name, found));
+      if (isGone) this.folder.remove(name);
+    }
+    return found;
+  }
+
+  /** The same, but nothing is changed. Needs no lock. */
+  look(names: readonly string[] = this.folder.list()): Registered[] {
     const found = new Map<string, { entry: Entry; names: string[] }>();
     for (const name of names) {
-      const prefix = PROCESS_FILE.exec(name)?.[1];
-      if (prefix === undefined && !/^c\d+-\d+$/.test(name)) continue;
-      const entry = this.#read(name);
-      if (!entry) continue;
-      if (!this.#isThere(name, entry)) {
-        if (!onlyToLook) this.folder.remove(name);
-        continue;
-      }
-      const known = found.get(prefix ?? name);
-      if (known) known.names.push(name);
-      else found.set(prefix ?? name, { entry, names: [name] });
+      const entry = isRegistration(name) ? this.#read(name) : undefined;
+      if (!entry || !this.#isThere(name, entry)) continue;
+      const key = PROCESS_FILE.exec(name)?.[1] ?? name;
+      const known = found.get(key);
+      if (known) {
+        known.names.push(name);
+        if (entry.kind === 'process' && entry.grant !== null) known.entry = entry;
+      } else found.set(key, { entry, names: [name] });
     }
-    if (!onlyToLook) for (const name of names) if (this.#isLeft(name, found)) this.folder.remove(name);
     return [...found.values()];
   }
 
   // What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.
-  #isLeft(name: string, found: ReadonlyMap<string, Registered>): boolean {
+  #isLeft(name: string, found: readonly Registered[]): boolean {
     const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
-    if (prefix === undefined || found.has(prefix)) return false;
+    if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
     const now = identifyProcess(Number(pid));
     const isHere = now !== undefined && processName({ ...now, pid: 0, start: '' }).endsWith(`-${namespace}`);
     return !name.endsWith(MASKS) || (isHere && now.start !== start) || now === undefined;
@@ -176,12 +205,30 @@ export class MemberRegistry {
 
   #read(name: string): Entry | undefined {
     const text = this.folder.read(name)?.toString('utf8');
+    if (text === undefined) return undefined;
     try {
-      return text === undefined || text === '' ? undefined : (JSON.parse(text) as Entry);
+      const entry = JSON.parse(text) as Entry;
+      if (nameOf(entry) === name.replace(PROCESS_FILE, '$1')) return entry;
     } catch {
-      return undefined;
+      // Its name says enough.
     }
+    return entryByName(name);
   }
+}
+
+const NO_GRANT = Object.freeze({ grant: null, container: null });
+
+const nameOf = (entry: Entry | null) => (entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry));
+
+// What is left of a damaged registration. Nobody may take it for nobody.
+function entryByName(name: string): Entry {
+  const [, , pid, start, namespace] = PROCESS_FILE.exec(name) ?? [];
+  if (pid !== undefined) {
+    const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
+    return { kind: 'process', ...identity, command: commandOf(identity.pid), ...NO_GRANT };
+  }
+  const [, device, inode] = CGROUP_FILE.exec(name)!;
+  return { kind: 'cgroup', path: name, device: device!, inode: inode!, namespace: DAMAGED };
 }
 
 function identifyCgroup(path: string): CgroupEntry | undefined {
@@ -205,7 +252,7 @@ function commandOf(pid: number): string {
 }
 
 function unknownMember(value: unknown, valid: string): NumalignError {
-  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is no shared member, and cannot become one`, {
+  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, {
     value,
     valid,
   });

@@ -4,11 +4,20 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
-import { type NativeFolder, type NativeMemberThread, native } from '../native.js';
-import { cpusOf, type PodAssignment } from '../state/assignments.js';
+import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
-import { type Entry, MASKS, MemberRegistry, processName, type Registered } from './member-registry.js';
+import { isStartedBy } from './descent.js';
+import {
+  DAMAGED,
+  type Entry,
+  MASKS,
+  MemberRegistry,
+  type ProcessEntry,
+  processName,
+  type Registered,
+} from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 
 /** A process or a cgroup that runs in the shared pool. */
@@ -31,7 +40,8 @@ export interface Confinement {
   readonly taken: CpuSet;
   /** Where threads go that have chosen nothing else. */
   readonly pool: CpuSet;
-  /** The grants before and after: their holders' threads stay on them. */
+  readonly all: CpuSet;
+  /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
   /** Threads of this process whose masks were changed for them just now. */
   readonly unpinned: readonly number[];
@@ -52,7 +62,15 @@ export interface Outcome {
   readonly reason?: string;
 }
 
-type ConfinedProcess = ProcessIdentity & { readonly grant?: string | null };
+interface MemberChoice extends NativeMemberThread {
+  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
+  readonly isFree: boolean;
+}
+
+/** What threads have chosen, by process. */
+export type MemberChoices = ReadonlyMap<number, readonly MemberChoice[]>;
+
+const NO_CHOICES: MemberChoices = new Map();
 
 /** A process that is not where it should be. */
 export interface StrayMember {
@@ -80,6 +98,44 @@ function decodeThreads(text: string | undefined): NativeMemberThread[] {
   } catch {
     return [];
   }
+}
+
+function tidsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function maskOf(tid: number): CpuSet | undefined {
+  try {
+    return new CpuSet(native.affinity(tid));
+  } catch {
+    return undefined;
+  }
+}
+
+// `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
+function choicesOf(
+  pid: number,
+  known: readonly NativeMemberThread[],
+  isOurs: (tid: number, mask: CpuSet) => boolean,
+  cpuset: CpuSet | undefined,
+  all: CpuSet,
+): MemberChoice[] {
+  const isApplied = (mask: CpuSet) => (thread: NativeMemberThread) => new CpuSet(thread.applied).equals(mask);
+  return tidsOf(pid).flatMap((tid) => {
+    const mask = maskOf(tid);
+    if (!mask) return [];
+    const own = known.find((thread) => thread.tid === tid);
+    const choice = { tid, applied: mask.words, isFree: false };
+    if (own && (isApplied(mask)(own) || isOurs(tid, mask))) return [{ ...choice, chosen: own.chosen }];
+    if (cpuset?.equals(mask)) return [{ ...choice, chosen: all.words, isFree: true }];
+    // Born of a thread whose mask was set.
+    const parent = own ? undefined : known.find(isApplied(mask));
+    return [{ ...choice, chosen: parent?.chosen ?? mask.words }];
+  });
 }
 
 /** As others hear of it. */
@@ -117,20 +173,49 @@ export class SharedMembers {
     const own = identifyProcess(process.pid);
     if (isOver) reopened();
     if (isOver || !own) return true;
-    const confinement = { taken, pool, pods, unpinned: [] };
+    const confinement = { taken, pool, all: taken.union(pool), pods, unpinned: [] };
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
-  /** Those that live, each once. */
+  /** Those that live, each once. Only looks, without the lock. */
   list(): readonly SharedMember[] {
-    return this.registry.all().map(({ entry }) => told(entry));
+    return this.registry.look().map(({ entry }) => told(entry));
+  }
+
+  /**
+   * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a partition: before Linux 6.2 the kernel gives a thread all CPUs of
+   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`.
+   */
+  choices(
+    { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
+    cpusetOf: (pid: number) => CpuSet | undefined,
+    all: CpuSet,
+  ): MemberChoices {
+    const found = new Map<number, readonly MemberChoice[]>();
+    for (const registered of this.registry.all()) {
+      const processes = processesOf(registered);
+      if (typeof processes === 'string') continue;
+      for (const process of processes) {
+        const known = decodeThreads(this.#folder.read(`${processName(process)}${MASKS}`)?.toString('utf8'));
+        const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
+        const isOurs = (tid: number, mask: CpuSet) =>
+          unpinned.includes(tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
+        const threads = choicesOf(process.pid, known, isOurs, cpusetOf(process.pid), all);
+        found.set(process.pid, threads);
+      }
+    }
+    return found;
   }
 
   /**
    * Gives each thread of every member what it has chosen less what is taken, and reads back. Of cgroups every process that is in them. Answers who may still run on what is
    * taken, and how many threads were moved. `isConfined`: members that a cpuset keeps off already.
    */
-  confine(confinement: Confinement, isConfined: (member: SharedMember) => boolean): Confined {
+  confine(
+    confinement: Confinement,
+    isConfined: (member: SharedMember) => boolean,
+    choices: MemberChoices = NO_CHOICES,
+  ): Confined {
     const stuck: StuckMember[] = [];
     let [moved, byMask] = [0, 0];
     const names = this.#folder.list();
@@ -148,7 +233,7 @@ export class SharedMembers {
         if (seen.has(process.pid)) continue;
         seen.add(process.pid);
         byMask++;
-        const result = this.#confineProcess(process, confinement, names, false);
+        const result = this.#confineProcess(process, confinement, names, false, choices.get(process.pid));
         moved += result.moved;
         if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registered.names });
       }
@@ -160,11 +245,14 @@ export class SharedMembers {
    * The processes of which threads are not where {@link confine} would have them, as far as this process may move them. Those of other pid namespaces look after themselves. Changes
    * nothing.
    */
-  strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
+  strays(
+    confinement: Confinement,
+    isConfined: (member: SharedMember) => boolean,
+  ): { readonly checked: number; readonly found: readonly StrayMember[] } {
     const names = this.#folder.list();
     const found: StrayMember[] = [];
     const seen = new Set<number>();
-    for (const registered of this.registry.all(names, true)) {
+    for (const registered of this.registry.look(names)) {
       const member = told(registered.entry);
       if (isConfined(member)) continue;
       const processes = processesOf(registered);
@@ -172,7 +260,7 @@ export class SharedMembers {
       for (const process of processes) {
         if (seen.has(process.pid) || !isMovable(process)) continue;
         seen.add(process.pid);
-        const threads = this.#planned(process, confinement, names);
+        const threads = this.#plan(process, confinement, names, false)?.planned?.moved ?? 0;
         if (threads === 0) continue;
         found.push({
           member,
@@ -183,11 +271,6 @@ export class SharedMembers {
       }
     }
     return { checked: seen.size, found };
-  }
-
-  // How many threads of a process would be moved.
-  #planned(process: ConfinedProcess, confinement: Confinement, names: readonly string[]): number {
-    return this.#plan(process, confinement, names, false)?.run(true)?.moved ?? 0;
   }
 
   /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
@@ -204,34 +287,47 @@ export class SharedMembers {
     if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
   }
 
-  // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
+  // What there is to do; undefined where nothing is taken, and nothing is known of it.
   #plan(
-    process: ConfinedProcess,
-    { taken, pool, pods, unpinned }: Confinement,
+    process: Process,
+    { all, pods, unpinned, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
+    choices?: readonly MemberChoice[],
   ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.#folder.read(file)?.toString('utf8') : undefined;
-    if (taken.isEmpty && before === undefined) return undefined;
-    const known = decodeThreads(before);
-    const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
-    const own = pid === globalThis.process.pid ? unpinned : [];
-    const run = (dryRun: boolean) =>
-      native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
-    return { file, before, known, run };
+    const attached = attachedCpus(process, pods);
+    const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
+    const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
+    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
+    const known = chosen ?? decodeThreads(before);
+    const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
+    const maskFor = (pods: readonly PodAssignment[], dryRun: boolean) => {
+      const grants = [...(attached ? [attached] : []), ...pods.map(cpusOf)].map(({ words }) => words);
+      return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+    };
+    let allowed = pods.filter((pod) => mayRunOn(pod, process));
+    let planned = maskFor(allowed, true);
+    if (!isDone(planned)) {
+      // Only then it is worth a look whose child it is.
+      allowed = pods.filter((pod) => allowed.includes(pod) || isStartedBy(pod.owner, pid));
+      planned = maskFor(allowed, true);
+    }
+    return { file, before, known, planned, carryOut: () => maskFor(allowed, false) };
   }
 
   #confineProcess(
-    process: ConfinedProcess,
+    process: Process,
     confinement: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
+    choices?: readonly MemberChoice[],
   ): Outcome {
-    const plan = this.#plan(process, confinement, names, onlyNarrow);
+    const plan = this.#plan(process, confinement, names, onlyNarrow, choices);
     if (!plan) return NOTHING_DONE;
-    const { file, before, known, run } = plan;
+    const { file, before, known, planned, carryOut } = plan;
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
       const text = threads.length === 0 ? undefined : encodeThreads(threads);
       if (text === old) return text;
@@ -239,17 +335,16 @@ export class SharedMembers {
       else this.#folder.replace(file, text);
       return text;
     };
-    // Written down first: whoever crashes in between must not have forgotten what they had chosen.
-    const planned = run(true);
     if (!planned) return NOTHING_DONE;
-    if (planned.moved === 0 && planned.stuck.length === 0) {
+    if (isDone(planned)) {
       save(planned.threads, before);
       return NOTHING_DONE;
     }
-    // Those that move on to their own choice are known until they have it.
+    // Written down first: whoever crashes in between must not have forgotten what they had chosen. Those that move on to their own
+    // choice are known until they have it.
     const leaving = known.filter(({ tid }) => !planned.threads.some((each) => each.tid === tid));
     const text = save([...planned.threads, ...leaving], before);
-    const done = run(false);
+    const done = carryOut();
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
     const [first] = done.stuck;
@@ -259,10 +354,7 @@ export class SharedMembers {
   }
 }
 
-// Its own, the one that it was attached to, or one of nobody's that somebody may have put it on.
-function mayRunOn({ uid, owner }: PodAssignment, { pid, grant }: { pid: number; grant?: string | null }): boolean {
-  return owner.kind !== 'process' || owner.pid === pid || uid === grant;
-}
+const isDone = (plan: NativeConfinement | undefined) => plan?.moved === 0 && plan.stuck.length === 0;
 
 // sched_setaffinity(2) is for processes of one's own user, and for root.
 function isMovable({ pid }: ProcessIdentity): boolean {
@@ -270,11 +362,29 @@ function isMovable({ pid }: ProcessIdentity): boolean {
   return user === 0 || statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
 }
 
+// Those of cgroups have no registration.
+type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container'>>;
+
+// Its own, or one of nobody's that somebody may have put it on.
+function mayRunOn({ owner }: PodAssignment, { pid }: Process): boolean {
+  return owner.kind !== 'process' || owner.pid === pid;
+}
+
+// The CPUs that it was attached to; undefined where there are none any more.
+function attachedCpus({ grant, container }: Process, pods: readonly PodAssignment[]): CpuSet | undefined {
+  const pod = pods.find(({ uid }) => uid === grant);
+  if (!pod) return undefined;
+  const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
+  return cpus?.isEmpty ? undefined : cpus;
+}
+
 /** The processes of a member; a reason in words where nobody here can move them. */
 function processesOf({ entry }: Registered): readonly ProcessIdentity[] | string {
   if (entry.kind === 'process') {
     return entry.namespace === pidNamespace() ? [entry] : 'it lives in another pid namespace';
   }
+  if (entry.namespace === DAMAGED)
+    return 'its registration in members/ is damaged: remove it, and register the cgroup again';
   if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
   return processesIn(entry.path)
     .map(identifyProcess)

@@ -159,7 +159,7 @@ function decided(
   const container = { name: now.name, kind: now.kind, requests };
   const decision = decide({
     topology,
-    present: cpusNow(topology),
+    present: cpusNow(topology, state.pods),
     state: removePods(state, new Set([pod.uid])),
     request: {
       pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },

@@ -191,7 +191,7 @@ function allocationFor(
   container: ContainerAssignment,
   defaults: Placement,
 ): CpuAllocation {
-  const present = cpusNow(topology);
+  const present = cpusNow(topology, state.pods);
   const placement = recordedPlacement(pod, defaults);
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
+import { publishError } from '../diagnostics.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
@@ -61,17 +62,17 @@ export interface Admission {
  * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  if (!request.wait) return transact(site, signal, (state, commit) => tryAdmit(site, request, state, commit));
+  if (!request.wait) return transact(site, signal, (...step) => tryAdmit(site, request, ...step));
   return inTurn(site.ledger, signal, (turn) =>
-    transact(site, signal, async (state, commit) => {
+    transact(site, signal, async (state, commit, recorded) => {
       if (turn.isOurs() || placedPod(state, request.pod)) {
         try {
-          return await tryAdmit(site, request, state, commit);
+          return await tryAdmit(site, request, state, commit, recorded);
         } catch (error) {
           if (!isShortage(error)) throw error;
         }
       }
-      const hopeless = rejectionWhenEmpty(site, request, state);
+      const hopeless = rejectionWhenEmpty(site, request, recorded);
       if (hopeless) throw hopeless;
       turn.wait();
       return undefined;
@@ -84,6 +85,7 @@ async function tryAdmit(
   request: AdmissionRequest,
   state: Assignments,
   commit: EnforcedCommit,
+  { pods }: Assignments,
 ): Promise<Admission> {
   const { ledger, providers } = site;
   const placed = placedPod(state, request.pod);
@@ -94,14 +96,14 @@ async function tryAdmit(
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
   const uid = request.pod.uid ?? randomUUID();
-  const question = { ...questionOf(site, request, state), owner, uid, now: new Date(), dryRun: false };
+  const question = { ...questionOf(site, request, state, pods), owner, uid, now: new Date(), dryRun: false };
   const decision = decideNamed(question);
   if ('error' in decision) throw decision.error;
   const { next } = decision;
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: { ...site.enforcement, ...request.enforcement },
+      request: { ...site.enforcement, ...request.enforcement, isNamed: request.enforcement.enforcement !== undefined },
     });
   } catch (error) {
     const failure = undo(question);
@@ -113,8 +115,14 @@ async function tryAdmit(
   return { pod, warnings, alreadyAdmitted: false };
 }
 
-function questionOf({ topology, resources, providers }: Site, request: AdmissionRequest, state: Assignments) {
-  const present = cpusNow(topology);
+// `pods`: on record, those of dead owners too.
+function questionOf(
+  { topology, resources, providers }: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+  pods: readonly PodAssignment[],
+) {
+  const present = cpusNow(topology, pods);
   return { topology, present, state, request, resources: new Map(resources), providers: providers.list };
 }
 
@@ -149,7 +157,11 @@ function isShortage(error: unknown): boolean {
 /** Why even the empty machine would not admit it; undefined where it would. What custom providers have by then only they know. */
 function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assignments): NumalignError | undefined {
   if (!site.providers.isEmpty) return undefined;
-  const question = { ...questionOf(site, request, withoutPods(state)), owner: PERSISTENT_OWNER, uid: randomUUID() };
+  const question = {
+    ...questionOf(site, request, withoutPods(state), state.pods),
+    owner: PERSISTENT_OWNER,
+    uid: randomUUID(),
+  };
   const decision = decide({ ...question, now: new Date(0), dryRun: true });
   return 'error' in decision ? decision.error : undefined;
 }
@@ -163,7 +175,7 @@ export function planFor(site: Site, request: AdmissionRequest): Plan {
   const placed = placedPod(state, request.pod);
   if (placed) return planOfPlaced(placed);
   // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const present = cpusNow(topology);
+  const present = cpusNow(topology, recorded.pods);
   const question = { topology, present, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
   return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
 }
@@ -211,7 +223,7 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
     const pod = findGrant(recorded, grant);
     if (pod) checkReleasable(site, pod);
     const next = pod ? removePods(state, new Set([uid])) : state;
-    const left = vacate.leave(sharedPool(next, cpusNow(topology)));
+    const left = vacate.leave(sharedPool(next, cpusNow(topology, recorded.pods)));
     if (!pod) {
       site.enforcer.apply(state, vacate.threads(left));
       throw unknownGrant(uid, state, ledger.path);
@@ -376,12 +388,13 @@ export function transact<T>(
  * meanwhile.
  */
 export async function commitEnforced(
-  { enforcer, enforcement, topology }: Site,
+  site: Site,
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  { isLast = false, request = enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
+  { isLast = false, request = site.enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
 ): Promise<Enforced> {
+  const { enforcer, topology } = site;
   const clearing = enforcer.clear(before, wanted, request);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
@@ -390,7 +403,12 @@ export async function commitEnforced(
     undo();
     throw error;
   }
-  settle?.(unpinned?.() ?? []);
+  try {
+    settle?.(unpinned?.() ?? []);
+  } catch (error) {
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    publishError(site, 'apply', error);
+  }
   return { next, shortfalls };
 }
 

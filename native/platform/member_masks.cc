@@ -50,7 +50,15 @@ class Confiner {
   }
 
   Confinement finish() && {
-    for (auto& [tid, thread] : remembered_) result_.threads.push_back(std::move(thread));
+    // Who has chosen by himself what others were given must not be taken for one that was born of them.
+    std::map<pid_t, MemberThread> threads = remembered_;
+    for (const auto& [tid, mask] : own_choices_) {
+      const bool is_given =
+          std::any_of(remembered_.begin(), remembered_.end(),
+                      [&mask = mask](const auto& each) { return each.second.applied == mask; });
+      if (is_given) threads.emplace(tid, MemberThread{tid, mask, mask});
+    }
+    for (auto& [tid, thread] : threads) result_.threads.push_back(std::move(thread));
     return std::move(result_);
   }
 
@@ -81,12 +89,16 @@ class Confiner {
   }
 
   void remember(MemberThread thread, const CpuSet& now) {
-    if (thread.chosen != now || thread.applied != thread.chosen) remembered_.emplace(thread.tid, thread);
+    if (thread.chosen != now || thread.applied != thread.chosen)
+      remembered_.emplace(thread.tid, thread);
+    else
+      own_choices_.emplace(thread.tid, now);
   }
 
   const ConfinementRequest& request_;
   std::map<pid_t, MemberThread> known_;
   std::map<pid_t, MemberThread> remembered_;
+  std::map<pid_t, CpuSet> own_choices_;
   std::set<pid_t> unpinned_;
   Confinement result_;
 };

@@ -65,7 +65,8 @@ export function madeRoot(): OwnRoot {
   return own;
 }
 
-function removeAll(folder: string): void {
+/** Removes a cgroup; what is in it goes to the one above. */
+export function removeAll(folder: string): void {
   if (!existsSync(folder)) return;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) removeAll(join(folder, entry.name));

@@ -1,0 +1,171 @@
+// Processes that are shared members, what the kernel lets them do, and managers with cgroups of their own.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { CpuSet, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import { hierarchy, ROOT, removeAll } from '../cgroups/own-root.js';
+
+const SOURCE = fileURLToPath(new URL('sampler.c', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../build/enforcement/', import.meta.url));
+
+/** A manager, closed after the test. */
+export async function opened(options: ManagerOptions): Promise<Manager> {
+  const manager = await openManager(options);
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** The option for cgroups of the test's own, which are removed after it. */
+export function ownCgroups(): { cgroupRoot: string } {
+  onTestFinished(() => removeAll(groupPath()));
+  return { cgroupRoot: ROOT };
+}
+
+/** A cgroup that is no business of numalign. */
+export function strangeGroup(): string {
+  const path = join(hierarchy!.mount.point, `numalign-test-outside-${process.pid}`);
+  mkdirSync(path);
+  onTestFinished(() => removeAll(path));
+  for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+    writeFileSync(join(path, file), readFileSync(join(hierarchy!.mount.point, file)));
+  }
+  return path;
+}
+
+/** The folder of a cgroup below our root. */
+export const groupPath = (...names: string[]) => join(hierarchy!.mount.point, ROOT, ...names);
+
+/** The cpuset cgroup of a thread, below the root of the hierarchy. */
+export const cgroupOf = (pid: number | 'self', tid: number | string = pid) =>
+  /:cpuset:(.*)$/m.exec(readFileSync(`/proc/${pid}/task/${tid === 'self' ? process.pid : tid}/cgroup`, 'utf8'))![1]!;
+
+export const threadsOf = (pid: number) => readdirSync(`/proc/${pid}/task`).map(Number);
+
+/** Where a thread may run, as the kernel says. */
+export const maskOf = (tid: number) =>
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${tid}/status`, 'utf8'))![1]!;
+
+/** Where the threads of a process may run: each mask once. */
+export const masksOf = (pid: number) => [...new Set(threadsOf(pid).map(maskOf))].sort();
+
+/** As the thread does it itself. */
+export function choose(tid: number, cpus: string): void {
+  execFileSync('taskset', ['-pc', cpus, String(tid)], { stdio: 'ignore' });
+}
+
+export const filesOf = (stateDir: string) => readdirSync(join(stateDir, 'members')).sort();
+
+/** Ended after the test, if it still runs. */
+export function child(command: string, args: readonly string[], options = {}): ChildProcess {
+  const process = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], ...options });
+  onTestFinished(() => ended(process));
+  return process;
+}
+
+/** Returns once it is gone. */
+export async function ended(process: ChildProcess): Promise<void> {
+  process.kill('SIGKILL');
+  if (process.exitCode === null && process.signalCode === null) await once(process, 'exit');
+}
+
+/** A process that starts a thread for each call. */
+export async function breeder(): Promise<{ pid: number; breed: () => Promise<void> }> {
+  const script = `const { Worker } = require('worker_threads');
+    require('readline').createInterface({ input: process.stdin }).on('line', () =>
+      new Worker('setInterval(() => {}, 1000)', { eval: true }).once('online', () => console.log('born')));
+    console.log('up');`;
+  const process = child(globalThis.process.execPath, ['-e', script]);
+  const lines = createInterface({ input: process.stdout! })[Symbol.asyncIterator]();
+  await lines.next();
+  return {
+    pid: process.pid!,
+    breed: async () => {
+      process.stdin!.write('\n');
+      await lines.next();
+    },
+  };
+}
+
+/** Somebody was on a CPU, from one time to another (process.hrtime). */
+export interface Stay {
+  readonly cpu: number;
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+export interface Sampler {
+  readonly pid: number;
+  /** Ends it; answers where it was seen. */
+  end(): Promise<readonly Stay[]>;
+}
+
+/** A process that samples on which CPU it is as fast as it can; aggressive threads ask for all CPUs all the time. */
+export async function sampler(calm: number, aggressive = 0): Promise<Sampler> {
+  // Nice: it has whatever CPU is idle, and the one that acquires needs not wait for it.
+  const process = child('nice', ['-n', '19', samplerProgram(), String(calm), String(aggressive)]);
+  const lines = createInterface({ input: process.stdout! })[Symbol.asyncIterator]();
+  await lines.next();
+  return {
+    pid: process.pid!,
+    async end() {
+      const exit = once(process, 'exit');
+      process.stdin!.end();
+      const stays: Stay[] = [];
+      for (let line = await lines.next(); !line.done; line = await lines.next()) {
+        const [cpu, from, to] = line.value.split(' ');
+        stays.push({ cpu: Number(cpu), from: BigInt(from!), to: BigInt(to!) });
+      }
+      const [code] = await exit;
+      if (code !== 0) throw new Error(`the sampler ended with ${code}`);
+      return stays;
+    },
+  };
+}
+
+function samplerProgram(): string {
+  const program = `${FOLDER}sampler`;
+  if (existsSync(program) && statSync(program).mtimeMs > statSync(SOURCE).mtimeMs) return program;
+  mkdirSync(FOLDER, { recursive: true });
+  // Two that start at once both compile; each puts a whole program in place.
+  const own = `${program}.${process.pid}`;
+  execFileSync('cc', ['-O2', '-std=gnu11', '-Wall', '-Wextra', '-Werror', '-o', own, SOURCE, '-pthread']);
+  renameSync(own, program);
+  return program;
+}
+
+/** What was seen on CPUs while these were somebody's alone. */
+export function overlaps(seen: readonly Stay[], held: readonly Stay[]): readonly Stay[] {
+  const byCpu = new Map<number, Stay[]>();
+  for (const stay of held) byCpu.set(stay.cpu, [...(byCpu.get(stay.cpu) ?? []), stay]);
+  return seen.filter((stay) => {
+    const list = byCpu.get(stay.cpu) ?? [];
+    // In order, and apart from each other: the first that has not ended before it.
+    let [low, high] = [0, list.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (list[middle]!.to < stay.from) low = middle + 1;
+      else high = middle;
+    }
+    return low < list.length && list[low]!.from <= stay.to;
+  });
+}
+
+/** Acquires and releases; answers when which CPUs were held. */
+export async function cycles(manager: Manager, count: number): Promise<readonly Stay[]> {
+  const held: Stay[] = [];
+  for (let i = 0; i < count; i++) {
+    const grant = await manager.acquire({ cpu: 1 });
+    const from = process.hrtime.bigint();
+    await new Promise(setImmediate);
+    const to = process.hrtime.bigint();
+    for (const cpu of grant.cpus) held.push({ cpu, from, to });
+    await grant.release();
+  }
+  return held;
+}
+
+export const cpus = (list: string) => CpuSet.parse(list);
