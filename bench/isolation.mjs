@@ -5,7 +5,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Manager } from '../dist/index.js';
 import { removeCgroups } from './support/remove-cgroups.mjs';
 
 export const description = 'run delay of a spinning process beside three others, by how it is kept from them';
@@ -15,39 +14,22 @@ export const options = {
 
 const VICTIM = fileURLToPath(new URL('support/victim.mjs', import.meta.url));
 const AGGRESSORS = 3;
-// Versions before enforcement keep a record, and nothing else.
-const enforces = 'addSharedMember' in Manager.prototype;
-const recorded = enforces ? { enforcement: 'recorded', cgroupRoot: null } : {};
+// Nobody is asked to leave.
+const recorded = { sharedMember: false, cgroupRoot: null };
 const cgroupRoot = `/numalign-bench-${process.pid}`;
 
 const WAYS = [
   { name: 'idle machine', aggressors: 0, pin: true, manager: recorded },
   { name: 'left alone', aggressors: AGGRESSORS, pin: false, manager: recorded },
   { name: 'taskset', aggressors: AGGRESSORS, pin: true, manager: recorded },
-  {
-    name: 'members moved',
-    aggressors: AGGRESSORS,
-    pin: true,
-    manager: enforces ? { cgroupRoot: null } : {},
-    members: true,
-  },
-  {
-    name: 'cpuset',
-    aggressors: AGGRESSORS,
-    pin: true,
-    manager: { cgroupRoot },
-    members: true,
-    missing: enforces ? undefined : 'this version has no cgroups',
-  },
+  { name: 'members moved', aggressors: AGGRESSORS, pin: true, manager: { cgroupRoot: null }, members: true },
+  { name: 'cpuset', aggressors: AGGRESSORS, pin: true, manager: { cgroupRoot }, members: true },
 ];
 
 export async function run({ seconds = '3' }) {
   if (!(Number(seconds) > 0)) throw new Error(`--seconds ${seconds}: a number above 0`);
   const rows = [];
-  for (const way of WAYS) {
-    if (way.missing) console.log(`${way.name}: left out, ${way.missing}`);
-    else rows.push(await measure(way, Number(seconds)));
-  }
+  for (const way of WAYS) rows.push(await measure(way, Number(seconds)));
   return rows;
 }
 

@@ -230,7 +230,12 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
 });
 
 /** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
-const AIMED_LEVELS = ['members', 'cpuset', 'partition', 'isolated'] as const satisfies readonly EnforcementLevel[];
+export const AIMED_LEVELS = [
+  'members',
+  'cpuset',
+  'partition',
+  'isolated',
+] as const satisfies readonly EnforcementLevel[];
 export type AimedLevel = (typeof AIMED_LEVELS)[number];
 
 const DEFAULT_ENFORCEMENT: EnforcementRequest = {

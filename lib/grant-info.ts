@@ -30,6 +30,8 @@ export interface GrantInfo {
   /** As {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
   readonly enforcement: EnforcementLevel;
+  /** The cgroup by which it is enforced, as a path; made when something is to run in it. null where there is none. */
+  readonly cgroup: string | null;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;
@@ -70,6 +72,7 @@ export function grantInfo(
     devices: devicesOf(pod),
     isIsolated: isIsolated(pod, present),
     enforcement: pod.enforcement.level,
+    cgroup: pod.enforcement.target,
     owner: { kind, pid, command },
     alive,
     upcoming: pod.upcoming?.cpus ?? null,

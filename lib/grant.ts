@@ -13,6 +13,7 @@ import {
 } from './affinity.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
+import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
 import { type CpuSet, NodeSet } from './cpu-set.js';
@@ -37,7 +38,7 @@ import {
   type Vacate,
 } from './managers/topology-manager.js';
 import { handedOver, offer, withdraw } from './managers/transfer.js';
-import type { Warning } from './managers/warnings.js';
+import { quotaWarnings, type Warning } from './managers/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
@@ -114,9 +115,9 @@ export class Grant {
   /** Its pod's uid, by which it is released. */
   readonly id: string;
   readonly name: string;
-  /** What its holder should know; seen when it was acquired. */
-  readonly warnings: readonly Warning[];
   readonly #site: Site;
+  readonly #found: readonly Warning[];
+  #warnings: readonly Warning[] | undefined;
   readonly #placement: Placement;
   // As it was last seen on record.
   #pod: PodAssignment;
@@ -131,7 +132,28 @@ export class Grant {
     this.#pod = pod;
     this.id = pod.uid;
     this.name = pod.name;
-    this.warnings = warnings;
+    this.#found = warnings;
+  }
+
+  /** What its holder should know, as it was when it was acquired; whether a quota above this process is in its way is looked at once, when it is first asked for. */
+  get warnings(): readonly Warning[] {
+    this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
+    return this.#warnings;
+  }
+
+  #quotaWarnings(): readonly Warning[] {
+    const { ledger, topology } = this.#site;
+    if (topology.isSimulated || !ledger.owners.isOwn(this.#pod.owner)) return [];
+    return quotaWarnings(this.limits(), this.cpus.size);
+  }
+
+  /**
+   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`, `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
+   * each; null where there is none that can be seen from here. Read anew each time.
+   * @throws ERR_CGROUP where they cannot be read
+   */
+  limits(): CgroupLimits {
+    return limitsOfProcess(process.pid);
   }
 
   /** The CPUs to run on, as they are now: {@link resize} changes them, wherever it is called. */
@@ -523,7 +545,7 @@ export class Grant {
 
   #threads(): GrantedThreads {
     this.#checkUsable();
-    const oneToOne = needsOneToOne(this, this.#site.topology.isolated);
+    const oneToOne = needsOneToOne(this, cpusNow(this.#site.topology).unbalanced);
     return {
       grant: this.id,
       owner: this.#pod.owner.uuid,
@@ -535,7 +557,7 @@ export class Grant {
   }
 
   #checkBalanced(): void {
-    if (!needsOneToOne(this, this.#site.topology.isolated)) return;
+    if (!needsOneToOne(this, cpusNow(this.#site.topology).unbalanced)) return;
     throw new NumalignError(
       'ERR_ISOLATED_NEEDS_PLACEMENT',
       `the kernel does not balance load between the isolated CPUs ${this.cpus}: place every thread on one of them with placeThreads()`,

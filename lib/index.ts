@@ -14,6 +14,8 @@ export {
 } from './affinity.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from './audit/account.js';
 export type { AuditOptions } from './audit/grant-audits.js';
+export type { Throttling } from './cgroups/cpuset-group.js';
+export type { CgroupLimits, CpuLimit, MemoryLimit } from './cgroups/limits.js';
 export {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
@@ -83,6 +85,7 @@ export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-impo
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
 export type {
+  CpuQuota,
   EnforcementShortfall,
   GrantFlagged,
   HugepagesTaken,

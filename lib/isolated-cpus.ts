@@ -1,7 +1,6 @@
 // The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
-import { existsSync, readFileSync } from 'node:fs';
 import { CpuSet } from './cpu-set.js';
-import { NumalignError } from './errors.js';
+import { native } from './native.js';
 
 // isolcpus=; of the newest kernels isolated partitions too.
 const NO_DOMAIN = '/sys/devices/system/cpu/isolated';
@@ -10,24 +9,10 @@ const PARTITIONS = '/sys/fs/cgroup/cpuset.cpus.isolated';
 // nohz_full=: no tick while one thread runs there. Load is balanced over them all the same.
 const NO_TICK = '/sys/devices/system/cpu/nohz_full';
 
-/** A list of CPUs that the kernel shows in a file; none where there is no such file, or it says so in its own way. */
+// None where there is no such file, or it says `(null)`: a kernel that knows nohz_full= and was started without it. Asked for often, so not by way of an error.
 function readList(path: string): CpuSet {
-  // Asked for often: an error that is thrown and caught costs ten times as much.
-  if (!existsSync(path)) return CpuSet.EMPTY;
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8').trim();
-  } catch {
-    return CpuSet.EMPTY;
-  }
-  if (text === '') return CpuSet.EMPTY;
-  try {
-    return CpuSet.parse(text);
-  } catch (error) {
-    // `(null)`: a kernel that knows nohz_full= and was started without it.
-    if (error instanceof NumalignError) return CpuSet.EMPTY;
-    throw error;
-  }
+  const words = native.readCpuList(path);
+  return words === undefined ? CpuSet.EMPTY : new CpuSet(words);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   type Assignments,
   type CpusNow,
   emptyAssignments,
+  exclusiveCpus,
   grantableCpus,
   type MachineSettings,
   sharedPool,
@@ -111,6 +112,18 @@ export function checkLeavesPool(state: Assignments, now: CpusNow): void {
       value: state.settings,
       valid: 'at least one managed CPU that is neither strictly reserved nor isolated nor granted',
     },
+  );
+}
+
+/** Groups in use are known by their root: it stays as long as CPUs are exclusive. @throws ERR_CONFIG_CONFLICT */
+export function checkCgroupRoot(state: Assignments, { cgroupRoot }: MachineSettings): void {
+  const recorded = state.settings.cgroupRoot;
+  if (recorded === null || recorded === cgroupRoot || exclusiveCpus(state).isEmpty) return;
+  const holders = state.pods.map(({ uid, name }) => (name === uid ? uid : `${uid} (${name})`)).join(', ');
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    `cgroupRoot stays ${recorded} while CPUs are exclusive: grants may run in cgroups below it. Release them first: ${holders}`,
+    { value: cgroupRoot, valid: recorded },
   );
 }
 

@@ -32,6 +32,7 @@ import { checkBesideKubelet } from './kubelet-conflict.js';
 import { readKubeletFacts } from './kubelet-facts.js';
 import {
   applySettings,
+  checkCgroupRoot,
   checkKnown,
   checkLeavesPool,
   checkRecorded,
@@ -414,7 +415,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share; ERR_KUBELET_CONFLICT as {@link openManager}
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
@@ -424,9 +425,12 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       const now = this.#now();
       const required = chosenSettings(given, this.#config.placement, this.topology, now, state.settings);
       const settings = applySettings(state.settings, required);
-      checkLeavesPool({ ...state, settings }, now);
+      const next = { ...state, settings };
+      checkLeavesPool(next, now);
+      checkCgroupRoot(state, settings);
       refuseBesideKubelet(site, this.#config, { settings });
-      await commit({ ...state, settings }, true);
+      await commit(next);
+      site.enforcer.apply(next);
     });
     return this.settings;
   }

@@ -252,6 +252,8 @@ interface Native {
   ): NativeConfinement | undefined;
   /** Read anew. */
   onlineCpus(): Words;
+  /** A list of CPUs that the kernel shows in a file; undefined where there is none. */
+  readCpuList(path: string): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 

@@ -1,15 +1,10 @@
 // The measured process of the scenario isolation: takes a CPU, spins, and prints the grant's audit.
-import { execFileSync } from 'node:child_process';
 import { openManager } from '../../dist/index.js';
 
 const { manager: options, members, pin, seconds } = JSON.parse(process.argv[2]);
 const manager = await openManager(options);
-const enforces = 'addSharedMember' in manager;
-if (enforces) for (const pid of members) await manager.addSharedMember({ pid });
+for (const pid of members) await manager.addSharedMember({ pid });
 const grant = await manager.acquire({ cpu: 1 });
-// Until acquiring does it: what a person would do by hand.
-if (!enforces)
-  for (const pid of members) execFileSync('taskset', ['-a', '-c', '-p', `${manager.sharedPool}`, `${pid}`]);
 if (pin) grant.pin();
 grant.audit({ reset: true });
 let audit;

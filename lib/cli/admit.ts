@@ -1,12 +1,13 @@
 // numalign admit: pods that stay until they are released.
 import type { Command } from 'commander';
-import type { IsolatedCpusChoice } from '../config.js';
 import { NumalignError } from '../errors.js';
 import { type Manager, openManager } from '../manager.js';
 import type { Explanation } from '../managers/explanation.js';
 import type { Pod } from '../pod.js';
+import type { RequestOptions } from '../request.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
+import { type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
@@ -15,7 +16,7 @@ import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
-interface AdmitFlags extends PlacementFlags, DeviceFlags {
+interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
   file?: string;
   stateDir?: string;
   besideKubelet?: boolean;
@@ -28,7 +29,7 @@ export function addAdmit(program: Command): void {
     .description('Admit pods: their containers keep their CPUs until the pods are released, whatever runs.')
     .usage('-f <file> [options]')
     .addOption(podFileOption());
-  for (const option of [...placementOptions(), ...deviceOptions()]) command.addOption(option);
+  for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()]) command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
@@ -57,23 +58,28 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
-  for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
-  const admitted = await admitAll(manager, pods, isolatedCpus);
-  const text =
-    output === 'json'
-      ? formatJson({ pods: admitted })
-      : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
-  process.stdout.write(text);
+  try {
+    for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
+    const admitted = await admitAll(manager, pods, { isolatedCpus, ...enforcementRequest(flags) });
+    const text =
+      output === 'json'
+        ? formatJson({ pods: admitted })
+        : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
+    process.stdout.write(text);
+  } finally {
+    // No shared member is left behind.
+    manager.close();
+  }
 }
 
 /** All or none: what was admitted before one is rejected is released, also where a signal ends this. */
-async function admitAll(manager: Manager, pods: readonly FilePod[], isolatedCpus: IsolatedCpusChoice): Promise<Pod[]> {
+async function admitAll(manager: Manager, pods: readonly FilePod[], request: RequestOptions): Promise<Pod[]> {
   const admitted: Pod[] = [];
   const { signal, stop } = abortedByEnd();
   let current: FilePod | undefined;
   try {
     for (current of pods) {
-      admitted.push(await manager.admit(current.spec, { owner: 'persistent', isolatedCpus, signal }));
+      admitted.push(await manager.admit(current.spec, { ...request, owner: 'persistent', signal }));
       signal.throwIfAborted();
     }
     return admitted;
@@ -82,6 +88,7 @@ async function admitAll(manager: Manager, pods: readonly FilePod[], isolatedCpus
     if (signal.aborted) {
       process.stderr.write(`numalign: ended by ${signal.reason}${outcome}\n`);
       stop();
+      manager.close();
       dieOf(signal.reason as NodeJS.Signals);
     }
     throw error instanceof NumalignError ? failure(error, current!, outcome) : error;

@@ -37,6 +37,15 @@ export function cpuCount(value: string): number {
   return count;
 }
 
+// Linux gives no higher ones (PID_MAX_LIMIT).
+const MAX_PID = 1 << 22;
+
+export function processId(value: string): number {
+  const pid = Number(value);
+  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID) throw new InvalidArgumentError('It must be a pid.');
+  return pid;
+}
+
 /** `full-pcpus-only` or `full-pcpus-only=false`, added to those before. */
 export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): CpuManagerPolicyOptions {
   const [, name, flag = 'true'] = /^([^=]*)(?:=(.*))?$/s.exec(value)!;

@@ -5,6 +5,7 @@ import type { CpuSet } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { cpuList, cpuListOrAll, cpuListOrKernel, reservedMemory } from './arguments.js';
+import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 import { openingLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
@@ -18,6 +19,7 @@ interface ConfigureFlags {
   strict?: boolean;
   isolated?: CpuSet | 'kernel';
   reservedMemory?: readonly ReservedMemory[];
+  cgroupRoot?: string;
   stateDir?: string;
 }
 
@@ -45,6 +47,7 @@ export function addConfigure(program: Command): void {
         'memory that is never granted, may be repeated; "none": none',
       ).argParser(reservedMemory),
     )
+    .addOption(cgroupRootOption('. As long as CPUs are exclusive it stays'))
     .addOption(stateDirOption())
     .addHelpText(
       'after',
@@ -56,13 +59,14 @@ Examples:
   $ numalign configure --managed 2-15 --strict
   $ numalign configure --isolated 12-15
   $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
+  $ numalign configure --cgroup-root /numalign
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
-      const { managed, reserved, strict, isolated, reservedMemory } = flags;
-      if ([managed, reserved, strict, isolated, reservedMemory].every((flag) => flag === undefined)) {
+      const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot } = flags;
+      if ([managed, reserved, strict, isolated, reservedMemory, cgroupRoot].every((flag) => flag === undefined)) {
         command.error(
-          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated or --reserved-memory',
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory or --cgroup-root',
         );
       }
       return configure(flags);
@@ -70,10 +74,10 @@ Examples:
 }
 
 async function configure(flags: ConfigureFlags): Promise<void> {
-  const { managed, reserved, strict, isolated, reservedMemory, stateDir = MACHINE_STATE_DIR } = flags;
+  const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot, stateDir = MACHINE_STATE_DIR } = flags;
   const topology = await discover();
   // Nothing is handed out here.
-  const manager = await openManager({ stateDir, topology, besideKubelet: true });
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
   const before = readState(stateDir, topology)!;
   const options: MachineOptions = {
@@ -82,9 +86,13 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     ...(strict !== undefined && { strictCPUReservation: strict }),
     ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
     ...(reservedMemory !== undefined && { reservedMemory }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
   };
-  await manager.configure(options);
-  manager.close();
+  try {
+    await manager.configure(options);
+  } finally {
+    manager.close();
+  }
   const after = readState(stateDir, topology)!;
   const now = settingsRows(after);
   const rows = settingsRows(before).map(([label, was], i) => [label, was, now[i]![1]]);

@@ -14,6 +14,7 @@ import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
+import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 
 export interface PlacementFlags {
   config?: string;
@@ -23,6 +24,7 @@ export interface PlacementFlags {
   reserved?: CpuSet;
   isolated?: CpuSet;
   isolatedCpus?: IsolatedCpusChoice;
+  cgroupRoot?: string;
 }
 
 export function policyOption(): Option {
@@ -47,6 +49,11 @@ export function isolatedOption(): Option {
   ).argParser(cpuList);
 }
 
+/** Of the machine. */
+export function agreedCgroupRootOption(): Option {
+  return cgroupRootOption('; must agree with what is recorded');
+}
+
 export function placementOptions(): Option[] {
   return [
     new Option('--config <file>', "a KubeletConfiguration, with Kubernetes' defaults for what it leaves out"),
@@ -60,6 +67,7 @@ export function placementOptions(): Option[] {
     ),
     isolatedCpusOption(),
     isolatedOption(),
+    agreedCgroupRootOption(),
   ];
 }
 
@@ -81,7 +89,7 @@ async function readConfiguration(file: string): Promise<{ cpuManagerPolicyOption
 
 /** The flags as the API takes them. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
-  const { config, policy, scope, cpuOption, reserved, isolated } = flags;
+  const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
@@ -91,5 +99,6 @@ export async function managerOptions(flags: PlacementFlags): Promise<ManagerOpti
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     ...(isolated && { isolatedCPUs: isolated }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
   };
 }

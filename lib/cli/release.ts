@@ -30,7 +30,7 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { st
   const topology = await discover();
   const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
   // Nothing is handed out here.
-  const manager = await openManager({ stateDir, topology, besideKubelet: true });
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     await manager.release(grant.id);
   } catch (error) {

@@ -2,14 +2,16 @@
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
 import { affinity, pin } from '../affinity.js';
-import type { CpuManagerPolicyOptions, IsolatedCpusChoice, TopologyManagerPolicy } from '../config.js';
+import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
+import type { AcquireOptions } from '../request.js';
 import { cpuCount, cpuList, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
-import { isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
+import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
+import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
 import { openingLines, warningLines } from './pod-text.js';
 import { errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
@@ -20,7 +22,7 @@ import { printable } from './text.js';
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
 
-interface RunFlags extends DeviceFlags {
+interface RunFlags extends EnforcementFlags, DeviceFlags {
   cpus?: number;
   memory?: string;
   resource?: Record<string, string>;
@@ -33,6 +35,7 @@ interface RunFlags extends DeviceFlags {
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
   isolatedCpus?: IsolatedCpusChoice;
+  cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
   besideKubelet?: boolean;
@@ -84,8 +87,9 @@ export function addRun(program: Command): void {
         'hold-sibling',
       ]),
     );
-  for (const option of deviceOptions()) command.addOption(option);
+  for (const option of [...enforcementOptions(), ...deviceOptions()]) command.addOption(option);
   command
+    .addOption(agreedCgroupRootOption())
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .option('--quiet', 'print nothing but errors')
@@ -97,6 +101,9 @@ The command finds NUMALIGN_GRANT (the id), NUMALIGN_CPUS (the list) and NUMALIGN
 environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
+It runs in a cgroup of its own where there are cgroups and this user may make them, else on its CPUs by affinity only. How strongly others are kept
+off is in the line that is printed first, and why no more strongly in a warning; with --require it is not run below that level.
+
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
 
@@ -107,6 +114,7 @@ Examples:
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
   $ numalign run --cpus 1 --isolated-cpus require -- ./poller
+  $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
@@ -116,36 +124,29 @@ Examples:
     });
 }
 
+type Tell = (text: string) => void;
+
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
-  const { cpus, memory, resource, name, reserved, isolated, policy, smt, stateDir, besideKubelet } = flags;
-  const { isolatedCpus, wait = false, quiet = false } = flags;
-  const tell = (text: string) => {
-    if (!quiet) process.stderr.write(`numalign: ${text}\n`);
+  const tell: Tell = (text) => {
+    if (!flags.quiet) process.stderr.write(`numalign: ${text}\n`);
   };
-  const manager = await openManager({
-    ...(stateDir !== undefined && { stateDir }),
-    ...(besideKubelet !== undefined && { besideKubelet }),
-    ...(reserved && { reservedSystemCPUs: reserved }),
-    ...(isolated && { isolatedCPUs: isolated }),
-    cpuManagerPolicyOptions: placementOf(flags),
-    devices: await devicesOf(flags),
-  });
-  openingLines(manager.warnings).forEach(tell);
-  if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
-  const grant = await manager.acquire({
-    cpu: cpus,
-    ...(memory !== undefined && { memory }),
-    ...(resource && { resources: resource }),
-    ...(name !== undefined && { name }),
-    ...(policy && { policy }),
-    ...(smt && { smt }),
-    ...(isolatedCpus && { isolatedCpus }),
-    wait,
-  });
+  const { manager, grant } = await acquire(flags, tell);
+  const signal = await runOn(manager, grant, command, args, tell).finally(() => manager.close());
+  if (signal !== null) dieOf(signal);
+}
+
+/** The signal that the command has died of, or null; the exit code is set. */
+async function runOn(
+  manager: Manager,
+  grant: Grant,
+  command: string,
+  args: readonly string[],
+  tell: Tell,
+): Promise<NodeJS.Signals | null> {
   let ended: Ending;
   try {
     leaveExclusiveCpus(manager);
-    ended = await runOn(grant, command, args, () => grantLines(grant).forEach(tell));
+    ended = await endOf(grant, command, args, () => grantLines(grant).forEach(tell));
   } catch (error) {
     await grant.release();
     throw error;
@@ -154,17 +155,55 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     await grant.release();
     process.stderr.write(`numalign: ${printable(ended.failure)}\n`);
     process.exitCode = ended.code;
-    return;
+    return null;
   }
   await end(grant, () =>
     tell(`${printable(command)} left processes running; grant ${grant.id} ends with the last of them`),
   );
-  if (ended.signal === null) {
-    process.exitCode = ended.code;
-    return;
+  process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
+  return ended.signal;
+}
+
+interface Acquired {
+  readonly manager: Manager;
+  readonly grant: Grant;
+}
+
+async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
+  const { cpus, memory, resource, name, policy, smt, isolatedCpus, wait = false } = flags;
+  const request: AcquireOptions = {
+    cpu: cpus,
+    ...(memory !== undefined && { memory }),
+    ...(resource && { resources: resource }),
+    ...(name !== undefined && { name }),
+    ...(policy && { policy }),
+    ...(smt && { smt }),
+    ...(isolatedCpus && { isolatedCpus }),
+    ...enforcementRequest(flags),
+    wait,
+  };
+  const manager = await openManager(await openingOptions(flags));
+  openingLines(manager.warnings).forEach(tell);
+  if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
+  try {
+    return { manager, grant: await manager.acquire(request) };
+  } catch (error) {
+    manager.close();
+    throw error;
   }
-  process.exitCode = exitCodeOf(ended.signal);
-  dieOf(ended.signal);
+}
+
+async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
+  const { reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
+  return {
+    ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    cpuManagerPolicyOptions: placementOf(flags),
+    devices: await devicesOf(flags),
+  };
 }
 
 function placementOf({ spread = false, distribute = false, alignL3 = false }: RunFlags): CpuManagerPolicyOptions {
@@ -194,12 +233,11 @@ function grantLines(grant: Grant): string[] {
   return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
 }
 
-// This process only waits from now on, but not on the command's CPUs.
-function leaveExclusiveCpus(manager: Manager): void {
-  const pool = manager.sharedPool;
-  const own = affinity().intersection(pool);
+// This process only waits from now on, but not on the command's CPUs: as their owner it may have stayed there.
+function leaveExclusiveCpus({ sharedPool }: Manager): void {
+  const own = affinity().intersection(sharedPool);
   try {
-    pin(own.isEmpty ? pool : own);
+    pin(own.isEmpty ? sharedPool : own);
   } catch (error) {
     // Its cpuset has no shared CPU: then it waits where it is.
     if (!(error instanceof NumalignError && error.code === 'ERR_SYSCALL')) throw error;
@@ -211,7 +249,7 @@ type Ending =
   | { code: null; signal: NodeJS.Signals }
   | { code: number; failure: string };
 
-function runOn(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
+function endOf(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
   return new Promise((resolve, reject) => {
     let child: ChildProcess | undefined;
     const stopRelaying = relaySignals(() => child);

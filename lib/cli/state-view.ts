@@ -1,7 +1,9 @@
 // What a state folder says, for looking only: nothing is created, locked or changed. (Opening a manager makes the folder and drops the
 // grants of dead owners.)
+import { join } from 'node:path';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
+import { type SharedMember, SharedMembers } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../grant-info.js';
 import { flagsOf } from '../managers/flags.js';
@@ -63,6 +65,7 @@ export interface StateView {
   readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
+  readonly sharedMembers: readonly SharedMember[];
   /** What the settings name and the machine does not have at present. */
   readonly warnings: readonly Warning[];
   /** What an admission would find: without the grants of dead owners. */
@@ -131,6 +134,11 @@ function recovered(
   return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
 }
 
+function membersOf(folder: NativeFolder, stateDir: string): readonly SharedMember[] {
+  const members = childOf(folder, 'members');
+  return members ? new SharedMembers(members, join(stateDir, 'members')).list() : [];
+}
+
 function viewOf(
   stateDir: string,
   { generation, bootId, assignments, refusal }: Checkpoint,
@@ -170,6 +178,7 @@ function viewOf(
     freeIsolated: freeCpus(state, present, 'isolated'),
     memory: memoryTables(state, topology),
     grants,
+    sharedMembers: membersOf(folder, stateDir),
     warnings: settingWarnings(state, topology, present.online),
     assignments: removePods(state, new Set(dead)),
   };

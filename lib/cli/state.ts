@@ -117,7 +117,7 @@ async function importState(flags: StateFlags): Promise<void> {
   const { kubelet, allowUnverified = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   const files = await readKubeletFolder(kubelet);
   // The kubelet that has left them may still be found.
-  const manager = await openManager({ stateDir, besideKubelet: true });
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
     const { pods, verified } = await manager.importKubelet(files, { allowUnverified });
     if (output === 'json') {

@@ -1,9 +1,11 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
 import type { CpuSet } from '../cpu-set.js';
+import type { SharedMember } from '../enforcement/shared-members.js';
 import type { GrantInfo } from '../grant-info.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
 import type { LapsedGrant } from '../managers/warnings.js';
+import type { MachineSettings } from '../state/assignments.js';
 import type { BookedMemory } from '../state/booked-memory.js';
 import type { ArchiveView, KeptFiles } from './kept-files.js';
 import { warningLines } from './pod-text.js';
@@ -11,7 +13,7 @@ import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
 import { type Colors, PLAIN } from './terminal.js';
-import { labelled, listed, printable } from './text.js';
+import { labelled, listed, printable, shorten } from './text.js';
 
 export interface StatusOptions {
   readonly width: number;
@@ -61,7 +63,12 @@ export function settingsRows({
     ['strict:', strict ? 'yes' : 'no'],
     ['isolated:', isolatedText(isolated, isolatedByKernel)],
     ['reserved memory:', reservedMemoryText(assignments.settings.reservedMemory)],
+    ['cgroups:', cgroupsText(assignments.settings)],
   ];
+}
+
+function cgroupsText({ cgroupRoot }: MachineSettings): string {
+  return cgroupRoot === null ? 'none' : `below ${printable(cgroupRoot)}`;
 }
 
 function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
@@ -140,15 +147,33 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
   return table(columns, rows, { width, colors });
 }
 
+function grantTitle({ id, name }: GrantView, length: number): string {
+  return name === id ? id.slice(0, length) : `${id.slice(0, length)} ${name}`;
+}
+
 /** A line for each grant of which something does not hold any more. */
 export function flagLines(grants: readonly GrantView[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
   return grants
     .filter(({ flags }) => flags.length > 0)
-    .map(({ id, name, flags }) => {
-      const title = [id.slice(0, length), ...(name === id ? [] : [name])].join(' ');
-      return printable(`${title}: ${flags.map(({ message }) => message).join('; ')}`);
-    });
+    .map((grant) => printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`));
+}
+
+/** A line for each grant with a cgroup. */
+function cgroupLines(grants: readonly GrantView[]): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.id));
+  return grants.flatMap((grant) =>
+    grant.cgroup === null ? [] : [printable(`${grantTitle(grant, length)}: ${grant.cgroup}`)],
+  );
+}
+
+function memberText(member: SharedMember): string {
+  if (member.kind === 'cgroup') return printable(`cgroup ${member.path}`);
+  return printable(`process ${member.pid}${member.command === '' ? '' : ` (${shortCommand(member.command)})`}`);
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
 }
 
 function lapsedText(lapsed: readonly LapsedGrant[]): string {
@@ -178,7 +203,7 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, options: StatusOptions): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants, lapsed } =
     view;
-  const { warnings, isolated, freeIsolated } = view;
+  const { warnings, isolated, freeIsolated, sharedMembers } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
@@ -202,9 +227,13 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
   } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, options));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
-  const flagged = flagLines(grants);
-  if (flagged.length > 0) lines.push('', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`));
   lines.push(
+    ...section('flagged: kept until released', flagLines(grants)),
+    ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
+    ...section(
+      'shared members:',
+      sharedMembers.map((member) => shorten(memberText(member), options.width - 2)),
+    ),
     ...fileLines(
       'states of earlier boots, with the persistent grants that ended with them:',
       archives.map(archiveText),

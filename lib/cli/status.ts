@@ -81,6 +81,7 @@ function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFil
     freeIsolated,
     memory,
     grants,
+    sharedMembers,
     lapsed,
     warnings,
   } = view;
@@ -88,6 +89,7 @@ function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFil
     ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
     ...{ isolatedCPUs: isolated, isolatedByKernel },
     reservedMemory: assignments.settings.reservedMemory,
+    cgroupRoot: assignments.settings.cgroupRoot,
   };
   return {
     ...{
@@ -102,6 +104,7 @@ function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFil
       freeIsolated,
       memory,
       grants,
+      sharedMembers,
     },
     ...{ damage, refusal, lapsed, warnings, ...kept },
   };

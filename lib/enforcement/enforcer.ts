@@ -175,8 +175,13 @@ export class MachineEnforcer implements Enforcer {
     return 'some shared members are in no cgroup of ours, and kept off by their masks only';
   }
 
+  // What is no news: without cgroups nobody expects them, and who is no member here may have left that to others.
+  #usual({ cgroupRoot }: MachineSettings): EnforcementLevel {
+    return cgroupRoot === null ? 'recorded' : 'cpuset';
+  }
+
   #layout({ cgroupRoot }: MachineSettings): FoundLayout {
-    if (cgroupRoot === null) return 'cgroupRoot is null';
+    if (cgroupRoot === null) return 'cgroupRoot is null: no cgroups are used';
     const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#layouts.set(cgroupRoot, found);
     return found;
@@ -220,7 +225,7 @@ export class MachineEnforcer implements Enforcer {
     { before, next, added, isGivenBack }: Step,
     partitioned: Assignments | undefined,
     standing: Standing,
-    { enforcement, require, unmovableMembers }: EnforcementRequest,
+    { enforcement, require, unmovableMembers, isNamed = false }: EnforcementRequest,
     shortfalls: string[],
   ): Cleared {
     const [stuck] = standing.stuck;
@@ -235,6 +240,9 @@ export class MachineEnforcer implements Enforcer {
     if (!partitioned && added.length > 0 && !isAtLeast(level, require)) {
       throw enforcementError(level, require, [...shortfalls, this.#whyNot(level, standing, next.settings)]);
     }
+    if (!partitioned && added.length > 0 && !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))) {
+      shortfalls.push(this.#whyNot(level, standing, next.settings));
+    }
     const reached = partitioned ?? this.#withLevel(next, added, level);
     const settle = (unpinned: readonly number[]) => void this.apply(reached, unpinned);
     const undo = () => void this.apply(before);
@@ -248,7 +256,9 @@ export class MachineEnforcer implements Enforcer {
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (added.length === 0) return next;
-    const layout = isAtLeast(level, 'cpuset') ? this.layoutOf(next.settings) : undefined;
+    const found = this.layoutOf(next.settings);
+    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one of its own, however weakly others are kept off.
+    const layout = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
       added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
     );

@@ -42,9 +42,11 @@ export function processName({ pid, start, namespace }: ProcessIdentity): string 
   return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
 }
 
+const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
+
 const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
 
-/** Every member but {@link leave} REQUIRES the state's lock. */
+/** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
   // Registrations that this environment has made, each with a lock: from another pid namespace only that tells that their process lives.
@@ -107,7 +109,8 @@ export class MemberRegistry {
 
   /** @throws ERR_UNKNOWN_MEMBER where it is none */
   removeCgroup(path: string): void {
-    const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === path);
+    const real = identifyCgroup(path)?.path ?? path;
+    const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === real);
     if (!found) throw unknownMember(path, 'a registered cgroup');
     for (const name of found.names) this.folder.remove(name);
   }
@@ -139,28 +142,34 @@ export class MemberRegistry {
 
   /** Each member once; those that have ended are forgotten. */
   all(names: readonly string[] = this.folder.list()): Registered[] {
+    const found = this.look(names);
+    const known = new Set(found.flatMap((each) => each.names));
+    for (const name of names) {
+      const isGone =
+        !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : this.#isLeft(name, found));
+      if (isGone) this.folder.remove(name);
+    }
+    return found;
+  }
+
+  /** The same, but nothing is changed. Needs no lock. */
+  look(names: readonly string[] = this.folder.list()): Registered[] {
     const found = new Map<string, { entry: Entry; names: string[] }>();
     for (const name of names) {
-      const prefix = PROCESS_FILE.exec(name)?.[1];
-      if (prefix === undefined && !/^c\d+-\d+$/.test(name)) continue;
-      const entry = this.#read(name);
-      if (!entry) continue;
-      if (!this.#isThere(name, entry)) {
-        this.folder.remove(name);
-        continue;
-      }
-      const known = found.get(prefix ?? name);
+      const entry = isRegistration(name) ? this.#read(name) : undefined;
+      if (!entry || !this.#isThere(name, entry)) continue;
+      const key = PROCESS_FILE.exec(name)?.[1] ?? name;
+      const known = found.get(key);
       if (known) known.names.push(name);
-      else found.set(prefix ?? name, { entry, names: [name] });
+      else found.set(key, { entry, names: [name] });
     }
-    for (const name of names) if (this.#isLeft(name, found)) this.folder.remove(name);
     return [...found.values()];
   }
 
   // What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.
-  #isLeft(name: string, found: ReadonlyMap<string, Registered>): boolean {
+  #isLeft(name: string, found: readonly Registered[]): boolean {
     const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
-    if (prefix === undefined || found.has(prefix)) return false;
+    if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
     const now = identifyProcess(Number(pid));
     const isHere = now !== undefined && processName({ ...now, pid: 0, start: '' }).endsWith(`-${namespace}`);
     return !name.endsWith(MASKS) || (isHere && now.start !== start) || now === undefined;
@@ -205,7 +214,7 @@ function commandOf(pid: number): string {
 }
 
 function unknownMember(value: unknown, valid: string): NumalignError {
-  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is no shared member, and cannot become one`, {
+  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, {
     value,
     valid,
   });

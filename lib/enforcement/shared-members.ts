@@ -4,10 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
-import { type NativeFolder, type NativeMemberThread, native } from '../native.js';
+import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
 import { cpusOf, type PodAssignment } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
+import { isStartedBy } from './descent.js';
 import { type Entry, MASKS, MemberRegistry, processName, type Registered } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 
@@ -157,9 +158,9 @@ export class SharedMembers {
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
-  /** Those that live, each once. */
+  /** Those that live, each once. Only looks, without the lock. */
   list(): readonly SharedMember[] {
-    return this.registry.all().map(({ entry }) => told(entry));
+    return this.registry.look().map(({ entry }) => told(entry));
   }
 
   /**
@@ -248,10 +249,11 @@ export class SharedMembers {
     const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return NOTHING_DONE;
     const known = chosen ?? decodeThreads(before);
-    const grants = pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words);
     const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
-    const run = (dryRun: boolean) =>
-      native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+    const maskFor = (pods: readonly PodAssignment[], dryRun: boolean) => {
+      const grants = pods.map((pod) => cpusOf(pod).words);
+      return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+    };
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
       const text = threads.length === 0 ? undefined : encodeThreads(threads);
       if (text === old) return text;
@@ -260,16 +262,23 @@ export class SharedMembers {
       return text;
     };
     // Written down first: whoever crashes in between must not have forgotten what they had chosen.
-    const planned = run(true);
+    const isDone = (plan: NativeConfinement | undefined) => plan?.moved === 0 && plan.stuck.length === 0;
+    let allowed = pods.filter((pod) => mayRunOn(pod, process));
+    let planned = maskFor(allowed, true);
+    if (!isDone(planned)) {
+      // Only then it is worth a look whose child it is.
+      allowed = pods.filter((pod) => allowed.includes(pod) || isStartedBy(pod.owner, pid));
+      planned = maskFor(allowed, true);
+    }
     if (!planned) return NOTHING_DONE;
-    if (planned.moved === 0 && planned.stuck.length === 0) {
+    if (isDone(planned)) {
       save(planned.threads, before);
       return NOTHING_DONE;
     }
     // Those that move on to their own choice are known until they have it.
     const leaving = known.filter(({ tid }) => !planned.threads.some((each) => each.tid === tid));
     const text = save([...planned.threads, ...leaving], before);
-    const done = run(false);
+    const done = maskFor(allowed, false);
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
     const [first] = done.stuck;

@@ -102,7 +102,7 @@ async function tryAdmit(
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: { ...site.enforcement, ...request.enforcement },
+      request: { ...site.enforcement, ...request.enforcement, isNamed: request.enforcement.enforcement !== undefined },
     });
   } catch (error) {
     const failure = undo(question);

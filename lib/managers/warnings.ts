@@ -1,4 +1,5 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
+import type { CgroupLimits } from '../cgroups/limits.js';
 import type { CpuSet } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import { countHugepages } from '../hugepages.js';
@@ -74,6 +75,16 @@ export interface GrantFlagged {
   readonly flags: readonly Flag[];
 }
 
+/** A cgroup at or above the process that holds a grant lets it have less CPU time than the grant has CPUs. A grant does not lift that. */
+export interface CpuQuota {
+  readonly code: 'CPU_QUOTA';
+  readonly message: string;
+  /** The folder of the cgroup. */
+  readonly path: string;
+  /** How many CPUs' time there is. */
+  readonly cpus: number;
+}
+
 /** A new grant is enforced less strongly than was aimed at. */
 export interface EnforcementShortfall {
   readonly code: 'ENFORCEMENT_SHORTFALL';
@@ -90,6 +101,7 @@ export interface SettingUnmet {
 
 /** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
 export type Warning =
+  | CpuQuota
   | EnforcementShortfall
   | HugepagesTaken
   | ResourceUnknown
@@ -207,4 +219,12 @@ export function enforcementWarnings(
     message: `enforced by the level ${level}: ${why}`,
     level,
   }));
+}
+
+/** Whether the tightest quota leaves a grant's holder as much CPU time as it has CPUs. */
+export function quotaWarnings({ cpuMax }: CgroupLimits, granted: number): readonly CpuQuota[] {
+  if (!cpuMax || cpuMax.cpus >= granted) return [];
+  const { path, cpus } = cpuMax;
+  const message = `the cgroup ${path} has a quota of ${cpus} CPUs, fewer than the ${granted} that are granted: threads will be throttled`;
+  return [{ code: 'CPU_QUOTA', message, path, cpus }];
 }

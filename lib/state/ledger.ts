@@ -151,10 +151,10 @@ export class Ledger implements Store {
   readonly path: string;
   readonly owners: Owners;
   readonly waiters: WaitQueue;
-  readonly members: SharedMembers;
   readonly #watch: FolderWatch;
   readonly #folder: NativeFolder;
   readonly #bootId = readBootId();
+  #members: SharedMembers | undefined;
   readonly #recoveries: StateRecovered[] = [];
   // The last good file that was read, and its version.
   #good: GoodState | undefined;
@@ -171,12 +171,21 @@ export class Ledger implements Store {
     this.#folder = folder;
     this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1), this.#bootId);
     this.waiters = new FolderQueue(folder.child('waiting', true, folder.owner().mode, -1));
-    this.members = new SharedMembers(folder.child('members', true, folder.owner().mode, -1), join(path, 'members'));
     this.#watch = new FolderWatch(path, STATE_FILE);
   }
 
   get recoveries(): readonly StateRecovered[] {
     return this.#recoveries;
+  }
+
+  /** Not opened before somebody asks: simulated machines have none, and a descriptor less for each folder. @throws ERR_STATE_FOLDER */
+  get members(): SharedMembers {
+    const folder = this.#folder;
+    this.#members ??= explaining(
+      this.path,
+      () => new SharedMembers(folder.child('members', true, folder.owner().mode, -1), join(this.path, 'members')),
+    );
+    return this.#members;
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */

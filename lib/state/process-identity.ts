@@ -11,12 +11,12 @@ export interface ProcessIdentity {
 
 export const pidNamespace = () => readlinkSync('/proc/self/ns/pid');
 
-/** State and start time of a process. The command stands in parentheses and may have any in it; the start time is the 22nd field. @throws where it has ended */
-export function statOf(pid: number | 'self'): { state: string; start: string } {
+/** State, parent and start time of a process. The command stands in parentheses and may have any in it; the start time is the 22nd field. @throws where it has ended */
+export function statOf(pid: number | 'self'): { state: string; parent: string; start: string } {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
     .replace(/^.*\) /s, '')
     .split(' ');
-  return { state: fields[0]!, start: fields[19]! };
+  return { state: fields[0]!, parent: fields[1]!, start: fields[19]! };
 }
 
 /** The process with this pid now, seen from here; undefined where there is none. */

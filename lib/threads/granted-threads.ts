@@ -20,13 +20,13 @@ export interface GrantedThreads {
 
 /**
  * Whether every thread has to be put on one CPU: the kernel does not balance load between isolated CPUs, so that a thread stays on the CPU where it happens to
- * be, and those that may run on several pile up on one. `isolated`: CPUs that the kernel was started to isolate (/sys/devices/system/cpu/isolated).
+ * be, and those that may run on several pile up on one. `unbalanced`: CPUs over which it balances none now.
  */
 export function needsOneToOne(
   { cpus, enforcement }: { cpus: CpuSet; enforcement: EnforcementLevel },
-  isolated: CpuSet,
+  unbalanced: CpuSet,
 ): boolean {
-  return cpus.size > 1 && (enforcement === 'isolated' || cpus.intersects(isolated));
+  return cpus.size > 1 && (enforcement === 'isolated' || cpus.intersects(unbalanced));
 }
 
 /** CPUs that an option names; default: all of the grant. @throws ERR_INVALID_OPTION for none and for such that are not the grant's, ERR_INVALID_LIST */

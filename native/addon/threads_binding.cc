@@ -225,6 +225,12 @@ Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
 }
 
+// (path): words; undefined where there is no such file, or no list in it
+Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
+  Result<CpuSet> cpus = read_cpu_list(to_string(info[0], "the path"));
+  return cpus.ok() ? Napi::Value(from_id_set(info.Env(), cpus.value())) : info.Env().Undefined();
+}
+
 Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), online_cpus()));
 }
@@ -266,6 +272,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
+  exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);
   exports["threadId"] = Napi::Function::New(env, thread_id);
   exports["threads"] = Napi::Function::New(env, threads);

@@ -88,18 +88,19 @@ Result<std::vector<pid_t>> threads_of(pid_t pid) {
 
 Result<std::vector<pid_t>> process_threads() { return list_threads("/proc/self/task"); }
 
-Result<CpuSet> online_cpus() {
-  constexpr const char* kPath = "/sys/devices/system/cpu/online";
-  UniqueFd fd(open(kPath, O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return syscall_error("open", std::string("cannot open ") + kPath);
+Result<CpuSet> read_cpu_list(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return syscall_error("open", "cannot open " + path);
   // A page at most, as every file of sysfs.
   char text[4096];
   ssize_t size = read(fd.get(), text, sizeof text);
-  if (size < 0) return syscall_error("read", std::string("cannot read ") + kPath);
+  if (size < 0) return syscall_error("read", "cannot read " + path);
   std::string_view list(text, static_cast<size_t>(size));
   if (list.ends_with('\n')) list.remove_suffix(1);
   return parse_id_list<CpuTag>(list);
 }
+
+Result<CpuSet> online_cpus() { return read_cpu_list("/sys/devices/system/cpu/online"); }
 
 Result<CpuSet> cpuset_limit(const CpuSet& possible) {
   Result<CpuSet> limit = CpuSet();

@@ -37,6 +37,9 @@ Result<std::vector<pid_t>> threads_of(pid_t pid);
 // Those of this process.
 Result<std::vector<pid_t>> process_threads();
 
+// A list of CPUs that the kernel shows in a file. ENOENT, EACCES; ERR_INVALID_LIST for what is none.
+Result<CpuSet> read_cpu_list(const std::string& path);
+
 // The machine's CPUs that are online at this moment: /sys/devices/system/cpu/online. ENOENT, EACCES: hidden
 // from a container.
 Result<CpuSet> online_cpus();

@@ -357,8 +357,9 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       // Placed on some of them: there it stays, as far as they are left.
       CpuSet stays = is_pinned ? pin->second.cpus - lost : cpus;
       if (stays.empty() || (is_pinned && pin->second.cpus == granted)) stays = cpus;
-      const bool has_all = now.value() == granted || (is_pinned && now.value() == pin->second.given);
-      CpuSet wanted = is_out ? stays : has_all ? cpus : now.value() - lost;
+      const bool is_as_given = is_pinned && now.value() == pin->second.given;
+      CpuSet wanted = now.value() == granted ? cpus : now.value() - lost;
+      if (is_out || is_as_given) wanted = stays;
       if (wanted.empty()) wanted = cpus;
       // Set anew, its mask would be without the CPUs that are offline.
       if (has_offline && wanted == now.value()) {
@@ -373,7 +374,7 @@ Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cp
       found_new = true;
       if (is_pinned && move.value().errno_value == 0) {
         pin->second.cpus = stays;
-        pin->second.given = wanted == cpus ? move.value().now : CpuSet();
+        pin->second.given = wanted == stays ? move.value().now : CpuSet();
         pin->second.parked = false;
       }
       add(outcome, std::move(move).value(), wanted);

@@ -111,7 +111,7 @@ class ThreadPins {
     std::string owner;
     CpuSet before;
     CpuSet cpus;
-    CpuSet given = {};  // its mask when it was last given all of `cpus`: the kernel leaves out those offline
+    CpuSet given = {};  // its mask when it was last moved to `cpus`: the kernel leaves out those offline
     bool parked = false;
   };
 

@@ -56,7 +56,7 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     ]);
     const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
-      `${gateway?.slice(0, 8)}  gateway  1  0  2 GiB on 0  persistent  alive  recorded`,
+      `${gateway?.slice(0, 8)}  gateway  1  0  2 GiB on 0  persistent  alive  members`,
       '  ├─ setup (init)  1',
       '  ├─ main  1  1 GiB on 0',
       '  └─ log  shared pool  1 GiB on 0',

@@ -76,7 +76,7 @@ describe('numalign agent', { timeout: 60_000 }, () => {
     expect(difference('kubelet_cpu_manager_shared_pool_size_millicores')).toBe(-1000);
     expect(difference('numalign_shared_pool_cpus')).toBe(-1);
     expect(difference('numalign_state_generation')).toBe(1);
-    expect(difference('numalign_grants', { enforcement: 'recorded' })).toBe(1);
+    expect(difference('numalign_grants', { enforcement: 'members' })).toBe(1);
     // It has not admitted anything itself, and rejections of others leave no trace.
     expect(page.value('kubelet_topology_manager_admission_requests_total')).toBe(0);
     expect(page.value('kubelet_topology_manager_admission_errors_total')).toBe(0);

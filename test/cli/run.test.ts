@@ -35,7 +35,7 @@ describe('numalign run', { timeout: 60_000 }, () => {
     const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
     const { code, stdout, stderr } = await numalign([...RUN, folder, '--name', 'job', '--', 'sh', '-c', script]);
     const [, cpus, id] =
-      /^numalign: CPUs (\d+) on NUMA node \d+ \(recorded\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
+      /^numalign: CPUs (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
     expect(cpus).toBe('1');
     expect(code).toBe(0);
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
@@ -55,7 +55,7 @@ describe('numalign run', { timeout: 60_000 }, () => {
       ...['--', 'sh', '-c', script],
     ]);
     expect(stderr).toMatch(
-      /^numalign: CPUs 1 on NUMA node (\d+) \(recorded\), 64 MiB on \1, example.com\/nic eth0, grant /,
+      /^numalign: CPUs 1 on NUMA node (\d+) \(members\), 64 MiB on \1, example.com\/nic eth0, grant /,
     );
     expect([code, stdout]).toEqual([
       0,

@@ -38,14 +38,14 @@ describe('numalign status --watch', { timeout: 60_000 }, () => {
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
     const running = watch(stateDir);
     pinMain(grant);
-    await printed(running, /^\S+ +gateway.* recorded +1 /, 2);
+    await printed(running, /^\S+ +gateway.* members +1 /, 2);
     const { code, signal, stdout, stderr } = await interrupt(running);
     expect({ code, signal, stderr }).toEqual({ code: 0, signal: null, stderr: '' });
     expect(stdout).toMatch(/ every 0\.2 s; generation 2, shared: /);
     expect(stdout).toMatch(
       /^ID +NAME +CPUS +ENFORCEMENT +THREADS +RUN +DELAY +INVOLUNTARY +FOREIGN +INTERRUPTS +THROTTLED$/m,
     );
-    const row = `^${grant.id.slice(0, 8)} +gateway +${grant.cpus} +recorded +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
+    const row = `^${grant.id.slice(0, 8)} +gateway +${grant.cpus} +members +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
     expect(stdout).toMatch(new RegExp(row, 'm'));
     // Nobody draws on what is no screen.
     expect(stdout).not.toContain('\u001b');

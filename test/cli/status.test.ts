@@ -44,7 +44,7 @@ describe('numalign status', { timeout: 30_000 }, () => {
     expect(stdout).toMatch(/^ID {8}NAME {5}CPUS {2}NUMA {2}OWNER {7}STATE {2}ENFORCEMENT {2}SINCE$/m);
     expect(stdout).toMatch(
       new RegExp(
-        `^${id.slice(0, 8)} {2}gateway {2}${cpus} +0 +persistent +alive +recorded +\\d{4}-\\d\\d-\\d\\d .*Z$`,
+        `^${id.slice(0, 8)} {2}gateway {2}${cpus} +0 +persistent +alive +members +\\d{4}-\\d\\d-\\d\\d .*Z$`,
         'm',
       ),
     );
@@ -68,7 +68,7 @@ describe('numalign status', { timeout: 30_000 }, () => {
           cpus: cpus.toString(),
           numaNodes: '0',
           alive: true,
-          enforcement: 'recorded',
+          enforcement: 'members',
           owner: { kind: 'persistent', pid: null },
         },
       ],
@@ -116,7 +116,7 @@ describe('numalign status, of a machine or settings that have changed', { timeou
     const line = `  ${id.slice(0, 8)} gateway: CPU ${cpus} is reserved for the system by now\n`;
     expect(configured.stdout).toContain(`\nflagged: kept until released\n${line}`);
     const text = await status(folder, 'text');
-    expect(text).toMatch(/persistent +alive, flagged +recorded/);
+    expect(text).toMatch(/persistent +alive, flagged +members/);
     expect(text).toContain(`\nflagged: kept until released\n${line}`);
     expect(JSON.parse(await status(folder, 'json')).grants).toMatchObject([
       { id, flags: [{ code: 'CPU_RESERVED', cpus: `${cpus}` }] },

@@ -79,6 +79,7 @@ describe('the table of grants', () => {
       devices: {},
       isIsolated: false,
       enforcement: 'recorded' as const,
+      cgroup: null,
       owner: { kind: 'persistent' as const, pid: null, command: null },
       alive: true,
       upcoming: null,

@@ -28,6 +28,7 @@ function view(fields: Partial<StateView>): StateView {
     free: cpus('0-7'),
     freeIsolated: CpuSet.EMPTY,
     memory: [],
+    sharedMembers: [],
     grants: [],
     assignments: emptyAssignments({
       managedCPUs: null,
@@ -53,6 +54,7 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     devices: {},
     isIsolated: false,
     enforcement: 'recorded',
+    cgroup: null,
     owner: { kind: 'process', pid: 1, command: 'x' },
     alive,
     upcoming: null,

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { NO_MEMBERS } from '../../dist/cgroups/shared-members.js';
 import { parseConfig } from '../../dist/config.js';
+import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { threadsOf } from '../../dist/grant.js';
 import { HintProviders } from '../../dist/hint-providers.js';
 import { affinity, CpuSet, discover, openManager, threads } from '../../dist/index.js';
@@ -14,7 +14,7 @@ import { substituteLostCpus } from '../../dist/managers/substitute.js';
 import { Ledger } from '../../dist/state/ledger.js';
 import { refreshSite } from '../../dist/topology-refresh.js';
 
-const { placement } = parseConfig({});
+const { placement, enforcement } = parseConfig({});
 
 function setOnline(cpu, isOnline) {
   writeFileSync(`/sys/devices/system/cpu/cpu${cpu}/online`, isOnline ? '1' : '0');
@@ -32,10 +32,10 @@ async function without(cpus, body) {
 
 async function open(options = {}) {
   const stateDir = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state');
-  const manager = await openManager({ stateDir, ...options });
+  const manager = await openManager({ stateDir, sharedMember: false, ...options });
   const ledger = Ledger.open(stateDir);
   const site = {
-    ...{ topology: manager.topology, ledger, members: NO_MEMBERS },
+    ...{ topology: manager.topology, ledger, enforcer: NO_ENFORCER, enforcement, managerId: 0 },
     ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 10_000 },
   };
   const substitute = ({ id }) => {

@@ -1,0 +1,74 @@
+// numalign share: processes and cgroups that run in the shared pool.
+import { isAbsolute } from 'node:path';
+import type { Command } from 'commander';
+import type { CpuSet } from '../cpu-set.js';
+import type { SharedMember } from '../enforcement/shared-members.js';
+import { openManager, type SharedMemberTarget } from '../manager.js';
+import { outputOption, processId } from './arguments.js';
+import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
+import { formatJson, printable } from './text.js';
+
+interface ShareFlags {
+  remove?: boolean;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addShare(program: Command): void {
+  program
+    .command('share')
+    .description('Have a process, or all processes of a cgroup, run in the shared pool: off the CPUs that are granted.')
+    .argument('<member>', 'a pid, or the absolute path of a cgroup', target)
+    .option('--remove', 'it is no shared member any more; it stays where it is')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+A shared member leaves CPUs before they are granted, and comes back when they are given back. It is one until it ends. Programs that use numalign are
+members by themselves.
+
+Examples:
+  $ numalign share 4711
+  $ numalign share /sys/fs/cgroup/system.slice
+  $ numalign share 4711 --remove
+  $ numalign status --output json | jq .sharedMembers`,
+    )
+    .action(share);
+}
+
+function target(value: string): SharedMemberTarget {
+  return isAbsolute(value) ? { cgroup: value } : { pid: processId(value) };
+}
+
+async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
+  const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
+  // Nothing is handed out here, and nobody stays.
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
+  try {
+    if (remove) await manager.removeSharedMember(target);
+    else await manager.addSharedMember(target);
+    const { sharedPool } = manager;
+    const sharedMembers = manager.sharedMembers();
+    const text =
+      output === 'json'
+        ? formatJson({ stateDir, sharedPool, sharedMembers })
+        : `${printable(remove ? removedText(target, sharedMembers) : addedText(target, sharedPool))}\n`;
+    process.stdout.write(text);
+  } finally {
+    manager.close();
+  }
+}
+
+const title = (target: SharedMemberTarget) => ('pid' in target ? `process ${target.pid}` : target.cgroup);
+
+function addedText(target: SharedMemberTarget, pool: CpuSet): string {
+  return `${title(target)} runs in the shared pool: CPUs ${pool}`;
+}
+
+function removedText(target: SharedMemberTarget, left: readonly SharedMember[]): string {
+  const isMember = left.some((member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid);
+  return isMember
+    ? `${title(target)} is a shared member by itself: it uses numalign`
+    : `${title(target)} is no shared member any more`;
+}

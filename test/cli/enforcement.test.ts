@@ -1,0 +1,315 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT, read } from '../cgroups/own-root.js';
+import { endLater, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
+
+const RUN = ['run', '--cpus', '1', '--reserved', '0', '--cgroup-root', ROOT, '--state-dir'];
+const POD = `
+apiVersion: v1
+kind: Pod
+metadata: { name: gateway }
+spec:
+  containers:
+    - { name: main, resources: { limits: { cpu: 1, memory: 16Mi } } }
+    - { name: log, resources: { limits: { cpu: 100m, memory: 16Mi } } }
+`;
+
+const allowed = (pid: number) =>
+  cpus(/^Cpus_allowed_list:\t(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]!);
+const cpusetOf = (pid: number) => readFileSync(`/proc/${pid}/cpuset`, 'utf8').trim();
+
+interface StatusJson {
+  settings: { cgroupRoot: string | null };
+  sharedPool: string;
+  sharedMembers: object[];
+  grants: { id: string; enforcement: string; cgroup: string | null; alive: boolean }[];
+}
+
+async function status(folder: string): Promise<StatusJson> {
+  return JSON.parse((await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout);
+}
+
+// One CPU to give, on any machine.
+async function configured(cgroupRoot: string): Promise<string> {
+  const folder = newFolder();
+  const flags = ['--managed', '0-1', '--reserved', '0', '--cgroup-root', cgroupRoot, '--state-dir', folder];
+  expect((await numalign(['configure', ...flags])).code).toBe(0);
+  return folder;
+}
+
+function podFile(): string {
+  const file = join(newFolder(), 'pod.yaml');
+  writeFileSync(file, POD);
+  return file;
+}
+
+async function printedPid({ output }: Running): Promise<number> {
+  const pid = Number(await until(() => /^(\d+)\n/.exec(output.stdout)?.[1], 'the pid of the command'));
+  const grant = await until(() => /grant ([0-9a-f-]{36})/.exec(output.stderr)?.[1], 'the line of numalign');
+  endLater(pid, `NUMALIGN_GRANT=${grant}`);
+  return pid;
+}
+
+describe.runIf(isUsable)('numalign run, with cgroups', { timeout: 120_000 }, () => {
+  it('puts the command into the cgroup of its grant, waits outside itself, and leaves nothing behind', async () => {
+    const { tree } = ownRoot();
+    const folder = await configured(ROOT);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    expect(run.output.stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
+    const { grants, sharedMembers } = await status(folder);
+    expect(grants).toMatchObject([
+      { enforcement: 'cpuset', cgroup: `${tree.rootPath}/${grants[0]!.id}%2Fmain`, alive: true },
+    ]);
+    expect(sharedMembers).toMatchObject([{ kind: 'process', pid: run.process.pid }]);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
+    expect([cpusetOf(run.process.pid!), `${allowed(run.process.pid!)}`]).toEqual([`${ROOT}/shared`, '0']);
+    run.process.kill('SIGTERM');
+    expect((await run.ended).signal).toBe('SIGTERM');
+    expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
+    expect(existsSync(grants[0]!.cgroup!)).toBe(false);
+    expect(readdirSync(join(folder, 'members'))).toEqual([]);
+  });
+
+  it('exits with the code of the command', async () => {
+    ownRoot();
+    expect((await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
+  });
+
+  it('keeps the cgroup for the command when it is killed itself; whoever comes next removes both', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    run.process.kill('SIGKILL');
+    await run.ended;
+    const [grant] = (await status(folder)).grants;
+    expect([grant?.alive, cpusetOf(pid)]).toEqual([true, `${ROOT}/${grant?.id}%2Fmain`]);
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
+    expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
+    expect(existsSync(grant!.cgroup!)).toBe(false);
+    expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
+  });
+
+  it('gives the command its cgroup also where another shared member is kept off by its mask only', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    const pid = idler();
+    const group = join(hierarchy!.mount.point, `numalign-test-other-${process.pid}`);
+    mkdirSync(group);
+    onTestFinished(async () => {
+      await until(() => read(group, 'cgroup.procs') === '', 'the end of the other member');
+      rmdirSync(group);
+    });
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'));
+    writeFileSync(join(group, 'cpuset.mems'), '0');
+    writeFileSync(join(group, 'cpuset.cpus'), '0-1');
+    writeFileSync(join(group, 'cgroup.procs'), `${pid}`);
+    await numalign(['share', `${pid}`, '--state-dir', folder]);
+    const script = 'grep Cpus_allowed_list /proc/self/status';
+    const { code, stdout, stderr } = await numalign([...RUN, folder, '--', 'sh', '-c', script]);
+    expect([code, stdout]).toEqual([0, 'Cpus_allowed_list:\t1\n']);
+    expect(stderr).toMatch(/\(members\).*\nnumalign: warning: enforced by the level members: some shared members/);
+  });
+
+  it('falls back to affinity where cgroups may not be written, with a word about why', async () => {
+    const folder = await configured(ROOT);
+    const mount = hierarchy!.mount.point;
+    const readOnly = `mount --bind ${mount} ${mount} && mount -o remount,bind,ro ${mount} && exec "$@"`;
+    const script = 'cat /proc/self/cpuset; grep Cpus_allowed_list /proc/self/status';
+    const program = ['unshare', '-m', 'sh', '-c', readOnly, 'sh', process.execPath, MAIN] as const;
+    const { code, stdout, stderr } = await start([...RUN, folder, '--', 'sh', '-c', script], { program: [...program] })
+      .ended;
+    expect([code, stdout]).toEqual([0, `${cpusetOf(process.pid)}\nCpus_allowed_list:\t1\n`]);
+    expect(stderr).toMatch(/\(members\), grant .*\nnumalign: warning: enforced by the level members: .*\n$/);
+    const needs = await start([...RUN, folder, '--require', 'cpuset', '--', 'true'], { program: [...program] }).ended;
+    expect([needs.code, needs.stderr]).toEqual([1, expect.stringContaining('[ERR_ENFORCEMENT]')]);
+  });
+
+  it('waits on the CPUs of the command where it is kept on them itself', async () => {
+    const folder = await configured('none');
+    const group = join(hierarchy!.mount.point, `numalign-test-narrow-${process.pid}`);
+    mkdirSync(group);
+    onTestFinished(() => rmdirSync(group));
+    writeFileSync(join(group, 'cpuset.mems'), '0');
+    writeFileSync(join(group, 'cpuset.cpus'), '1');
+    const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--', 'echo', 'ran'];
+    const script = `echo $$ > ${group}/cgroup.procs; ${line.join(' ')}`;
+    const { code, stdout, stderr } = await start([], { program: ['sh', '-c', script] }).ended;
+    expect([code, stdout]).toEqual([0, 'ran\n']);
+    expect(stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(members\), grant \S+\n$/);
+    expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
+  });
+});
+
+describe('numalign run, without cgroups', { timeout: 120_000 }, () => {
+  it('leaves the CPUs of the command, though it was started on just these', async () => {
+    const folder = await configured('none');
+    const line = ['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30'];
+    const run = start(line, { program: ['taskset', '-c', '1', process.execPath, MAIN] });
+    const pid = await printedPid(run);
+    await until(() => `${allowed(run.process.pid!)}` === '0', 'numalign on the shared pool');
+    expect(`${allowed(pid)}`).toBe('1');
+    run.process.kill('SIGTERM');
+    await run.ended;
+  });
+
+  it('says why a level is not reached that was asked for, and does not run below one that is required', async () => {
+    const folder = await configured('none');
+    const own = ['run', '--cpus', '1', '--state-dir', folder];
+    const usual = await numalign([...own, '--', 'true']);
+    expect(usual.stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(members\), grant \S+\n$/);
+    const named = await numalign([...own, '--enforcement', 'cpuset', '--', 'true']);
+    expect(named.stderr).toMatch(
+      /\(members\), grant .*\nnumalign: warning: enforced by the level members: cgroupRoot is null: no cgroups are used\n$/,
+    );
+    const required = await numalign([...own, '--require', 'cpuset', '--', 'echo', 'ran']);
+    expect(required).toMatchObject({ code: 1, stdout: '' });
+    expect(required.stderr).toMatch(/^numalign: cpuset is required, but only members .* \[ERR_ENFORCEMENT\]\n$/);
+    expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
+  });
+
+  it.each([
+    [['run', '--cpus', '1', '--require', 'much', '--', 'true'], 'Allowed choices are recorded, members'],
+    [['run', '--cpus', '1', '--enforcement', 'recorded', '--', 'true'], 'Allowed choices are members, cpuset'],
+    [['run', '--cpus', '1', '--unmovable-members', 'kill', '--', 'true'], 'Allowed choices are fail, report'],
+    [['run', '--cpus', '1', '--cgroup-root', 'numalign', '--', 'true'], 'such as /numalign'],
+    [['admit', '-f', 'pod.yaml', '--cgroup-root', '/a/../b'], 'such as /numalign'],
+    [['configure', '--cgroup-root', ''], 'It is empty'],
+    [['attach', 'gateway', '0'], 'It must be a pid'],
+    [['attach', 'gateway'], "missing required argument 'pid'"],
+    [['share', 'sshd'], 'It must be a pid'],
+    [['share'], "missing required argument 'member'"],
+  ])('calls %j a wrong command line', async (args, message) => {
+    const { code, stderr } = await numalign(args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe('numalign admit and attach', { timeout: 120_000 }, () => {
+  it.runIf(isUsable)('move a running process into the cgroup of a pod, and out of it at the release', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    const admitted = await numalign(['admit', '-f', podFile(), '--require', 'cpuset', '--state-dir', folder]);
+    expect(admitted.code).toBe(0);
+    const { grants, sharedMembers } = await status(folder);
+    expect(grants).toMatchObject([{ enforcement: 'cpuset' }]);
+    // Of numalign admit, which has ended.
+    expect(sharedMembers).toEqual([]);
+    const pid = idler();
+    const moved = await numalign(['attach', 'gateway', `${pid}`, '--container', 'main', '--state-dir', folder]);
+    expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPUs 1 of gateway\n` });
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
+    const text = (await numalign(['status', '--state-dir', folder])).stdout;
+    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway: ${grants[0]!.cgroup}\n`);
+    expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
+  });
+
+  it('move it by its masks where there are no cgroups, and into the shared pool for a container without CPUs', async () => {
+    const folder = await configured('none');
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const [pid, other] = [idler(), idler()];
+    const moved = await numalign(['attach', 'gateway', `${pid}`, '--state-dir', folder]);
+    expect(moved.stdout).toBe(`process ${pid} is on CPUs 1 of gateway, by the masks of its threads\n`);
+    expect(`${allowed(pid)}`).toBe('1');
+    const json = ['--container', 'log', '--output', 'json', '--state-dir', folder];
+    const shared = await numalign(['attach', 'gateway', `${other}`, ...json]);
+    expect(JSON.parse(shared.stdout)).toMatchObject({ container: 'log', pid: other, cpus: '0', guaranteed: false });
+    const pids = (await status(folder)).sharedMembers.map((member) => (member as { pid: number }).pid);
+    expect(pids.sort()).toEqual([pid, other].sort());
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+  });
+
+  it('name what is not there', async () => {
+    const folder = await configured('none');
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const attach = async (...args: string[]) => {
+      const { code, stderr } = await numalign(['attach', ...args, '--state-dir', folder]);
+      return [code, /\[(\w+)\]/.exec(stderr)?.[1]];
+    };
+    expect(await attach('nobody', `${process.pid}`)).toEqual([1, 'ERR_UNKNOWN_GRANT']);
+    expect(await attach('gateway', '4194304')).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
+    expect(await attach('gateway', `${process.pid}`, '--container', 'web')).toEqual([1, 'ERR_UNKNOWN_CONTAINER']);
+    const folderless = join(newFolder(), 'state');
+    const { code } = await numalign(['attach', 'gateway', `${process.pid}`, '--state-dir', folderless]);
+    expect([code, existsSync(folderless)]).toEqual([1, false]);
+  });
+});
+
+describe('numalign share', { timeout: 120_000 }, () => {
+  it('has a process leave CPUs that are granted and come back, until it is removed', async () => {
+    const folder = await configured('none');
+    const pid = idler();
+    const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
+    expect(shared).toMatchObject({ code: 0, stdout: `process ${pid} runs in the shared pool: CPUs 0-1\n` });
+    expect((await numalign(['status', '--state-dir', folder])).stdout).toMatch(
+      new RegExp(`\nshared members:\n {2}process ${pid} \\(sleep 1000\\)\n$`),
+    );
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    expect(`${allowed(pid)}`).toBe('0');
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+    expect(`${allowed(pid)}`).toBe('0-1');
+    const json = ['--remove', '--output', 'json', '--state-dir', folder];
+    const removed = await numalign(['share', `${pid}`, ...json]);
+    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [] });
+    const again = await numalign(['share', `${pid}`, ...json]);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[ERR_UNKNOWN_MEMBER]')]);
+  });
+
+  it.runIf(isUsable)(
+    'takes a cgroup, however its path is written; commands from it stay on their own CPUs',
+    async () => {
+      const folder = await configured('none');
+      const group = join(hierarchy!.mount.point, `numalign-test-shared-${process.pid}`);
+      mkdirSync(group);
+      onTestFinished(async () => {
+        await until(() => read(group, 'cgroup.procs') === '', 'the end of the command');
+        rmdirSync(group);
+      });
+      writeFileSync(join(group, 'cpuset.mems'), '0');
+      writeFileSync(join(group, 'cpuset.cpus'), '0-1');
+      expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
+      expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
+      const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(' ');
+      const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 30'`;
+      const run = start([], { program: ['sh', '-c', script] });
+      const pid = await printedPid(run);
+      // Somebody else's transaction looks at all members anew.
+      expect((await numalign(['share', `${idler()}`, '--state-dir', folder])).code).toBe(0);
+      expect([`${allowed(pid)}`, `${allowed(run.process.pid!)}`]).toEqual(['1', '0']);
+      run.process.kill('SIGTERM');
+      await run.ended;
+      expect((await numalign(['share', `${group}/`, '--remove', '--state-dir', folder])).code).toBe(0);
+    },
+  );
+});
+
+describe('settings and looking', { timeout: 120_000 }, () => {
+  it.runIf(isUsable)('numalign configure keeps the cgroup root while CPUs are exclusive', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    expect((await status(folder)).settings.cgroupRoot).toBe(ROOT);
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const refused = await numalign(['configure', '--cgroup-root', 'none', '--state-dir', folder]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('[ERR_CONFIG_CONFLICT]')]);
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+    const { code, stdout } = await numalign(['configure', '--cgroup-root', 'none', '--state-dir', folder]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(new RegExp(`^cgroups: +below ${ROOT} +none$`, 'm'))]);
+  });
+
+  it('numalign status and topology register nobody, and forget nobody', async () => {
+    const folder = await configured('none');
+    const pid = idler();
+    await numalign(['share', `${pid}`, '--state-dir', folder]);
+    const names = () => readdirSync(join(folder, 'members')).sort();
+    const before = names();
+    expect(before).toHaveLength(1);
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await status(folder)).sharedMembers.length === 0, 'its end');
+    await numalign(['topology', '--state-dir', folder]);
+    expect(names()).toEqual(before);
+  });
+});
