@@ -27,6 +27,7 @@ class Confiner {
     if (!mask.ok() || mask.value().empty()) return;
     const MemberThread* entry = entry_of(tid, mask.value());
     if (runs_in_grant(mask.value())) {
+      if (entry) restore_place(*entry, mask.value());
       if (entry) remember({tid, entry->chosen, wanted(entry->chosen)}, entry->chosen);
       return;
     }
@@ -69,6 +70,13 @@ class Confiner {
   }
 
  private:
+  // Where it was on the grant's CPUs, as far as it is known; the kernel may have reset that.
+  void restore_place(const MemberThread& thread, const CpuSet& now) {
+    const CpuSet& place = thread.applied;
+    if (place == now || place.empty() || !place.is_subset_of(now) || !unpinned_.contains(thread.tid)) return;
+    if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
+  }
+
   CpuSet wanted(const CpuSet& chosen) const {
     CpuSet left = chosen - request_.taken;
     return left.empty() ? request_.pool : left;
