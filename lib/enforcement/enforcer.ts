@@ -49,8 +49,11 @@ export interface Enforcer {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it requires; then everything is as it was
    */
   clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
-  /** Has the kernel agree with a state, as far as it does not. Answers what could not be done. REQUIRES: the lock. */
-  apply(state: Assignments, unpinned?: readonly number[]): readonly string[];
+  /**
+   * Has the kernel agree with a state, as far as it does not. Answers what could not be done. `isReopened`: CPUs were given back, which those who cannot be moved from here
+   * must hear. REQUIRES: the lock.
+   */
+  apply(state: Assignments, unpinned?: readonly number[], isReopened?: boolean): readonly string[];
   /**
    * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
    * repaired. @throws ERR_CGROUP

@@ -235,8 +235,8 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
       throw error;
     }
     tellProviders(providers, pod, next);
-    return vacate.settled(left);
-  });
+    return left;
+  }).then((left) => vacate.settled(left));
 }
 
 /** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
@@ -363,24 +363,49 @@ export interface EnforcedCommit {
  * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
  * first state, so that there always is one.
  */
-export function transact<T>(
+export async function transact<T>(
   site: Site,
   signal: AbortSignal | undefined,
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
-  return ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, (checkpoint, commit) => {
+  let unpinned: readonly number[] | undefined;
+  const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: EnforcedCommit = Object.assign(
       (next: Assignments, isLast = false, options?: CommitOptions) =>
-        commitEnforced(site, recorded, next, commit, { isLast, ...options }),
+        commitEnforced(site, recorded, next, commit, { isLast, later: (threads) => (unpinned = threads), ...options }),
       { refusal: commit.refusal },
     );
     // Where nothing can be written nobody can tell either where threads may go that others have left behind.
     const state = commit.refusal ? recorded : withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
-  });
+  };
+  try {
+    return await ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, decide);
+  } finally {
+    if (unpinned) await reopen(site, unpinned);
+  }
+}
+
+// What was given back, as it is on record by now. A step of its own: the lock of the one before was let go with its commit, whatever keeps this process busy.
+async function reopen(site: Site, unpinned: readonly number[]): Promise<void> {
+  const { ledger, topology, enforcer, lockTimeoutMs } = site;
+  try {
+    await ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint) => {
+      if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, unpinned, true);
+    });
+  } catch (error) {
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    publishError(site, 'apply', error);
+  }
+}
+
+interface Last {
+  readonly isLast?: boolean;
+  /** Has what is given back opened once the lock was let go; gets the threads whose masks were changed for them. */
+  readonly later?: (unpinned: readonly number[]) => void;
 }
 
 /**
@@ -392,16 +417,20 @@ export async function commitEnforced(
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  { isLast = false, request = site.enforcement, unpinned }: CommitOptions & { readonly isLast?: boolean } = {},
+  { isLast = false, later, request = site.enforcement, unpinned }: CommitOptions & Last = {},
 ): Promise<Enforced> {
   const { enforcer, topology } = site;
   const clearing = enforcer.clear(before, wanted, request);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
-    await commit(withIdentities(next, before, topology), isLast && settle === undefined);
+    await commit(withIdentities(next, before, topology), isLast && (settle === undefined || later !== undefined));
   } catch (error) {
     undo();
     throw error;
+  }
+  if (isLast && later) {
+    if (settle) later(unpinned?.() ?? []);
+    return { next, shortfalls };
   }
   try {
     settle?.(unpinned?.() ?? []);

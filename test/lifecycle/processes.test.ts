@@ -201,13 +201,20 @@ describe('the lock of the state', () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const { native } = await import('../../lib/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
-    const pending = manager.acquire({ cpu: 1 });
     // Nothing of JavaScript runs meanwhile: the commit alone has to let the lock go.
-    let lock: { release(): void } | undefined;
-    for (const end = Date.now() + 10_000; !lock && Date.now() < end; ) lock = folder.tryLock('lock', 'a test');
-    expect(lock).toBeDefined();
-    lock?.release();
-    await (await pending).release();
+    const takeLock = () => {
+      let lock: { release(): void } | undefined;
+      for (const end = Date.now() + 10_000; !lock && Date.now() < end; ) lock = folder.tryLock('lock', 'a test');
+      expect(lock).toBeDefined();
+      lock?.release();
+    };
+    const acquiring = manager.acquire({ cpu: 1 });
+    takeLock();
+    const grant = await acquiring;
+    const releasing = grant.release();
+    takeLock();
+    await releasing;
+    expect(affinity().equals(ALL)).toBe(true);
   });
 
   it('goes to the waiting in order, and neither the event loop nor the pool is held up meanwhile', async () => {
