@@ -402,7 +402,7 @@ export class Grant {
   }
 
   /**
-   * Starts a program on the grant's CPUs, there from its first instruction, with the grant's memory nodes preferred where that is allowed (whatever
+   * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where this process is not in the grant’s cgroup, moved right after its start), with the grant's memory nodes preferred where that is allowed (whatever
    * policy this thread was pinned with). It also gets a copy of the owner's lock: should this process die,
    * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED

@@ -27,6 +27,7 @@ const blocks = [
   'docs/kubelet.md',
   'docs/memory.md',
   'docs/metrics.md',
+  'docs/reconcile.md',
   'docs/threads.md',
 ].flatMap(blocksOf);
 

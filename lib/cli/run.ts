@@ -45,7 +45,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
 export function addRun(program: Command): void {
   const command: Command = program.command('run');
   command
-    .description('Run a command on exclusive CPUs, there from its first instruction, until it ends.')
+    .description('Run a command on exclusive CPUs until it ends.')
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
     .usage('--cpus <n> [options] -- <command> [args...]')
