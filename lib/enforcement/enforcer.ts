@@ -118,6 +118,10 @@ function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readon
   return pods.filter((pod) => !known.has(grantKey(pod)));
 }
 
+function without(state: Assignments, gone: readonly PodAssignment[]): Assignments {
+  return { ...state, pods: state.pods.filter((pod) => !gone.includes(pod)) };
+}
+
 /** Grants with groups that run on other CPUs than before. */
 function refitted(before: Assignments, next: Assignments): { pod: PodAssignment; known: PodAssignment }[] {
   if (before.pods === next.pods) return [];
@@ -223,7 +227,9 @@ export class MachineEnforcer implements Enforcer {
 
   // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
   #take(step: Step, request: EnforcementRequest): Promise<Cleared> | Cleared {
-    const { before, next, gone } = step;
+    const { next, gone } = step;
+    // The owners of grants that go with an admission are dead: nobody is on their CPUs any more, and where everything else is taken members have nowhere else to go.
+    const before = step.added.length > 0 ? without(step.before, gone) : step.before;
     const shortfalls: string[] = [];
     const undo = this.#undoing(step);
     const orUndo = (error: unknown): never => {
@@ -232,8 +238,8 @@ export class MachineEnforcer implements Enforcer {
     };
     try {
       // Whoever still runs there, though the grant ends.
-      const left = [...this.#sweep(before, next), ...gone.flatMap((pod) => this.#dissolve(pod, before.settings))];
-      const partitioned = this.#inPartition(step, request, shortfalls);
+      const left = [...this.#sweep(step.before, next), ...gone.flatMap((pod) => this.#dissolve(pod, before.settings))];
+      const partitioned = this.#inPartition({ ...step, before }, request, shortfalls);
       if (!partitioned) this.#setPartition([before, next]);
       this.#fitGroups(before, next);
       const confined = this.#confine([before, partitioned ?? next], []);
@@ -388,8 +394,10 @@ export class MachineEnforcer implements Enforcer {
   #confinement(states: readonly Assignments[], unpinned: readonly number[]): Confinement {
     const pods = states.flatMap((state) => state.pods);
     const now = cpusNow(this.#topology(), pods);
-    // Who was on a grant that ends must leave it.
-    const staying = states.at(-1)!.pods;
+    // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
+    const [first, last] = [states[0]!, states.at(-1)!];
+    const added = podsNotIn(last, first);
+    const staying = last.pods.filter((pod) => !added.includes(pod));
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.#topology();
