@@ -195,8 +195,10 @@ describe('pin of a grant', () => {
 
   it('refuses threads that are pinned for another grant, unless told to replace', async () => {
     const topology = await discover();
-    const manager = await open({ stateDir: makeStateDir(), topology });
-    const other = await open({ stateDir: makeStateDir(), topology });
+    // A member of neither: two folders know nothing of each other.
+    const options = { topology, sharedMember: false };
+    const manager = await open({ stateDir: makeStateDir(), ...options });
+    const other = await open({ stateDir: makeStateDir(), ...options });
     const [a, b] = [await manager.acquire({ cpu: 1 }), await other.acquire({ cpu: 1 })];
     a.pin({ threads: 'current' });
     const error = await errorOf(() => b.pin());
