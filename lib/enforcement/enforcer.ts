@@ -401,7 +401,7 @@ export class MachineEnforcer implements Enforcer {
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.#topology();
-    return { taken, pool, all: possible.union(cpus), pods: staying, unpinned };
+    return { taken, pool, all: possible.union(cpus), pods: staying, held: last.pods, unpinned };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

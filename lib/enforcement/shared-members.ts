@@ -43,6 +43,8 @@ export interface Confinement {
   readonly all: CpuSet;
   /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
+  /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
+  readonly held: readonly PodAssignment[];
   /** Threads of this process whose masks were changed for them just now. */
   readonly unpinned: readonly number[];
 }
@@ -173,7 +175,7 @@ export class SharedMembers {
     const own = identifyProcess(process.pid);
     if (isOver) reopened();
     if (isOver || !own) return true;
-    const confinement = { taken, pool, all: taken.union(pool), pods, unpinned: [] };
+    const confinement = { taken, pool, all: taken.union(pool), pods, held: pods, unpinned: [] };
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
@@ -351,7 +353,12 @@ export class SharedMembers {
     const done = move();
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
-    const [first] = done.stuck;
+    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
+    const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
+      const there = new CpuSet(cpus).intersection(confinement.taken);
+      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
+    };
+    const first = done.stuck.find(isInTheWay);
     if (!first) return { moved: done.moved };
     const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
     return { moved: done.moved, reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
