@@ -116,11 +116,12 @@ describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
   });
 
   it('takes no thread from another grant', async () => {
-    const manager = await openManager({ stateDir: makeStateDir() });
+    // A member of neither: two folders know nothing of each other.
+    const manager = await openManager({ stateDir: makeStateDir(), sharedMember: false });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
     await grant.prewarmPool();
-    const other = await openManager({ stateDir: makeStateDir() });
+    const other = await openManager({ stateDir: makeStateDir(), sharedMember: false });
     onTestFinished(() => other.close());
     const second = await other.acquire({ cpu: 1 });
     expect(await errorOf(() => second.prewarmPool())).toMatchObject({ code: 'ERR_ALREADY_PINNED' });
