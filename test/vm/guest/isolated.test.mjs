@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { affinity, CpuSet, openManager } from '../../dist/index.js';
-import { hasNoLoadBalancing, kernelIsolatedCpus, unbalancedCpus } from '../../dist/isolated-cpus.js';
+import { affinity, CpuSet, openManager } from '../../../dist/index.js';
+import { hasNoLoadBalancing, kernelIsolatedCpus, unbalancedCpus } from '../../../dist/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { parseConfig } from '../../dist/config.js';
-import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
-import { threadsOf } from '../../dist/grant.js';
-import { HintProviders } from '../../dist/hint-providers.js';
-import { affinity, CpuSet, discover, openManager, threads } from '../../dist/index.js';
-import { substituteLostCpus } from '../../dist/managers/substitute.js';
-import { Ledger } from '../../dist/state/ledger.js';
-import { refreshSite } from '../../dist/topology-refresh.js';
+import { parseConfig } from '../../../dist/config.js';
+import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
+import { threadsOf } from '../../../dist/grant.js';
+import { HintProviders } from '../../../dist/hint-providers.js';
+import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';
+import { substituteLostCpus } from '../../../dist/managers/substitute.js';
+import { Ledger } from '../../../dist/state/ledger.js';
+import { refreshSite } from '../../../dist/topology-refresh.js';
 
 const { placement, enforcement } = parseConfig({});
 
@@ -32,10 +32,12 @@ async function without(cpus, body) {
 
 async function open(options = {}) {
   const stateDir = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state');
-  const manager = await openManager({ stateDir, sharedMember: false, ...options });
+  // Nothing is repaired behind our back.
+  const alone = { sharedMember: false, cpuManagerReconcilePeriod: 0 };
+  const manager = await openManager({ stateDir, ...alone, ...options });
   const ledger = Ledger.open(stateDir);
   const site = {
-    ...{ topology: manager.topology, ledger, enforcer: NO_ENFORCER, enforcement, managerId: 0 },
+    ...{ topology: manager.topology, ledger, enforcer: NO_ENFORCER, managerId: 0, enforcement },
     ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 10_000 },
   };
   const substitute = ({ id }) => {
@@ -69,6 +71,33 @@ test('threads that are pinned for a grant follow it to the substitute of a CPU t
   manager.close();
 });
 
+test('a manager finds out that a CPU of a partition has gone, repairs the grant, and tells of it', async () => {
+  const { manager } = await open({ reservedSystemCPUs: '0-1', cgroupRoot: '/numalign-hotplug' });
+  const told = [];
+  manager.on('hotplug', ({ id, lost, substitutes }) => told.push([id, String(lost), substitutes.size]));
+  const grant = await manager.acquire({ cpu: 2, require: 'partition' });
+  grant.pin();
+  const [kept, lost] = grant.cpus;
+  await without([lost], async () => {
+    assert.deepEqual(
+      grant.flags.map(({ code, cpus }) => [code, String(cpus)]),
+      [['CPU_OFFLINE', String(lost)]],
+    );
+    await manager.reconcile();
+    assert.deepEqual(told, [[grant.id, String(lost), 1]]);
+    assert.ok(grant.cpus.has(kept) && !grant.cpus.has(lost) && grant.cpus.size === 2);
+    assert.deepEqual(affinity(), grant.cpus);
+    assert.deepEqual(
+      manager.grants().map(({ id, flags, enforcement: level }) => [id, flags, level]),
+      [[grant.id, [], 'partition']],
+    );
+  });
+  await manager.reconcile();
+  assert.ok(manager.freeCpus.has(lost));
+  await grant.release();
+  manager.close();
+});
+
 test('threads that the kernel lets out, for all their CPUs are offline, are brought to the substitutes', async () => {
   const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
   const grant = await manager.acquire({ cpu: 1 });
@@ -90,7 +119,7 @@ test('threads keep the CPUs of their own choice that are left, and those of lost
   const [one, other] = grant.cpus;
   const script = `
     import { parentPort } from 'node:worker_threads';
-    import { affinity, pinThread } from '${new URL('../../dist/index.js', import.meta.url)}';
+    import { affinity, pinThread } from '${new URL('../../../dist/index.js', import.meta.url)}';
     parentPort.on('message', (cpu) => {
       if (cpu !== undefined) pinThread(String(cpu));
       parentPort.postMessage(String(affinity()));

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet, discover, openManager, pin, threads } from '../../dist/index.js';
-import { runProgram } from '../threads/placed-program.mjs';
+import { affinity, CpuSet, discover, openManager, pin, threads } from '../../../dist/index.js';
+import { runProgram } from '../../threads/placed-program.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -100,7 +100,7 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
 });
 
 it('limits allow a real-time class without CAP_SYS_NICE up to their value', () => {
-  const program = fileURLToPath(new URL('../threads/scheduling-program.mjs', import.meta.url));
+  const program = fileURLToPath(new URL('../../threads/scheduling-program.mjs', import.meta.url));
   const attempts = [{ policy: 'fifo', priority: 6 }, { policy: 'fifo', priority: 5 }, { nice: -3 }, { nice: -2 }];
   const { stdout, stderr } = spawnSync(
     'prlimit',

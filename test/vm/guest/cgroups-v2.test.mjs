@@ -12,13 +12,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { KERNEL_FILES } from '../../dist/cgroups/cgroup-files.js';
-import { openCpusetHierarchy } from '../../dist/cgroups/cpuset-hierarchy.js';
-import { MadeGroupsInMemory } from '../../dist/cgroups/made-groups.js';
-import { CpuSet, NodeSet } from '../../dist/index.js';
+import { KERNEL_FILES } from '../../../dist/cgroups/cgroup-files.js';
+import { openCpusetHierarchy } from '../../../dist/cgroups/cpuset-hierarchy.js';
+import { MadeGroupsInMemory } from '../../../dist/cgroups/made-groups.js';
+import { CpuSet, NodeSet } from '../../../dist/index.js';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign-test';
@@ -579,7 +579,7 @@ describe('systemd units', () => {
 
 describe('a subtree that is delegated to a user', () => {
   const top = join(MOUNT, 'numalign-test-delegated');
-  const library = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+  const library = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');
 
   function delegate() {
     mkdirSync(top);

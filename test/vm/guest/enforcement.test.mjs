@@ -21,7 +21,7 @@ import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { CpuSet } from '../../dist/index.js';
+import { CpuSet } from '../../../dist/index.js';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign';

@@ -1,6 +1,6 @@
 // A process that does what it is sent: functions of (numalign, mine, ...arguments), where `mine` is what it keeps between them.
 import { runInThisContext } from 'node:vm';
-import * as numalign from '../../dist/index.js';
+import * as numalign from '../../../dist/index.js';
 
 const mine = { grants: {} };
 process.on('message', async ({ code, args }) => {

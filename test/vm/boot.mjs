@@ -1,0 +1,92 @@
+// Boots a throw-away machine under QEMU: its files are the host's, read-only, with a layer of memory on top.
+import { spawn } from 'node:child_process';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  unwatchFile,
+  watchFile,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+// A model that shows dies and SMT. Emulated throughout: /dev/kvm of a virtual machine often cannot start a stock kernel.
+const CPU = 'Skylake-Server,vendor=GenuineIntel';
+const KERNEL_ARGUMENTS = 'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=1';
+
+const shared = (tag, path, more = '') => [
+  ...['-fsdev', `local,id=${tag},path=${path},security_model=none,multidevs=remap${more}`],
+  ...['-device', `virtio-9p-pci,bus=pcie.0,fsdev=${tag},mount_tag=${tag}`],
+];
+
+const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/**
+ * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none), what QEMU complained of,
+ * and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in.
+ * @param shape one of {@link SHAPES}
+ */
+export async function boot(shape, { image, initrd }, command, { cwd, console, timeoutMs, disk, onOutput }) {
+  const job = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
+  const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
+  const { PATH = '', HOME = '' } = process.env;
+  const environment = Object.entries({ PATH, HOME, NUMALIGN_SHAPE: shape.name }).map(
+    ([name, value]) => `export ${name}=${quoted(value)}`,
+  );
+  writeFileSync(
+    paths.command,
+    [
+      ...environment,
+      ...(shape.offline ?? []).map((cpu) => `echo 0 >/sys/devices/system/cpu/cpu${cpu}/online`),
+      'lstopo-no-graphics --whole-io --of xml >/job/xml',
+      `cd ${quoted(cwd)} || exit 125`,
+      command.map(quoted).join(' '),
+      '',
+    ].join('\n'),
+  );
+  writeFileSync(paths.output, '');
+  const args = [
+    ...['-machine', 'q35', '-accel', 'tcg,thread=multi', '-cpu', CPU, '-display', 'none', '-nodefaults', '-no-reboot'],
+    ...shape.arguments,
+    ...['-kernel', image, '-initrd', initrd, '-append', `${KERNEL_ARGUMENTS} ${shape.append ?? ''}`],
+    ...shared('host', '/', ',readonly=on'),
+    ...shared('job', job),
+    ...(disk ? ['-drive', `if=virtio,format=raw,file=${disk}`] : []),
+    ...['-serial', `file:${console}`],
+  ];
+  let read = 0;
+  // Whole lines while it runs.
+  const follow = (isOver) => {
+    const bytes = readFileSync(paths.output);
+    const end = isOver ? bytes.length : bytes.lastIndexOf('\n') + 1;
+    if (end > read) onOutput(bytes.subarray(read, end).toString('utf8'));
+    read = Math.max(read, end);
+  };
+  watchFile(paths.output, { interval: 200 }, () => follow(false));
+  const qemu = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let complaint = '';
+  qemu.stderr.on('data', (data) => (complaint += data));
+  const timer = setTimeout(() => qemu.kill('SIGKILL'), timeoutMs);
+  try {
+    await new Promise((resolve, reject) => qemu.once('error', reject).once('close', resolve));
+  } finally {
+    clearTimeout(timer);
+    unwatchFile(paths.output);
+  }
+  follow(true);
+  const status =
+    existsSync(paths.status) && statSync(paths.status).size > 0
+      ? Number(readFileSync(paths.status, 'utf8'))
+      : undefined;
+  const xml = existsSync(paths.xml) ? readFileSync(paths.xml, 'utf8') : undefined;
+  rmSync(job, { recursive: true });
+  // For every CPU it tells what features it does not emulate.
+  complaint = complaint
+    .split('\n')
+    .filter((line) => !line.includes(': warning: '))
+    .join('\n');
+  return { status, complaint, xml };
+}

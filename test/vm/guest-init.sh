@@ -1,0 +1,29 @@
+#!/busybox sh
+# The first process of the guest: modules, the host's files under a layer of memory, cgroup v2, then the job. The end of it is a reset, by which QEMU ends.
+box=/busybox
+$box mount -t proc proc /proc
+$box mount -t sysfs sysfs /sys
+$box mount -t devtmpfs devtmpfs /dev
+for module in /modules/*.ko; do $box insmod "$module"; done
+options=trans=virtio,version=9p2000.L,msize=512000
+$box mount -t 9p -o "ro,$options,cache=loose" host /host || $box reboot -f
+$box mount -t tmpfs -o mode=755 layer /layer
+$box mkdir /layer/upper /layer/work
+$box mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work overlay /newroot
+for folder in proc sys dev; do $box mount --move /$folder /newroot/$folder; done
+$box mkdir -p /newroot/dev/pts /newroot/dev/shm /newroot/dev/hugepages /newroot/job /newroot/disk
+$box mount -t devpts devpts /newroot/dev/pts
+$box mount -t tmpfs shm /newroot/dev/shm
+$box mount -t tmpfs run /newroot/run
+$box mount -t hugetlbfs hugetlbfs /newroot/dev/hugepages
+$box mount -t tracefs tracefs /newroot/sys/kernel/tracing
+$box mount -t 9p -o "$options,cache=none" job /newroot/job
+[ ! -e /newroot/dev/vda ] || $box mount -t ext4 /newroot/dev/vda /newroot/disk || $box reboot -f
+$box mount -t cgroup2 cgroup2 /newroot/sys/fs/cgroup
+echo '+cpuset +cpu +memory +pids' >/newroot/sys/fs/cgroup/cgroup.subtree_control
+$box ip link set lo up
+$box chroot /newroot /bin/bash /job/command >/newroot/job/output 2>&1 </newroot/dev/null
+echo $? >/newroot/job/status
+$box sync
+$box umount /newroot/disk 2>/dev/null
+$box reboot -f

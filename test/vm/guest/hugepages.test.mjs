@@ -1,0 +1,72 @@
+// Hugepages of 2 MiB, made for each node by itself. Root. Run by node --test.
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { affinity, CpuSet, discover, memoryPlacement, pin } from '../../../dist/index.js';
+import * as kernel from './kernel-view.mjs';
+import { open } from './state-folders.mjs';
+
+const PAGE = 2 * 2 ** 20;
+const OWN_CPUS = affinity();
+const nodes = kernel.wholeNodes();
+/** A different number for each. */
+const pagesOf = (node) => 4 * (nodes.indexOf(node) + 1);
+const free = () => nodes.map((node) => Number(kernel.read(kernel.hugepagesFile(node, 'free_hugepages'))));
+
+for (const node of nodes) writeFileSync(kernel.hugepagesFile(node), String(pagesOf(node)));
+after(() => {
+  for (const node of nodes) writeFileSync(kernel.hugepagesFile(node), '0');
+});
+
+test('the machine has as many on each node as the kernel', async () => {
+  const topology = await discover();
+  for (const node of nodes) {
+    const { hugepages } = topology.nodes.find(({ id }) => id === node);
+    assert.deepEqual(
+      hugepages.find(({ bytes }) => bytes === PAGE),
+      { bytes: PAGE, count: pagesOf(node) },
+    );
+  }
+});
+
+test('a grant of more than one node has goes with its CPUs to the one that has them', async () => {
+  const manager = await open();
+  const [most] = nodes.slice(-1);
+  const bytes = pagesOf(most) * PAGE;
+  const request = { cpu: 2, resources: { 'hugepages-2Mi': bytes }, policy: 'single-numa-node' };
+  const grant = await manager.acquire(request);
+  assert.deepEqual(kernel.nodesOf(grant.cpus.toArray()), [most]);
+  assert.deepEqual(grant.memory, [{ type: 'hugepages-2Mi', bytes, nodes: [most] }]);
+  await assert.rejects(manager.acquire(request), { code: 'ERR_TOPOLOGY_AFFINITY' });
+  await grant.release();
+});
+
+test('a buffer in them takes them from the node of the grant, and from no other', async () => {
+  for (const node of [nodes[0], nodes.at(-1)]) {
+    const manager = await open({ managedCPUs: String(CpuSet.from(kernel.cpusOfNode(node))) });
+    const grant = await manager.acquire({ cpu: 2, resources: { 'hugepages-2Mi': '8Mi' }, policy: 'single-numa-node' });
+    grant.pin({ threads: 'current' });
+    const before = free();
+    const buffer = grant.buffer('8Mi', { pageSize: '2Mi', node });
+    buffer.fill(1);
+    assert.deepEqual(memoryPlacement(buffer).byNode, { [node]: 4 * PAGE });
+    assert.deepEqual(
+      free().map((pages, i) => before[i] - pages),
+      nodes.map((each) => (each === node ? 4 : 0)),
+    );
+    assert.match(readFileSync('/proc/self/numa_maps', 'utf8'), new RegExp(`huge .*N${node}=4 kernelpagesize_kB=2048`));
+    await grant.release();
+    pin(OWN_CPUS);
+  }
+});
+
+test('a buffer that the node has too few for is refused, though others have more', async () => {
+  const manager = await open({ managedCPUs: String(CpuSet.from(kernel.cpusOfNode(nodes[0]))) });
+  const grant = await manager.acquire({ cpu: 2 });
+  const before = free();
+  assert.throws(() => grant.buffer((pagesOf(nodes[0]) + 1) * PAGE, { pageSize: '2Mi', node: nodes[0] }), {
+    code: 'ERR_MEMORY_SHORTAGE',
+  });
+  assert.deepEqual(free(), before);
+  await grant.release();
+});

@@ -1,0 +1,71 @@
+// What the kernel says of the machine, of threads and of memory: read from its files, without numalign.
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { threadId } from '../../../dist/index.js';
+
+const CPU = '/sys/devices/system/cpu';
+const NODE = '/sys/devices/system/node';
+// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor` is field 39.
+const PROCESSOR = 39 - 3;
+
+export const read = (...path) => readFileSync(join(...path), 'utf8').trim();
+
+/** The numbers of a list such as `0-3,8`. */
+export function parseList(text) {
+  return text
+    .trim()
+    .split(',')
+    .filter(Boolean)
+    .flatMap((range) => {
+      const [first, last = first] = range.split('-').map(Number);
+      return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    });
+}
+
+export const online = () => parseList(read(CPU, 'online'));
+export const possible = () => parseList(read(CPU, 'possible'));
+export const nodeIds = () => parseList(read(NODE, 'online'));
+export const cpusOfNode = (node) => parseList(read(NODE, `node${node}`, 'cpulist'));
+export const distancesOfNode = (node) => read(NODE, `node${node}`, 'distance').split(/\s+/).map(Number);
+/** CPUs that are like this one in a list of its own folder, such as topology/core_cpus_list. */
+export const listOfCpu = (cpu, file) => parseList(read(CPU, `cpu${cpu}`, file));
+export const numberOfCpu = (cpu, file) => Number(read(CPU, `cpu${cpu}`, file));
+/** By their ids: nodes that have any of these CPUs. */
+export const nodesOf = (cpus) => nodeIds().filter((node) => cpusOfNode(node).some((cpu) => cpus.includes(cpu)));
+export const bytesOfNode = (node, what = 'MemTotal') =>
+  Number(new RegExp(`${what}:\\s*(\\d+)`).exec(read(NODE, `node${node}`, 'meminfo'))[1]) * 1024;
+/** Nodes with CPUs and memory. */
+export const wholeNodes = () => nodeIds().filter((node) => cpusOfNode(node).length > 0 && bytesOfNode(node) > 0);
+/** `what`: `nr_hugepages` or `free_hugepages`, of 2 MiB. */
+export const hugepagesFile = (node, what = 'nr_hugepages') => `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;
+
+const statusField = (text, name) => parseList(new RegExp(`^${name}:\\s*(\\S*)$`, 'm').exec(text)[1]);
+/** Where each thread of a process may run. */
+export const masks = (pid = process.pid) =>
+  readdirSync(`/proc/${pid}/task`).map((tid) =>
+    statusField(read(`/proc/${pid}/task/${tid}/status`), 'Cpus_allowed_list'),
+  );
+/** Of what `cat /proc/self/status` has printed. */
+export const maskIn = (text) => statusField(text, 'Cpus_allowed_list');
+
+/** The CPU that this thread runs on at this moment. */
+export function processor() {
+  const stat = readFileSync(`/proc/self/task/${threadId()}/stat`, 'utf8');
+  return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PROCESSOR]);
+}
+
+/** Bytes of this process by node, as numa_maps counts them. */
+export function bytesByNode(pid = process.pid) {
+  const sums = new Map();
+  for (const line of readFileSync(`/proc/${pid}/numa_maps`, 'utf8').split('\n')) {
+    const page = Number(/ kernelpagesize_kB=(\d+)/.exec(line)?.[1] ?? 0) * 1024;
+    for (const [, node, pages] of line.matchAll(/ N(\d+)=(\d+)/g)) {
+      sums.set(Number(node), (sums.get(Number(node)) ?? 0) + Number(pages) * page);
+    }
+  }
+  return sums;
+}
+
+/** What a process runs by itself, as numalign does nothing to it. */
+export const output = (program, ...args) => execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26 });

@@ -1,0 +1,96 @@
+// Memory of grants on a machine with several nodes that have memory: policies, migration, buffers. Root. Run by node --test.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { affinity, CpuSet, memoryPlacement, pin } from '../../../dist/index.js';
+import * as kernel from './kernel-view.mjs';
+import { open } from './state-folders.mjs';
+
+// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at 32 MiB): touched for the first time.
+const BYTES = 40 * 2 ** 20;
+const OWN_CPUS = affinity();
+const wholeNodes = kernel.wholeNodes();
+const [first, last] = [wholeNodes[0], wholeNodes.at(-1)];
+const where = (buffer) => memoryPlacement(buffer).byNode;
+const touched = () => new Uint8Array(BYTES).fill(1);
+
+/** A grant of CPUs of these nodes, pinned for as long as `body` lasts. */
+async function pinnedOn(nodes, options, body) {
+  const managedCPUs = String(CpuSet.from(nodes.flatMap((node) => kernel.cpusOfNode(node))));
+  const manager = await open({ managedCPUs });
+  // Of several nodes more than one of them has.
+  const grant = await manager.acquire({ cpu: nodes.length > 1 ? kernel.cpusOfNode(nodes[0]).length + 1 : 2 });
+  assert.deepEqual(kernel.nodesOf(grant.cpus.toArray()), nodes);
+  try {
+    return await body(grant.pin({ threads: 'current', ...options }), grant);
+  } finally {
+    await grant.release();
+    pin(OWN_CPUS);
+  }
+}
+
+test('bound memory lies on the node, whichever it is, and the policy is gone after the release', async () => {
+  for (const node of [first, last]) {
+    await pinnedOn([node], { memory: 'bind' }, ({ memory }) => {
+      assert.deepEqual([memory.mode, String(memory.nodes), memory.applied], ['bind', String(node), true]);
+      assert.deepEqual(where(touched()), { [node]: BYTES });
+    });
+  }
+  pin(String(CpuSet.from(kernel.cpusOfNode(last))));
+  assert.deepEqual(where(touched()), { [last]: BYTES });
+  pin(OWN_CPUS);
+});
+
+test('interleaved memory lies on all nodes in equal parts', async () => {
+  await pinnedOn([first, last], { memory: 'interleave' }, ({ memory }) => {
+    assert.deepEqual([memory.mode, memory.nodes.toArray()], ['interleave', [first, last]]);
+    const byNode = where(touched());
+    assert.deepEqual(Object.keys(byNode).map(Number), [first, last]);
+    for (const bytes of Object.values(byNode))
+      assert.ok(Math.abs(bytes - BYTES / 2) < BYTES / 10, JSON.stringify(byNode));
+  });
+});
+
+test('what a running process has is moved to the nodes of its grant, if that is asked for', async () => {
+  const buffer = await pinnedOn([first], { memory: 'bind' }, touched);
+  assert.deepEqual(where(buffer), { [first]: BYTES });
+  await pinnedOn([last], {}, () => assert.deepEqual(where(buffer), { [first]: BYTES }));
+  await pinnedOn([last], { migrate: true }, ({ memory }) => {
+    assert.equal(memory.migrated.reason, null);
+    assert.deepEqual(where(buffer), { [last]: BYTES });
+    const sums = kernel.bytesByNode();
+    const elsewhere = wholeNodes.filter((node) => node !== last).reduce((sum, node) => sum + (sums.get(node) ?? 0), 0);
+    // Files that other processes have too may stay.
+    assert.ok(sums.get(last) > elsewhere, JSON.stringify([...sums]));
+  });
+});
+
+test('a strict buffer lies on the node that was asked for, whatever the policy is', async () => {
+  await pinnedOn([first, last], { memory: 'none' }, (_, grant) => {
+    for (const node of [first, last]) {
+      const buffer = grant.buffer(BYTES, { node });
+      assert.deepEqual(where(buffer), { [node]: BYTES });
+    }
+    assert.throws(() => grant.buffer(BYTES, { node: 63 }), { code: 'ERR_INVALID_OPTION' });
+  });
+});
+
+const memoryOnly = kernel
+  .nodeIds()
+  .filter((node) => kernel.cpusOfNode(node).length === 0 && kernel.bytesOfNode(node) > 0);
+test('a memory-only node is booked where no other has room, and has buffers', {
+  skip: memoryOnly.length === 0 && 'no such node',
+}, async () => {
+  const reservedMemory = wholeNodes.map((numaNode) => ({
+    numaNode,
+    limits: { memory: kernel.bytesOfNode(numaNode) - BYTES },
+  }));
+  const manager = await open({ reservedMemory });
+  await assert.rejects(manager.acquire({ cpu: 2, memory: 4 * BYTES, policy: 'single-numa-node' }), {
+    code: 'ERR_TOPOLOGY_AFFINITY',
+  });
+  const grant = await manager.acquire({ cpu: 2, memory: 4 * BYTES, policy: 'best-effort' });
+  const [node] = memoryOnly;
+  assert.ok(grant.memoryNodes.has(node), `booked on ${grant.memoryNodes}`);
+  assert.deepEqual(where(grant.buffer(BYTES, { node })), { [node]: BYTES });
+  await grant.release();
+});

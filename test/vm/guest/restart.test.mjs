@@ -1,0 +1,115 @@
+// The manager and owners of grants end and start again: who keeps what, by the state and by the kernel. cgroup v2, root. Run by node --test.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import { after, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { affinity, openManager } from '../../../dist/index.js';
+import * as kernel from './kernel-view.mjs';
+import { newStateDir } from './state-folders.mjs';
+
+const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
+const OWN_CPUS = affinity();
+/** A state folder with settings on record, for whoever opens it after. */
+async function settings() {
+  const stateDir = newStateDir();
+  const options = { stateDir, cgroupRoot: `/numalign-${basename(stateDir)}`, reservedSystemCPUs: '0' };
+  (await openManager(options)).close();
+  return options;
+}
+const status = (stateDir) =>
+  JSON.parse(execFileSync(process.execPath, [CLI, 'status', '--output', 'json', '--state-dir', stateDir]));
+
+// What a test that failed has left: numalign run, and what it runs.
+const owners = [];
+const pids = [];
+after(() => {
+  for (const pid of pids) if (existsSync(`/proc/${pid}/exe`)) process.kill(pid, 'SIGKILL');
+  for (const owner of owners) owner.kill('SIGKILL');
+});
+
+async function until(condition) {
+  for (let i = 0; i < 600; i++) {
+    if (await condition()) return;
+    await pause(100);
+  }
+  throw new Error(`has not come: ${condition}`);
+}
+
+/** `numalign run` of a program that idles, once that is on its CPUs. */
+async function startOwner({ stateDir }, name) {
+  const options = ['--cpus', '2', '--name', name, '--policy', 'single-numa-node', '--quiet', '--state-dir', stateDir];
+  const script = 'echo $$ $NUMALIGN_CPUS; exec sleep 100000';
+  const owner = spawn(process.execPath, [CLI, 'run', ...options, '--', 'sh', '-c', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  owners.push(owner);
+  const [line] = await once(owner.stdout, 'data');
+  const [pid, list] = String(line).trim().split(' ');
+  pids.push(Number(pid));
+  const cpus = kernel.parseList(list);
+  // With cgroup v2 it is moved into the cgroup of its grant once it is there.
+  await until(() => kernel.masks(pid).every((mask) => mask.join() === cpus.join()));
+  return { owner, pid: Number(pid), cpus };
+}
+
+async function kill(child, pid = child.pid) {
+  const gone = once(child, 'exit');
+  process.kill(pid, 'SIGKILL');
+  await gone;
+}
+
+test('grants outlive the manager that made them, and the next one knows them', async () => {
+  const options = await settings();
+  const first = await openManager(options);
+  const grant = await first.acquire({ cpu: 2, memory: '64Mi', policy: 'single-numa-node' });
+  grant.pin();
+  const { id, cpus } = grant;
+  first.close();
+  assert.deepEqual(affinity(), cpus);
+  const next = await openManager(options);
+  try {
+    const [found, ...more] = next.grants();
+    assert.deepEqual([more.length, found.id, found.alive, String(found.cpus)], [0, id, true, String(cpus)]);
+    assert.ok(!next.sharedPool.intersects(cpus));
+    for (const mask of kernel.masks()) assert.deepEqual(mask, cpus.toArray());
+    await next.grant(id).release();
+    assert.ok(!affinity().intersects(cpus) || affinity().isSubsetOf(next.sharedPool));
+  } finally {
+    next.close();
+  }
+  assert.deepEqual(affinity(), OWN_CPUS);
+});
+
+test('an owner that is killed leaves its CPUs to its child, and its child to others', async () => {
+  const options = await settings();
+  const { owner, pid, cpus } = await startOwner(options, 'server');
+  await kill(owner);
+  const [found] = status(options.stateDir).grants;
+  assert.deepEqual([found.name, found.alive], ['server', true]);
+  assert.deepEqual(kernel.masks(pid), [cpus]);
+  process.kill(pid, 'SIGKILL');
+  await until(() => !existsSync(`/proc/${pid}/exe`));
+  const manager = await openManager(options);
+  try {
+    assert.deepEqual(manager.grants(), []);
+    assert.ok(cpus.every((cpu) => manager.sharedPool.has(cpu)));
+  } finally {
+    manager.close();
+  }
+});
+
+test('an agent that starts again has its old CPUs, though others came first', async () => {
+  const options = await settings();
+  const before = await startOwner(options, 'agent');
+  const other = await startOwner(options, 'other');
+  await kill(before.owner, before.pid);
+  const again = await startOwner(options, 'agent');
+  assert.deepEqual(again.cpus, before.cpus);
+  assert.deepEqual(kernel.masks(again.pid), [before.cpus]);
+  for (const { owner, pid } of [other, again]) await kill(owner, pid);
+  assert.deepEqual(status(options.stateDir).grants, []);
+});

@@ -1,0 +1,126 @@
+// A kernel of Debian's to boot, with what it needs to get at the host's files. Downloaded once, installed nowhere.
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const INIT = fileURLToPath(new URL('guest-init.sh', import.meta.url));
+const MODULES = [
+  'virtio_pci',
+  'virtio_blk',
+  '9pnet_virtio',
+  '9p',
+  'overlay',
+  'crc32c_generic',
+  'ext4',
+  'nvme',
+  'virtio_net',
+  'e1000e',
+];
+const BACKPORTS =
+  'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main\n';
+
+function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { maxBuffer: 1 << 28, ...options });
+  if (status === 0) return stdout;
+  throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `${stderr}`.trim()}`);
+}
+
+/** The options by which apt looks at the backports alone. */
+function backportsOptions(folder) {
+  mkdirSync(join(folder, 'lists/partial'), { recursive: true });
+  const list = join(folder, 'backports.list');
+  writeFileSync(list, BACKPORTS);
+  const lists = join(folder, 'lists');
+  const options = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${lists}`];
+  const flags = options.flatMap((option) => ['-o', option]);
+  run('apt-get', [...flags, '-q', 'update']);
+  return flags;
+}
+
+// By how its compressed data begins: what prints it, whatever comes after it.
+const COMPRESSIONS = [
+  { magic: Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), command: ['xz', '-dc', '--single-stream'] },
+  { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), command: ['zstd', '-dcq'] },
+];
+
+// The image in Debian's package is compressed; QEMU starts what is in it at once.
+function uncompressed(image) {
+  for (const { magic, command } of COMPRESSIONS) {
+    const [program, ...args] = command;
+    for (let at = image.indexOf(magic); at !== -1; at = image.indexOf(magic, at + 1)) {
+      const { stdout } = spawnSync(program, args, { input: image.subarray(at), maxBuffer: 1 << 28 });
+      if (stdout?.subarray(1, 4).toString('latin1') === 'ELF') return stdout;
+    }
+  }
+  return image;
+}
+
+function filesBelow(folder) {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** The modules that are needed, `[name, bytes]`, each after those that it depends on. */
+function orderedModules(files) {
+  const nameOf = (file) => /([^/]+)\.ko(\.xz)?$/.exec(file)?.[1].replaceAll('-', '_');
+  const byName = new Map(files.map((file) => [nameOf(file), file]));
+  const ordered = new Map();
+  const add = (name) => {
+    const file = byName.get(name.replaceAll('-', '_'));
+    // Built in.
+    if (file === undefined || ordered.has(nameOf(file))) return;
+    const bytes = file.endsWith('.xz') ? run('xz', ['-dc', file]) : readFileSync(file);
+    const depends = /\0depends=([^\0]*)\0/.exec(bytes.toString('latin1'))?.[1] ?? '';
+    for (const other of depends.split(',').filter(Boolean)) add(other);
+    ordered.set(nameOf(file), bytes);
+  };
+  for (const name of MODULES) add(name);
+  return [...ordered];
+}
+
+function makeInitrd(files, to) {
+  const tree = mkdtempSync(join(dirname(to), 'initrd-'));
+  for (const folder of ['modules', 'proc', 'sys', 'dev', 'host', 'layer', 'newroot']) mkdirSync(join(tree, folder));
+  copyFileSync(run('sh', ['-c', 'command -v busybox']).toString().trim(), join(tree, 'busybox'));
+  copyFileSync(INIT, join(tree, 'init'));
+  run('chmod', ['755', join(tree, 'init'), join(tree, 'busybox')]);
+  orderedModules(files).forEach(([name, bytes], i) => {
+    writeFileSync(join(tree, 'modules', `${String(i).padStart(3, '0')}-${name}.ko`), bytes);
+  });
+  run('sh', ['-c', 'find . | cpio -o -H newc --quiet | gzip -1 > "$0"', to], { cwd: tree });
+  rmSync(tree, { recursive: true });
+}
+
+/** A kernel's image and its initial file system, in `cache`. `kind`: `stable`, or `backports` for a newer one. */
+export function prepareKernel(cache, kind) {
+  const folder = join(cache, kind);
+  const [image, initrd, tree] = ['vmlinux', 'initrd', 'kernel'].map((name) => join(folder, name));
+  mkdirSync(folder, { recursive: true });
+  if (!existsSync(image)) {
+    const flags = kind === 'backports' ? backportsOptions(folder) : [];
+    const depends = run('apt-cache', [...flags, 'depends', 'linux-image-amd64']).toString();
+    const name = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
+    if (name === undefined) throw new Error('Debian offers no linux-image-amd64 here');
+    run('apt-get', [...flags, '-q', 'download', name], { cwd: folder });
+    const archive = readdirSync(folder).find((file) => file.endsWith('.deb'));
+    run('dpkg-deb', ['-x', archive, 'kernel'], { cwd: folder });
+    rmSync(join(folder, archive));
+    const packed = filesBelow(join(tree, 'boot')).find((file) => basename(file).startsWith('vmlinuz-'));
+    writeFileSync(`${image}.new`, uncompressed(readFileSync(packed)));
+    renameSync(`${image}.new`, image);
+  }
+  makeInitrd(filesBelow(join(tree, 'lib/modules')), initrd);
+  return { image, initrd };
+}

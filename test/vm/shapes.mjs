@@ -1,0 +1,217 @@
+// The machines that are booted: QEMU's arguments for each, and what is run in it.
+
+/** QEMU's arguments for NUMA nodes with memory: [id, MiB, more of -numa node]. */
+const memoryNodes = (nodes) =>
+  nodes.flatMap(([id, mebibytes, more = '']) => [
+    ...['-object', `memory-backend-ram,id=m${id},size=${mebibytes}M`],
+    ...['-numa', `node,nodeid=${id},memdev=m${id}${more}`],
+  ]);
+/** CPUs of a node, by socket or die. */
+const nodeCpus = (...places) => places.flatMap(([node, place]) => ['-numa', `cpu,node-id=${node},${place}`]);
+/** [[from, to, distance], …]; the way back is as long. */
+const distances = (list) => list.flatMap(([src, dst, val]) => ['-numa', `dist,src=${src},dst=${dst},val=${val}`]);
+/** Latency and bandwidth from one node to another, for the HMAT. */
+const hmat = (list) =>
+  list.flatMap(([initiator, target, latency, bandwidth]) => {
+    const pair = `hmat-lb,initiator=${initiator},target=${target},hierarchy=memory`;
+    return [
+      ...['-numa', `${pair},data-type=access-latency,latency=${latency}`],
+      ...['-numa', `${pair},data-type=access-bandwidth,bandwidth=${bandwidth}G`],
+    ];
+  });
+
+// Two packages of two dies, a NUMA node for each die, two cores of two threads each.
+const PACKAGES = [
+  ...['-smp', '16,sockets=2,dies=2,cores=2,threads=2', '-m', '4096'],
+  ...memoryNodes([0, 1, 2, 3].map((id) => [id, 1024])),
+  ...nodeCpus(
+    [0, 'socket-id=0,die-id=0'],
+    [1, 'socket-id=0,die-id=1'],
+    [2, 'socket-id=1,die-id=0'],
+    [3, 'socket-id=1,die-id=1'],
+  ),
+  ...distances([
+    [0, 1, 12],
+    [0, 2, 20],
+    [0, 3, 22],
+    [1, 2, 22],
+    [1, 3, 20],
+    [2, 3, 12],
+  ]),
+];
+
+// A network card and a disk on node 1; a network card and a disk with virtual functions on node 3.
+const DEVICES = [
+  ...['-device', 'pxb-pcie,id=bus1,bus=pcie.0,bus_nr=64,numa_node=1'],
+  ...['-device', 'pcie-root-port,id=port1,bus=bus1,chassis=1,slot=1'],
+  ...['-device', 'pcie-root-port,id=port2,bus=bus1,chassis=2,slot=2'],
+  ...['-device', 'pxb-pcie,id=bus3,bus=pcie.0,bus_nr=128,numa_node=3'],
+  ...['-device', 'pcie-root-port,id=port3,bus=bus3,chassis=3,slot=3'],
+  ...['-device', 'pcie-root-port,id=port4,bus=bus3,chassis=4,slot=4'],
+  ...['-device', 'virtio-net-pci,bus=port1,mac=52:54:00:00:00:01'],
+  ...['-drive', 'if=none,id=disk0,driver=null-co,size=1G,read-zeroes=on'],
+  ...['-device', 'nvme,bus=port2,serial=first,drive=disk0'],
+  ...['-device', 'e1000e,bus=port3,mac=52:54:00:00:00:03'],
+  ...['-device', 'nvme-subsys,id=subsystem0'],
+  '-device',
+  'nvme,bus=port4,serial=second,subsys=subsystem0,max_ioqpairs=10,msix_qsize=12,sriov_max_vfs=4,sriov_vq_flexible=8,sriov_vi_flexible=4',
+];
+
+// A node of memory alone, as of CXL, and perhaps one of CPUs alone.
+const CPU_LATENCIES = [
+  [0, 0, 100, 100],
+  [0, 1, 210, 50],
+  [0, 2, 250, 20],
+  [1, 0, 210, 50],
+  [1, 1, 100, 100],
+  [1, 2, 350, 10],
+];
+
+/**
+ * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first. `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments. `offline`: CPUs that are taken offline before. `kernel`: `stable` (default) or `backports`. `hasDisk`: it is booted twice, the second time for
+ * `afterReboot`, with /disk kept.
+ */
+export const SHAPES = [
+  {
+    name: '4-nodes',
+    about: '2 packages x 2 NUMA nodes, SMT, distances',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
+    arguments: PACKAGES,
+    tests: [
+      'machine',
+      'grants',
+      'memory',
+      'hugepages',
+      'cgroups-v2',
+      'enforcement',
+      'trace',
+      'hotplug',
+      'restart',
+      'until-reboot',
+    ],
+    afterReboot: ['reboot'],
+    hasDisk: true,
+  },
+  {
+    name: '4-nodes-pci',
+    about: 'the same with PCI devices on their nodes',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
+    arguments: [...PACKAGES, ...DEVICES],
+    tests: ['machine', 'grants', 'devices'],
+  },
+  {
+    name: '8-nodes',
+    about: '8 packages, a NUMA node each',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15', '16-19', '20-23', '24-27', '28-31'],
+    arguments: [
+      ...['-smp', '32,sockets=8,dies=1,cores=2,threads=2', '-m', '4096'],
+      ...memoryNodes([0, 1, 2, 3, 4, 5, 6, 7].map((id) => [id, 512])),
+      ...nodeCpus(...[0, 1, 2, 3, 4, 5, 6, 7].map((id) => [id, `socket-id=${id}`])),
+      ...distances(
+        [0, 1, 2, 3, 4, 5, 6, 7].flatMap((a) =>
+          [0, 1, 2, 3, 4, 5, 6, 7]
+            .filter((b) => b > a)
+            .map((b) => [a, b, Math.floor(a / 4) === Math.floor(b / 4) ? 16 : 32]),
+        ),
+      ),
+    ],
+    tests: ['machine', 'grants', 'memory'],
+  },
+  {
+    name: '64-cpus',
+    about: '64 CPUs in 4 packages of 2 dies',
+    nodeCpus: ['0-15', '16-31', '32-47', '48-63'],
+    arguments: [
+      ...['-smp', '64,sockets=4,dies=2,cores=4,threads=2', '-m', '4096'],
+      ...memoryNodes([0, 1, 2, 3].map((id) => [id, 1024])),
+      ...nodeCpus(...[0, 1, 2, 3].map((id) => [id, `socket-id=${id}`])),
+    ],
+    tests: ['machine', 'grants'],
+  },
+  {
+    name: 'cpu-holes',
+    about: 'holes in CPU ids, cores of one thread, uneven nodes',
+    nodeCpus: ['0-1,3-4,6-7', '8'],
+    // Linux numbers what is plugged without holes.
+    offline: [2, 5],
+    arguments: [
+      ...['-smp', '8,maxcpus=12,sockets=3,dies=1,cores=2,threads=2', '-m', '2560'],
+      ...memoryNodes([
+        [0, 1536],
+        [1, 1024],
+      ]),
+      ...nodeCpus([0, 'socket-id=0'], [0, 'socket-id=1'], [1, 'socket-id=2']),
+      ...['-device', 'Skylake-Server-x86_64-cpu,socket-id=2,die-id=0,core-id=1,thread-id=0'],
+    ],
+    tests: ['machine', 'grants'],
+  },
+  {
+    name: 'memory-only-node',
+    about: 'a memory-only node with HMAT',
+    nodeCpus: ['0-3', '4-7', ''],
+    arguments: [
+      ...['-machine', 'hmat=on', '-smp', '8,sockets=2,dies=1,cores=2,threads=2', '-m', '3072'],
+      ...memoryNodes([
+        [0, 1024, ',initiator=0'],
+        [1, 1024, ',initiator=1'],
+        [2, 1024, ',initiator=0'],
+      ]),
+      ...nodeCpus([0, 'socket-id=0'], [1, 'socket-id=1']),
+      ...distances([
+        [0, 1, 21],
+        [0, 2, 14],
+        [1, 2, 24],
+      ]),
+      ...hmat(CPU_LATENCIES),
+    ],
+    tests: ['machine', 'grants', 'memory'],
+  },
+  {
+    name: 'cpu-only-node',
+    about: 'a CPU node without memory, and a memory-only node',
+    nodeCpus: ['0-3', '4-7', '8-11', ''],
+    // hwloc leaves out a node without memory, and has its CPUs with another.
+    xmlNodeCpus: ['0-3,8-11', '4-7', ''],
+    arguments: [
+      ...['-machine', 'hmat=on', '-smp', '12,sockets=3,dies=1,cores=2,threads=2', '-m', '3072'],
+      ...memoryNodes([
+        [0, 1024, ',initiator=0'],
+        [1, 1024, ',initiator=1'],
+        [2, 1024, ',initiator=0'],
+      ]),
+      ...['-numa', 'node,nodeid=3'],
+      ...nodeCpus([0, 'socket-id=0'], [1, 'socket-id=1'], [3, 'socket-id=2']),
+      ...distances([
+        [0, 1, 21],
+        [0, 2, 14],
+        [1, 2, 24],
+        [0, 3, 31],
+        [1, 3, 31],
+        [2, 3, 31],
+      ]),
+      ...hmat(CPU_LATENCIES),
+    ],
+    tests: ['machine', 'grants'],
+  },
+  {
+    name: 'isolated',
+    about: 'booted with isolcpus and nohz_full',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
+    arguments: PACKAGES,
+    append: 'isolcpus=12-15 nohz_full=12-15',
+    tests: ['machine', 'isolated', 'threads', 'enforcement'],
+  },
+  {
+    name: 'newer-kernel',
+    about: 'the kernel of Debian’s backports',
+    nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
+    arguments: PACKAGES,
+    kernel: 'backports',
+    tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement'],
+  },
+];
+
+/** The machines, of several that are alike the first: by its name there is a file in test/fixtures/machines. */
+export const FIXTURES = SHAPES.filter(
+  (shape, i) => SHAPES.findIndex((other) => other.arguments === shape.arguments) === i,
+);
