@@ -1,4 +1,4 @@
-// CPUs that come and go while a machine is in use. What the kernel itself makes of threads then, test/vm/hotplug.test.mjs shows.
+// CPUs that come and go while a machine is in use. What the kernel itself makes of threads then, test/vm/guest/hotplug.test.mjs shows.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseConfig } from '../lib/config.js';
