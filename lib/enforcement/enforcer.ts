@@ -463,7 +463,7 @@ export class MachineEnforcer implements Enforcer {
   levelNow(state: Assignments): EnforcementLevel {
     const confinement = this.#confinement([state], []);
     const layout = this.layoutOf(state.settings);
-    const list = this.members.registry.look().map(({ entry }) => told(entry));
+    const list = this.members.list();
     if (layout?.strays(confinement.pods, confinement.pool, list).found.some(({ kind }) => kind === 'pool')) {
       return 'recorded';
     }

@@ -259,7 +259,7 @@ export class SharedMembers {
       for (const process of processes) {
         if (seen.has(process.pid) || !isMovable(process)) continue;
         seen.add(process.pid);
-        const threads = this.#planned(process, confinement, names);
+        const threads = this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
         if (threads === 0) continue;
         found.push({
           member,
@@ -270,11 +270,6 @@ export class SharedMembers {
       }
     }
     return { checked: seen.size, found };
-  }
-
-  // How many threads of a process would be moved.
-  #planned(process: Process, confinement: Confinement, names: readonly string[]): number {
-    return this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
   }
 
   // Of others than root, oneself and the process itself it says nothing: whoever may write the folder could move anybody's threads by it.
