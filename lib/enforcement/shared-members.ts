@@ -221,24 +221,13 @@ export class SharedMembers {
     const stuck: StuckMember[] = [];
     let [moved, byMask] = [0, 0];
     const names = this.#folder.list();
-    const seen = new Set<number>();
-    for (const registered of this.registry.all(names)) {
-      const member = told(registered.entry);
-      if (isConfined(member)) continue;
-      const processes = processesOf(registered);
-      if (typeof processes === 'string') {
-        byMask++;
-        stuck.push({ member, reason: processes, names: registered.names });
-        continue;
-      }
-      for (const process of processes) {
-        if (seen.has(process.pid)) continue;
-        seen.add(process.pid);
-        byMask++;
-        const result = this.#confineProcess(process, confinement, names, false, choices.get(process.pid));
-        moved += result.moved;
-        if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registered.names });
-      }
+    for (const { member, names: registrations, process, reason } of unconfined(this.registry.all(names), isConfined)) {
+      byMask++;
+      const result = process
+        ? this.#confineProcess(process, confinement, names, false, choices.get(process.pid))
+        : { moved: 0, reason };
+      moved += result.moved;
+      if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
     }
     return { stuck, moved, byMask };
   }
@@ -250,26 +239,16 @@ export class SharedMembers {
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
     const found: StrayMember[] = [];
-    const seen = new Set<number>();
-    for (const registered of this.registry.look(names)) {
-      const member = told(registered.entry);
-      if (isConfined(member)) continue;
-      const processes = processesOf(registered);
-      if (typeof processes === 'string') continue;
-      for (const process of processes) {
-        if (seen.has(process.pid) || !isMovable(process)) continue;
-        seen.add(process.pid);
-        const threads = this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
-        if (threads === 0) continue;
-        found.push({
-          member,
-          process,
-          threads,
-          repair: () => this.#confineProcess(process, confinement, names, false),
-        });
-      }
+    let checked = 0;
+    for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
+      if (!process || !isMovable(process)) continue;
+      checked++;
+      const threads = this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
+      if (threads === 0) continue;
+      const repair = () => this.#confineProcess(process, confinement, names, false);
+      found.push({ member, process, threads, repair });
     }
-    return { checked: seen.size, found };
+    return { checked, found };
   }
 
   // Of others than root, oneself and the process itself it says nothing: whoever may write the folder could move anybody's threads by it.
@@ -378,6 +357,34 @@ function attachedCpus({ grant, container }: Process, pods: readonly PodAssignmen
   if (!pod) return undefined;
   const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
   return cpus?.isEmpty ? undefined : cpus;
+}
+
+interface Unconfined {
+  readonly member: SharedMember;
+  readonly names: readonly string[];
+  readonly process?: Process;
+  /** Why nobody here can move its processes. */
+  readonly reason?: string;
+}
+
+/** The processes of members that no cpuset keeps off already, each once. */
+function* unconfined(all: readonly Registered[], isConfined: (member: SharedMember) => boolean): Generator<Unconfined> {
+  const seen = new Set<number>();
+  for (const registered of all) {
+    const { names, entry } = registered;
+    const member = told(entry);
+    if (isConfined(member)) continue;
+    const processes = processesOf(registered);
+    if (typeof processes === 'string') {
+      yield { member, names, reason: processes };
+      continue;
+    }
+    for (const process of processes) {
+      if (seen.has(process.pid)) continue;
+      seen.add(process.pid);
+      yield { member, names, process };
+    }
+  }
 }
 
 // sched_setaffinity(2) is for processes of one's own user, and for root.
