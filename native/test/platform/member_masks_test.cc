@@ -1,5 +1,6 @@
 #include "platform/member_masks.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -8,8 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "platform/affinity.h"
 
@@ -64,6 +67,38 @@ class Other {
   std::atomic<bool> stop_ = false;
   std::vector<std::thread> children_;
   std::thread thread_;
+};
+
+// A process that only waits. It is running when this returns: a sanitizer starts a thread of its own in it
+// first.
+class WaitingProcess {
+ public:
+  WaitingProcess() {
+    int ready[2];
+    if (pipe2(ready, O_CLOEXEC) != 0) abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      if (write(ready[1], "", 1) != 1) _exit(1);
+      for (;;) pause();
+    }
+    close(ready[1]);
+    char byte;
+    if (pid_ < 0 || read(ready[0], &byte, 1) != 1) abort();
+    close(ready[0]);
+  }
+  ~WaitingProcess() { end(); }
+
+  pid_t pid() const { return pid_; }
+
+  void end() {
+    if (std::exchange(ended_, true)) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  bool ended_ = false;
 };
 
 // Tests that need two CPUs are skipped on a machine with one. Masks are restored after each.
@@ -207,27 +242,22 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
 }
 
 TEST_F(MemberMasksTest, MovesEveryThreadOfAnotherProcess) {
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
+  WaitingProcess other;
+  const pid_t child = other.pid();
   ConfinementRequest request = off(first_);
   request.pid = child;
   Confinement done = confine(request);
   EXPECT_EQ(done.moved, static_cast<int>(threads_of(child).value().size()));
   EXPECT_EQ(mask(child), all_ - first_);
   EXPECT_EQ(mask(self_), all_);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  other.end();
   EXPECT_EQ(confine_member(request).error().errno_value, ESRCH);
 }
 
 TEST_F(MemberMasksTest, TellsWhoIsStuck) {
   if (geteuid() != 0) GTEST_SKIP() << "needs a process of another user";
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
+  WaitingProcess other;
+  const pid_t child = other.pid();
   // As one that may move its own user's processes only.
   std::thread([&] {
     ASSERT_EQ(syscall(SYS_setresuid, -1, 65534, -1), 0);
@@ -241,8 +271,7 @@ TEST_F(MemberMasksTest, TellsWhoIsStuck) {
     }
     EXPECT_EQ(done.moved, 0);
   }).join();
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  other.end();
 }
 
 TEST_F(MemberMasksTest, MissesNobodyWhileThreadsAreBornAllTheTime) {
