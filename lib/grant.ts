@@ -16,11 +16,12 @@ import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/gra
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
-import { type CpuSet, NodeSet } from './cpu-set.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
 import { cpusNow } from './cpus-now.js';
 import { tracedApply, tracedRelease } from './diagnostics.js';
 import { type Attachment, attachProcess } from './enforcement/attachment.js';
 import { GrantGroup } from './enforcement/grant-group.js';
+import type { UnpinnedThread } from './enforcement/shared-members.js';
 import { NumalignError } from './errors.js';
 import { isIsolated } from './grant-info.js';
 import type { Flag } from './managers/flags.js';
@@ -318,10 +319,10 @@ export class Grant {
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const result = undoPin(this.#group, this.id, sharedPool(state, cpusNow(topology)));
+        const { result, threads } = undoPin(this.#group, this.id, sharedPool(state, cpusNow(topology)));
         unpinMemory(this.id);
         this.#workerCpus = undefined;
-        this.#site.enforcer.apply(state, movedThreads(result));
+        this.#site.enforcer.apply(state, threads);
         return readAgain(result);
       });
     return tracedApply(this.#site, this, 'unpin', undo);
@@ -691,8 +692,6 @@ export function threadsOf(uid: string): GrantThreads<PinResult> {
   };
 }
 
-const movedThreads = ({ moved, unmovable }: PinResult) => [...moved, ...unmovable].map(({ tid }) => tid);
-
 // The shared pool may have become larger since they were moved. A thread that has ended is told as it was.
 function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
   const now = <T extends MovedThread>(thread: T): T => ({
@@ -713,17 +712,30 @@ function affinityIfThere(tid: number): CpuSet | undefined {
 
 const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
+interface Unpinned {
+  readonly result: PinResult;
+  readonly threads: readonly UnpinnedThread[];
+}
+
 // Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
 // leave out.
-function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): PinResult {
+function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
   const bound = group?.leave(pool);
-  const { moved, unmovable, guaranteed } = toPinResult(native.undoPin(uid, (bound ?? pool).words), true);
-  if (bound === undefined || bound === pool) return { moved, unmovable, guaranteed };
+  const outcome = native.undoPin(uid, (bound ?? pool).words);
+  const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
+    tid,
+    earlier: new CpuSet(earlier),
+  }));
+  const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
+  if (bound === undefined || bound === pool) return { threads, result: { moved, unmovable, guaranteed } };
   const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
   return {
-    moved: [...moved, ...unmovable.filter(isOut)],
-    unmovable: unmovable.filter((each) => !isOut(each)),
-    guaranteed,
+    threads,
+    result: {
+      moved: [...moved, ...unmovable.filter(isOut)],
+      unmovable: unmovable.filter((each) => !isOut(each)),
+      guaranteed,
+    },
   };
 }
 
@@ -739,7 +751,7 @@ export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined 
 }
 
 // Takes the threads that were pinned for a grant off its CPUs, and back.
-function vacateOf(site: Site, pod: PodAssignment): Vacate<PinResult> {
+function vacateOf(site: Site, pod: PodAssignment): Vacate<Unpinned, PinResult> {
   const { uid, owner } = pod;
   const group = groupOf(site, pod);
   let hasLeft = false;
@@ -747,13 +759,13 @@ function vacateOf(site: Site, pod: PodAssignment): Vacate<PinResult> {
   return {
     leave: (pool) => {
       hasLeft = group?.isInUse ?? false;
-      const result = undoPin(group, uid, pool);
+      const left = undoPin(group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
-      return result;
+      return left;
     },
-    threads: movedThreads,
-    settled: readAgain,
-    comeBack: ({ moved }) => {
+    threads: ({ threads }) => threads,
+    settled: ({ result }) => readAgain(result),
+    comeBack: ({ result: { moved } }) => {
       const cpus = runningCpus(pod);
       if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
       for (const { tid, before } of moved) {

@@ -594,7 +594,7 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
     }
     const recorded = checkpoint.assignments;
     // They will be there for it once they are given back.
-    site.topology = allowing(topology, site.enforcer.hiddenCpus(recorded));
+    site.topology = allowing(topology, site.enforcer.cpusWithinReach(recorded));
     checkRecorded(recorded, config, topology, now, ledger.path);
     refuseBesideKubelet(site, config, recorded);
     // Only to be looked at.

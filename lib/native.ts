@@ -84,6 +84,8 @@ export interface NativeMove {
   before: Words;
   now: Words;
   errno: number;
+  /** By {@link Native.undoPin}: what it had before it was pinned. */
+  earlier?: Words;
 }
 
 export interface NativePinOutcome {
@@ -168,11 +170,12 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
 }
 
-/** A thread whose mask is not its own choice: what it has chosen, and what it was given instead. */
+/** A thread whose mask is not its own choice: what it has chosen, what it was given instead, and of what (the kernel leaves out what its cpuset does not have). */
 export interface NativeMemberThread {
   tid: number;
   chosen: Words;
   applied: Words;
+  asked: Words;
 }
 
 export interface NativeConfinement {

@@ -149,6 +149,8 @@ export abstract class CommonGroup implements CpusetGroup {
 
   abstract attachThread(tid: number): void;
   abstract setPartition(kind: PartitionKind, cpus: CpuSet): void;
+  /** What is above it does not allow it. */
+  abstract whyNoPartition(kind: PartitionKind): Error | undefined;
   abstract partition(): Partition;
   abstract stats(): Throttling | null;
 
@@ -285,6 +287,9 @@ export abstract class CommonGroup implements CpusetGroup {
     if (this.isMade()) this.liftQuota(changes);
     return isNew;
   }
+
+  /** Before it is removed. */
+  protected endPartition(): void {}
 
   /**
    * Runs a change and then the checks that read back, and looks at these partitions in between, each after the one above it: the kernel makes one invalid
@@ -460,6 +465,7 @@ export abstract class CommonGroup implements CpusetGroup {
         }
       }
       try {
+        this.endPartition();
         attempt('remove', `remove the cgroup ${this.path}`, this.path, this.path, () =>
           this.tree.files.removeFolder(this.path),
         );

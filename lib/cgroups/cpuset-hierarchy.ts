@@ -52,6 +52,8 @@ export interface CpusetHierarchy {
    * @throws ERR_CGROUP: `version` on v1; `not-delegated` where the cgroup above is no partition; `partition-invalid` with `text`, what was read back
    */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
+  /** Why our root cannot be a partition, whatever its CPUs are; undefined where it can. */
+  whyNoPartition(): Error | undefined;
   partition(): Partition;
   /** Removes our root if numalign made it and nothing is in it. Answers whether it did. */
   removeRoot(): boolean;
@@ -177,6 +179,10 @@ class OpenHierarchy implements CpusetHierarchy {
 
   setPartition(kind: PartitionKind, cpus: CpuSet): void {
     this.#root.setPartition(kind, cpus);
+  }
+
+  whyNoPartition(): Error | undefined {
+    return this.#root.whyNoPartition('root');
   }
 
   partition(): Partition {

@@ -47,8 +47,12 @@ export class CpusetGroupV1 extends CommonGroup {
   }
 
   setPartition(kind: string): never {
+    throw this.whyNoPartition(kind);
+  }
+
+  whyNoPartition(kind: string): Error {
     const valid = 'cgroup v2';
-    throw cgroupRefusal(
+    return cgroupRefusal(
       'version',
       `${this.path} cannot become a partition (${kind}): cgroup v1 has none; valid is ${valid}`,
       { path: this.path, value: kind, valid },

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../cpu-set.js';
 import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
-import { readIfThere } from './cgroup-files.js';
+import { childNames, readIfThere } from './cgroup-files.js';
 import type { Changes } from './changes.js';
 import {
   CommonGroup,
@@ -140,6 +140,16 @@ export class CpusetGroupV2 extends CommonGroup {
     );
   }
 
+  // The kernel gives the CPUs of a removed one back to the group above only some time later.
+  protected override endPartition(): void {
+    const { kind } = this.partition();
+    if (kind === 'member' || kind === 'none' || childNames(this.path).length > 0 || this.isPopulated()) return;
+    const path = join(this.path, PARTITION);
+    attempt('set-partition', `end the partition ${this.path}`, path, 'member', () =>
+      this.tree.files.write(path, 'member'),
+    );
+  }
+
   stats(): Throttling | null {
     return throttling(readIfThere(join(this.path, 'cpu.stat')));
   }
@@ -152,12 +162,17 @@ export class CpusetGroupV2 extends CommonGroup {
     if (!KINDS.includes(kind)) throw this.#refuse('version', kind, 'there is no such kind', KINDS.join(', '));
     if (kind === 'member') return;
     if (cpus.isEmpty) throw this.#refuse('no-cpus', kind, 'it would have no CPUs', 'at least one CPU');
+    const refusal = this.whyNoPartition(kind);
+    if (refusal) throw refusal;
+  }
+
+  whyNoPartition(kind: PartitionKind): Error | undefined {
     const parent = this.at(dirname(this.path));
-    if (isRealRoot(parent.path) || parent.partition().valid) return;
+    if (isRealRoot(parent.path) || parent.partition().valid) return undefined;
     if (isAtOrBelow(parent.path, this.tree.rootPath)) {
-      throw this.#refuse('partition-invalid', kind, `${parent.path} above it is none`, 'to make that one first');
+      return this.#refuse('partition-invalid', kind, `${parent.path} above it is none`, 'to make that one first');
     }
-    throw this.#refuse(
+    return this.#refuse(
       'not-delegated',
       kind,
       `${parent.path} above it is none ("${parent.partition().text}"), and only who owns what is above that one can make it one`,

@@ -2,7 +2,7 @@
 // partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group. A container's group is a leaf: the kernel makes no partition of
 // all CPUs of a group whose processes are deeper.
 import { readlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { childNames } from '../cgroups/cgroup-files.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
@@ -107,10 +107,18 @@ export class CpusetLayout {
     }
   }
 
-  /** Whether a process may use all CPUs of the machine, but for those of partitions. */
-  hasAllThatIsLeft(pid: number): boolean {
+  /**
+   * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset, and what only a group of ours, or the partition of these grants, keeps from it.
+   */
+  cpusWithinReach(pid: number, pods: readonly PodAssignment[]): CpuSet {
     const { hierarchy } = this;
-    return this.cpusetOf(pid)?.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ?? false;
+    const cpuset = this.cpusetOf(pid);
+    if (!cpuset) return CpuSet.EMPTY;
+    const inPartition = this.isPartition ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
+    if (isBelow(hierarchy.groupOf(pid).path, hierarchy.rootPath)) {
+      return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
+    }
+    return cpuset.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ? cpuset.union(inPartition) : cpuset;
   }
 
   /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
@@ -255,8 +263,16 @@ export class CpusetLayout {
     return group.exists() && group.effectiveCpus().isSubsetOf(pool);
   }
 
-  /** A group below the root with processes in it that is no grant's: a partition would put them on the grants' CPUs. */
-  stranger(pods: readonly PodAssignment[]): string | undefined {
+  /** Why the root cannot be a partition for these grants, as far as can be seen before. */
+  whyNoPartition(pods: readonly PodAssignment[]): string | undefined {
+    const refusal = this.hierarchy.whyNoPartition();
+    if (refusal) return refusal.message;
+    const stranger = this.isPlain ? this.#shared.path : this.#stranger(pods);
+    return stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`;
+  }
+
+  // A group below the root with processes in it that is no grant's: a partition would put them on the grants' CPUs.
+  #stranger(pods: readonly PodAssignment[]): string | undefined {
     const { rootPath } = this.hierarchy;
     if (!this.hierarchy.group().exists()) return undefined;
     const granted = new Set(pods.flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.path)));

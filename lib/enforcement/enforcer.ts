@@ -29,6 +29,7 @@ import {
   type SharedMembers,
   type StuckMember,
   told,
+  type UnpinnedThread,
 } from './shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
@@ -38,7 +39,7 @@ export interface Cleared {
   /** Why new grants have not reached what was aimed at. */
   readonly shortfalls: readonly string[];
   /** Opens what is given back, once it is committed; `unpinned`: threads of this process whose masks were changed for them. Undefined where nothing is. */
-  readonly settle: ((unpinned: readonly number[]) => void) | undefined;
+  readonly settle: ((unpinned: readonly UnpinnedThread[]) => void) | undefined;
   /** It was not committed. */
   undo(): void;
 }
@@ -53,7 +54,7 @@ export interface Enforcer {
    * Has the kernel agree with a state, as far as it does not. Answers what could not be done. `isReopened`: CPUs were given back, which those who cannot be moved from here
    * must hear. REQUIRES: the lock.
    */
-  apply(state: Assignments, unpinned?: readonly number[], isReopened?: boolean): readonly string[];
+  apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): readonly string[];
   /**
    * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
    * repaired. @throws ERR_CGROUP
@@ -64,8 +65,8 @@ export interface Enforcer {
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
-  /** CPUs of grants that this process does not see among its own just because a partition keeps it off them. */
-  hiddenCpus(state: Assignments): CpuSet;
+  /** CPUs that this process may use, or only groups of ours keep from it; none where there are no such groups. */
+  cpusWithinReach(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
@@ -82,7 +83,7 @@ export const NO_ENFORCER: Enforcer = {
   levelNow: () => 'recorded',
   layoutOf: () => undefined,
   members: undefined,
-  hiddenCpus: () => CpuSet.EMPTY,
+  cpusWithinReach: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
   share: () => {},
@@ -168,10 +169,8 @@ export class MachineEnforcer implements Enforcer {
     return typeof found === 'string' ? undefined : found;
   }
 
-  hiddenCpus({ settings, pods }: Assignments): CpuSet {
-    const layout = this.layoutOf(settings);
-    const isHidden = layout?.isPartition && layout.hasAllThatIsLeft(process.pid);
-    return isHidden ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
+  cpusWithinReach({ settings, pods }: Assignments): CpuSet {
+    return this.layoutOf(settings)?.cpusWithinReach(process.pid, pods) ?? CpuSet.EMPTY;
   }
 
   join(state: Assignments, reopened: () => void): void {
@@ -192,13 +191,16 @@ export class MachineEnforcer implements Enforcer {
     if (state && exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(process.pid);
   }
 
-  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): string {
-    if (members === 0) return 'nobody is registered as a shared member';
+  // None where what went wrong says it.
+  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
+    if (members === 0) return ['nobody is registered as a shared member'];
     const found = this.#layout(settings);
-    if (typeof found === 'string') return found;
+    if (typeof found === 'string') return [found];
     if (level === 'cpuset')
-      return `partitions need cgroup v2, and here the cpuset controller is in v${found.hierarchy.version}`;
-    return 'some shared members are in no cgroup of ours, and kept off by their masks only';
+      return found.hierarchy.version === 1
+        ? ['partitions need cgroup v2, and here the cpuset controller is in v1']
+        : [];
+    return ['some shared members are in no cgroup of ours, and kept off by their masks only'];
   }
 
   // What is no news: without cgroups nobody expects them, and who is no member here may have left that to others.
@@ -272,10 +274,10 @@ export class MachineEnforcer implements Enforcer {
     shortfalls.push(...standing.stuck.map(stuckText));
     const level = weaker(levelOf(standing), enforcement);
     if (!partitioned && added.length > 0 && !isAtLeast(level, require)) {
-      throw enforcementError(level, require, [...shortfalls, this.#whyNot(level, standing, next.settings)]);
+      throw enforcementError(level, require, [...shortfalls, ...this.#whyNot(level, standing, next.settings)]);
     }
     if (!partitioned && added.length > 0 && !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))) {
-      shortfalls.push(this.#whyNot(level, standing, next.settings));
+      shortfalls.push(...this.#whyNot(level, standing, next.settings));
     }
     const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
     // Grants that grow onto CPUs that somebody has not left.
@@ -283,7 +285,7 @@ export class MachineEnforcer implements Enforcer {
       ? next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!))
       : [];
     const reached = this.#withLevel(partitioned ?? this.#withLevel(next, added, level), grown, 'recorded');
-    const settle = (unpinned: readonly number[]) => this.#reopen(reached, unpinned);
+    const settle = (unpinned: readonly UnpinnedThread[]) => this.#reopen(reached, unpinned);
     return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
@@ -315,7 +317,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   // What was given back is told to those who cannot be moved from here.
-  #reopen(state: Assignments, unpinned: readonly number[]): void {
+  #reopen(state: Assignments, unpinned: readonly UnpinnedThread[]): void {
     this.apply(state, unpinned, true);
   }
 
@@ -343,9 +345,9 @@ export class MachineEnforcer implements Enforcer {
   ): Assignments | undefined {
     const layout = this.layoutOf(next.settings);
     if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2) return undefined;
-    const stranger = layout.isPlain ? 'shared' : layout.stranger([...before.pods, ...next.pods]);
-    if (stranger !== undefined) {
-      shortfalls.push(`there is no partition: the cgroup ${stranger} below ${layout.hierarchy.rootPath} is in use`);
+    const why = layout.whyNoPartition([...before.pods, ...next.pods]);
+    if (why !== undefined) {
+      shortfalls.push(why);
       return undefined;
     }
     const level = enforcement === 'isolated' || require === 'isolated' ? 'isolated' : 'partition';
@@ -361,7 +363,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   // With the CPUs of all of these states; who is isolated in it the last one says.
-  #setPartition(states: readonly Assignments[], unpinned: readonly number[] = []): void {
+  #setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
     const layout = this.layoutOf(states[0]!.settings);
     if (layout?.hierarchy.version !== 2) return;
     const pods = states.flatMap((state) => state.pods).filter(isPartitioned);
@@ -371,13 +373,13 @@ export class MachineEnforcer implements Enforcer {
   }
 
   // Before the kernel resets them.
-  #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly number[]): MemberChoices {
+  #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
     return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), this.#topology().cpus);
   }
 
   // Off what any of these states takes, unless a partition keeps everybody off it.
-  #confine(states: readonly Assignments[], unpinned: readonly number[]): Standing {
+  #confine(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Standing {
     const { members } = this;
     const layout = this.layoutOf(states[0]!.settings);
     const confinement = this.#confinement(states, unpinned);
@@ -391,7 +393,7 @@ export class MachineEnforcer implements Enforcer {
     return { stuck, byMask, members: list.length, ...confinement };
   }
 
-  #confinement(states: readonly Assignments[], unpinned: readonly number[]): Confinement {
+  #confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
     const pods = states.flatMap((state) => state.pods);
     const now = cpusNow(this.#topology(), pods);
     // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
@@ -415,7 +417,12 @@ export class MachineEnforcer implements Enforcer {
     for (const { kind, pod, path, what, repair } of groups.found) {
       const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
       const once = () => {
-        repair();
+        if (kind !== 'partition') repair();
+        else {
+          this.#setPartition([state]);
+          // Whose masks the kernel has reset by that.
+          this.#confine([state], []);
+        }
         return 0;
       };
       found.push({ kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once });
@@ -484,7 +491,7 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  apply(state: Assignments, unpinned: readonly number[] = [], isReopened = false): readonly string[] {
+  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): readonly string[] {
     const failed: string[] = [];
     try {
       for (const pod of state.pods) {

@@ -34,6 +34,12 @@ export interface StuckMember {
   readonly names: readonly string[];
 }
 
+/** A thread of this process whose mask was changed for it just now, and what it had before it was pinned. */
+export interface UnpinnedThread {
+  readonly tid: number;
+  readonly earlier: CpuSet;
+}
+
 /** Where members may be from now on. */
 export interface Confinement {
   /** CPUs that are nobody's but their holders'. */
@@ -45,8 +51,7 @@ export interface Confinement {
   readonly pods: readonly PodAssignment[];
   /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
   readonly held: readonly PodAssignment[];
-  /** Threads of this process whose masks were changed for them just now. */
-  readonly unpinned: readonly number[];
+  readonly unpinned: readonly UnpinnedThread[];
 }
 
 /** What became of the members. */
@@ -85,18 +90,23 @@ export interface StrayMember {
 
 const NOTHING_DONE: Outcome = { moved: 0 };
 
+// [tid, chosen, applied, and asked where it is not what was applied]
 const encodeThreads = (threads: readonly NativeMemberThread[]) =>
-  JSON.stringify(threads.map(({ tid, chosen, applied }) => [tid, `${new CpuSet(chosen)}`, `${new CpuSet(applied)}`]));
+  JSON.stringify(
+    threads.map(({ tid, ...sets }) => {
+      const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map((words) => `${new CpuSet(words)}`);
+      return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
+    }),
+  );
 
 // What cannot be read is forgotten: threads then keep what they have as their choice.
 function decodeThreads(text: string | undefined): NativeMemberThread[] {
   try {
-    const rows = JSON.parse(text ?? '[]') as [number, string, string][];
-    return rows.map(([tid, chosen, applied]) => ({
-      tid,
-      chosen: CpuSet.parse(chosen).words,
-      applied: CpuSet.parse(applied).words,
-    }));
+    const rows = JSON.parse(text ?? '[]') as [number, string, string, string?][];
+    return rows.map(([tid, ...lists]) => {
+      const [chosen, applied, asked = applied] = lists.map((list) => CpuSet.parse(list!).words);
+      return { tid, chosen: chosen!, applied: applied!, asked: asked! };
+    });
   } catch {
     return [];
   }
@@ -118,6 +128,21 @@ function maskOf(tid: number): CpuSet | undefined {
   }
 }
 
+// What it had before it was pinned, it had chosen, unless that was given to it.
+function withUnpinned(
+  known: readonly NativeMemberThread[],
+  unpinned: readonly UnpinnedThread[],
+): readonly NativeMemberThread[] {
+  if (unpinned.length === 0) return known;
+  const byTid = new Map(known.map((thread) => [thread.tid, thread]));
+  for (const { tid, earlier } of unpinned) {
+    const own = byTid.get(tid);
+    if (own && new CpuSet(own.applied).equals(earlier)) continue;
+    byTid.set(tid, { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words });
+  }
+  return [...byTid.values()];
+}
+
 // `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
 function choicesOf(
   pid: number,
@@ -131,12 +156,16 @@ function choicesOf(
     const mask = maskOf(tid);
     if (!mask) return [];
     const own = known.find((thread) => thread.tid === tid);
-    const choice = { tid, applied: mask.words, isFree: false };
-    if (own && (isApplied(mask)(own) || isOurs(tid, mask))) return [{ ...choice, chosen: own.chosen }];
-    if (cpuset?.equals(mask)) return [{ ...choice, chosen: all.words, isFree: true }];
-    // Born of a thread whose mask was set.
-    const parent = own ? undefined : known.find(isApplied(mask));
-    return [{ ...choice, chosen: parent?.chosen ?? mask.words }];
+    const stands = own !== undefined && isApplied(mask)(own);
+    const isAll = cpuset?.equals(mask) ?? false;
+    const byItself = () => {
+      // Born of a thread whose mask was set.
+      const parent = own ? undefined : known.find(isApplied(mask));
+      return isAll ? all.words : (parent?.chosen ?? mask.words);
+    };
+    const chosen = own && (stands || isOurs(tid, mask)) ? own.chosen : byItself();
+    const asked = stands ? own.asked : mask.words;
+    return [{ tid, chosen, applied: mask.words, asked, isFree: isAll && all.isSubsetOf(new CpuSet(chosen)) }];
   });
 }
 
@@ -198,10 +227,12 @@ export class SharedMembers {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
       for (const process of processes) {
-        const known = decodeThreads(this.#masks(`${processName(process)}${MASKS}`, process.pid));
+        const own = unpinnedOf(process, unpinned);
+        const recorded = decodeThreads(this.#masks(`${processName(process)}${MASKS}`, process.pid));
+        const known = withUnpinned(recorded, own);
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
         const isOurs = (tid: number, mask: CpuSet) =>
-          unpinned.includes(tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
+          own.some((each) => each.tid === tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
         const threads = choicesOf(process.pid, known, isOurs, cpusetOf(process.pid), all);
         found.set(process.pid, threads);
       }
@@ -285,8 +316,9 @@ export class SharedMembers {
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
     const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
-    const known = chosen ?? decodeThreads(before);
-    const own = chosen?.map(({ tid }) => tid) ?? (pid === globalThis.process.pid ? unpinned : []);
+    const left = unpinnedOf(process, unpinned);
+    const known = chosen ?? withUnpinned(decodeThreads(before), left);
+    const own = (chosen ?? left).map(({ tid }) => tid);
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
       const grants = [...(attached ? [attached] : []), ...allowed.map(cpusOf)].map(({ words }) => words);
       return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
@@ -337,6 +369,10 @@ export class SharedMembers {
     const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
     return { moved: done.moved, reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
   }
+}
+
+function unpinnedOf({ pid }: ProcessIdentity, unpinned: readonly UnpinnedThread[]): readonly UnpinnedThread[] {
+  return pid === globalThis.process.pid ? unpinned : [];
 }
 
 // Those of cgroups have no registration.

@@ -6,6 +6,7 @@ import type { DeviceResources } from '../device-resources.js';
 import { publishError } from '../diagnostics.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
+import type { UnpinnedThread } from '../enforcement/shared-members.js';
 import { type ErrorCode, NumalignError } from '../errors.js';
 import type { HintProviders } from '../hint-providers.js';
 import { native } from '../native.js';
@@ -202,12 +203,12 @@ export function placedPod(state: Assignments, { uid, containers }: PodRequest): 
 }
 
 /** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
-export interface Vacate<T> {
+export interface Vacate<T, R> {
   leave(pool: CpuSet): T;
   /** Those that left. */
-  threads(left: T): readonly number[];
+  threads(left: T): readonly UnpinnedThread[];
   /** Where they are once the CPUs are the shared pool's again. */
-  settled(left: T): T;
+  settled(left: T): R;
   comeBack(left: T): void;
 }
 
@@ -215,7 +216,7 @@ export interface Vacate<T> {
  * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs are theirs, after it they may be anybody's.
  * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's errors.
  */
-export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>): Promise<T> {
+export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<R> {
   const { topology, ledger, providers } = site;
   const { uid } = grant;
   return transact(site, undefined, async (state, commit, recorded) => {
@@ -240,7 +241,7 @@ export function release<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>):
 }
 
 /** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
-export function handOver<T>(site: Site, grant: PodAssignment, vacate: Vacate<T>): Promise<boolean> {
+export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<boolean> {
   const { topology, ledger, providers } = site;
   const { uid } = grant;
   return transact(site, undefined, async (state, commit) => {
@@ -350,7 +351,7 @@ export interface CommitOptions {
   /** Of new grants. */
   readonly request?: EnforcementRequest;
   /** Threads of this process whose masks were changed for them before. */
-  readonly unpinned?: () => readonly number[];
+  readonly unpinned?: () => readonly UnpinnedThread[];
 }
 
 /** A commit by which the kernel keeps others off what is taken. @throws as {@link Enforcer.clear} and {@link Commit} */
@@ -369,7 +370,7 @@ export async function transact<T>(
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
-  let unpinned: readonly number[] | undefined;
+  let unpinned: readonly UnpinnedThread[] | undefined;
   const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: EnforcedCommit = Object.assign(
@@ -390,7 +391,7 @@ export async function transact<T>(
 }
 
 // What was given back, as it is on record by now. A step of its own: the lock of the one before was let go with its commit, whatever keeps this process busy.
-async function reopen(site: Site, unpinned: readonly number[]): Promise<void> {
+async function reopen(site: Site, unpinned: readonly UnpinnedThread[]): Promise<void> {
   const { ledger, topology, enforcer, lockTimeoutMs } = site;
   try {
     await ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint) => {
@@ -405,7 +406,7 @@ async function reopen(site: Site, unpinned: readonly number[]): Promise<void> {
 interface Last {
   readonly isLast?: boolean;
   /** Has what is given back opened once the lock was let go; gets the threads whose masks were changed for them. */
-  readonly later?: (unpinned: readonly number[]) => void;
+  readonly later?: (unpinned: readonly UnpinnedThread[]) => void;
 }
 
 /**

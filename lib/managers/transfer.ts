@@ -34,7 +34,7 @@ export function withdraw(site: Site, { uid }: PodAssignment, token: string): Pro
 }
 
 /** What whoever hands a grant over does about it. */
-export interface Leaving<T> extends Vacate<T> {
+export interface Leaving<T> extends Vacate<T, unknown> {
   /** Whether nothing runs on the CPUs that could not leave. */
   canLeave(): boolean;
 }

@@ -20,7 +20,7 @@ MemberThread to_thread(const Napi::Value& value) {
   if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "a thread must be an object");
   const Napi::Object thread = value.As<Napi::Object>();
   return {to_int(thread.Get("tid"), "tid"), to_id_set<CpuTag>(thread.Get("chosen")),
-          to_id_set<CpuTag>(thread.Get("applied"))};
+          to_id_set<CpuTag>(thread.Get("applied")), to_id_set<CpuTag>(thread.Get("asked"))};
 }
 
 // (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing) -> { threads,
@@ -49,6 +49,7 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
     thread["tid"] = Napi::Number::New(env, confinement.threads[i].tid);
     thread["chosen"] = from_id_set(env, confinement.threads[i].chosen);
     thread["applied"] = from_id_set(env, confinement.threads[i].applied);
+    thread["asked"] = from_id_set(env, confinement.threads[i].asked);
     threads[i] = thread;
   }
   auto stuck = Napi::Array::New(env, confinement.stuck.size());

@@ -40,6 +40,7 @@ Napi::Array from_moves(Napi::Env env, const std::vector<ThreadMove>& moves) {
     move["before"] = from_id_set(env, moves[i].before);
     move["now"] = from_id_set(env, moves[i].now);
     move["errno"] = Napi::Number::New(env, moves[i].errno_value);
+    if (!moves[i].earlier.empty()) move["earlier"] = from_id_set(env, moves[i].earlier);
     array[i] = move;
   }
   return array;

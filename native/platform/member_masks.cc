@@ -28,18 +28,22 @@ class Confiner {
     const MemberThread* entry = entry_of(tid, mask.value());
     if (runs_in_grant(mask.value())) {
       if (entry) restore_place(*entry, mask.value());
-      if (entry) remember({tid, entry->chosen, wanted(entry->chosen)}, entry->chosen);
+      if (entry) remember(MemberThread(*entry), entry->chosen);
       return;
     }
     const CpuSet chosen = entry ? entry->chosen : mask.value();
     const CpuSet to_be = request_.only_narrow ? narrowed(mask.value()) : wanted(chosen);
     CpuSet now = mask.value();
+    const bool has_it = to_be == now || (entry && entry->applied == now && entry->asked == to_be);
     int refused = 0;
-    if (to_be != now && request_.dry_run) {
+    if (!has_it && request_.dry_run) {
       result_.moved++;
       now = to_be;
-    } else if (to_be != now) {
+    } else if (!has_it) {
       Result<Done> set = set_affinity(tid, to_be);
+      // Its cpuset has none of what it has chosen.
+      if (!set.ok() && set.error().errno_value == EINVAL && !request_.only_narrow)
+        set = set_affinity(tid, request_.pool);
       if (!set.ok() && set.error().errno_value == ESRCH) return;
       if (!set.ok()) refused = set.error().errno_value;
       Result<CpuSet> read_back = get_affinity(tid);
@@ -48,7 +52,7 @@ class Confiner {
       now = std::move(read_back).value();
     }
     if (now.intersects(request_.taken)) result_.stuck.push_back({tid, refused, now});
-    remember({tid, chosen, now}, now);
+    remember({tid, chosen, now, to_be}, now);
   }
 
   // Threads were born faster than they could be looked at: some may be anywhere.
@@ -63,7 +67,7 @@ class Confiner {
       const bool is_given =
           std::any_of(remembered_.begin(), remembered_.end(),
                       [&mask = mask](const auto& each) { return each.second.applied == mask; });
-      if (is_given) threads.emplace(tid, MemberThread{tid, mask, mask});
+      if (is_given) threads.emplace(tid, MemberThread{tid, mask, mask, mask});
     }
     for (auto& [tid, thread] : threads) result_.threads.push_back(std::move(thread));
     return std::move(result_);

@@ -18,6 +18,7 @@ struct MemberThread {
   pid_t tid;
   CpuSet chosen;   // what it had, or would have by itself
   CpuSet applied;  // what it was given instead, read back; another mask than this one is a new choice
+  CpuSet asked;    // what it was to be given: the kernel leaves out what its cpuset does not have
 
   bool operator==(const MemberThread&) const = default;
 };

@@ -1,16 +1,19 @@
 #include "platform/memory_placement.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/numa_maps.h"
 #include "platform/memory_policy.h"
+#include "platform/unique_fd.h"
 
 namespace numalign {
 namespace {
@@ -27,6 +30,22 @@ int for_each_line(const char* path, Visit&& visit) {
   return file.bad() ? EIO : 0;
 }
 
+// Pages that are there though move_pages(2) finds none, as where NUMA balancing has marked them to see who
+// uses them next (Linux 6.1): /proc/self/pagemap tells. Their node is EBUSY from then on. EFAULT is right:
+// nothing is there, or zeros that all share.
+void find_hidden(uint64_t first_page, std::span<int> nodes) {
+  constexpr uint64_t kIsThere = uint64_t{1} << 63;
+  if (std::ranges::find(nodes, -ENOENT) == nodes.end()) return;
+  UniqueFd pagemap(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  std::array<uint64_t, kChunk> entries{};
+  if (!pagemap.valid()) return;
+  // What cannot be read stays 0.
+  (void)!pread(pagemap.get(), entries.data(), nodes.size() * sizeof(uint64_t),
+               static_cast<off_t>(first_page * sizeof(uint64_t)));
+  for (size_t i = 0; i < nodes.size(); i++)
+    if (nodes[i] == -ENOENT && (entries[i] & kIsThere)) nodes[i] = -EBUSY;
+}
+
 // By move_pages(2); the errno of a refusal.
 int ask_for_pages(uint64_t start, uint64_t end, MemoryPlacement& placement) {
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -40,6 +59,7 @@ int ask_for_pages(uint64_t start, uint64_t end, MemoryPlacement& placement) {
     }
     Result<Done> asked = nodes_of_pages(std::span(pages).first(n), std::span(nodes).first(n));
     if (!asked.ok()) return asked.error().errno_value;
+    find_hidden(at / page, std::span(nodes).first(n));
     for (size_t i = 0; i < n; i++, at += page) {
       uint64_t bytes = std::min(at + page, end) - std::max(at, start);
       if (nodes[i] >= 0) {
@@ -104,12 +124,13 @@ MemoryPlacement placement_of_range(const void* address, size_t bytes) {
   MemoryPlacement placement;
   placement.source = MemoryPlacement::Source::kMovePages;
   int refused = ask_for_pages(start, start + bytes, placement);
-  if (refused == 0) return placement;
-  placement = {};
-  placement.source = MemoryPlacement::Source::kNumaMaps;
-  placement.errno_value = refused;
-  int failed = read_mappings(start, start + bytes, placement);
-  if (failed == 0) return placement;
+  if (refused == 0 && placement.unknown == 0) return placement;
+  MemoryPlacement mapped;
+  mapped.source = MemoryPlacement::Source::kNumaMaps;
+  mapped.errno_value = refused;
+  int failed = read_mappings(start, start + bytes, mapped);
+  if (refused == 0) return failed == 0 && mapped.unknown < placement.unknown ? mapped : placement;
+  if (failed == 0) return mapped;
   placement = {};
   placement.unknown = bytes;
   placement.errno_value = failed;

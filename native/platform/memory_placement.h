@@ -25,9 +25,9 @@ struct MemoryPlacement {
   bool has_other_than(const NodeSet& nodes) const;
 };
 
-// Of `bytes` bytes from `address` on: by move_pages(2), and where that is denied by /proc/self/numa_maps,
-// which knows whole mappings only: what shares its mapping with other memory on several nodes is unknown
-// then. The sum of all is `bytes`.
+// Of `bytes` bytes from `address` on: by move_pages(2), and where that is denied or does not find pages that
+// are there, by /proc/self/numa_maps, which knows whole mappings only: what shares its mapping with other
+// memory on several nodes is unknown then. The sum of all is `bytes`.
 MemoryPlacement placement_of_range(const void* address, size_t bytes);
 
 // Of a whole process, 0 being this one: /proc/<pid>/numa_maps. Pages that are mapped twice count twice, those

@@ -309,7 +309,9 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     if (wanted.empty()) wanted = pool;
     Result<ThreadMove> move = move_thread(tid, wanted);
     if (move.ok()) {
-      add(outcome, std::move(move).value(), wanted);
+      ThreadMove moved = std::move(move).value();
+      moved.earlier = before;
+      add(outcome, std::move(moved), wanted);
     } else if (!is_gone(move.error())) {
       return move.error();
     }

@@ -25,6 +25,7 @@ struct ThreadMove {
   CpuSet before;
   CpuSet now;           // read back
   int errno_value = 0;  // why it could not be moved; 0 where it was, or where the kernel clipped the mask
+  CpuSet earlier = {};  // by undo(): its mask before it was pinned, of which it gets what lies in the pool
 };
 
 struct PinOutcome {

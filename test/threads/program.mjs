@@ -1,13 +1,13 @@
 // A Node program with all kinds of threads at work: a busy main thread, jobs of the pool, two Workers, forced garbage collections. Run with --expose-gc and
-// JSON on the command line: { stateDir, cpu, manager, threads, fifo }. Prints one line of JSON when its threads are placed, and works until its input ends.
+// JSON on the command line: { stateDir, cpu, isolatedCpus, manager, threads, fifo }. Prints one line of JSON when its threads are placed, and works until its input ends.
 import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { openManager, threads } from '../../dist/index.js';
 
-const { stateDir, cpu, manager: managerOptions, threads: placement, fifo } = JSON.parse(process.argv[2]);
+const { stateDir, cpu, isolatedCpus, manager: managerOptions, threads: placement, fifo } = JSON.parse(process.argv[2]);
 const manager = await openManager({ stateDir, ...managerOptions });
-const grant = await manager.acquire({ cpu });
+const grant = await manager.acquire({ cpu, isolatedCpus });
 
 // Garbage in JavaScript, of which V8's helpers get a share.
 const WORK = `

@@ -145,7 +145,7 @@ TEST_F(MemberMasksTest, TakesEveryThreadOffAndGivesBackWhatItHad) {
   EXPECT_TRUE(done.stuck.empty());
   EXPECT_EQ(done.moved, threads_of_this_process());
   for (pid_t tid : {self_, wide.tid(), narrow.tid()}) EXPECT_EQ(mask(tid), all_ - first_);
-  EXPECT_EQ(known_of(narrow.tid()), (MemberThread{narrow.tid(), first_, all_ - first_}));
+  EXPECT_EQ(known_of(narrow.tid()), (MemberThread{narrow.tid(), first_, all_ - first_, all_ - first_}));
   done = confine(off({}));
   EXPECT_EQ(mask(self_), all_);
   EXPECT_EQ(mask(wide.tid()), all_);

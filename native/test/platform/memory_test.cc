@@ -84,6 +84,20 @@ TEST_F(MemoryTest, FindsEveryByteOfARange) {
   munmap(data, 8 * page);
 }
 
+TEST_F(MemoryTest, FindsPagesThatNobodyMayTouchAtPresent) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* data =
+      static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(data, MAP_FAILED);
+  data[0] = data[page] = 1;
+  // As NUMA balancing does it with pages that it wants to see used.
+  ASSERT_EQ(mprotect(data, 4 * page, PROT_NONE), 0);
+  MemoryPlacement placement = placement_of_range(data, 4 * page);
+  EXPECT_EQ(placement.absent, 2 * page);
+  EXPECT_EQ(known_bytes(placement), 2 * page);
+  munmap(data, 4 * page);
+}
+
 TEST_F(MemoryTest, FindsTheMemoryOfTheProcess) {
   MemoryPlacement placement = placement_of_process();
   if (placement.source == MemoryPlacement::Source::kNone) GTEST_SKIP() << "no /proc/self/numa_maps";

@@ -76,6 +76,10 @@ test('grants outlive the manager that made them, and the next one knows them', a
     assert.deepEqual([more.length, found.id, found.alive, String(found.cpus)], [0, id, true, String(cpus)]);
     assert.ok(!next.sharedPool.intersects(cpus));
     for (const mask of kernel.masks()) assert.deepEqual(mask, cpus.toArray());
+    // It is in the cgroup of its grant, and can have others all the same.
+    const other = await next.acquire({ cpu: 2, policy: 'single-numa-node' });
+    assert.ok(!other.cpus.intersects(cpus));
+    await other.release();
     await next.grant(id).release();
     assert.ok(!affinity().intersects(cpus) || affinity().isSubsetOf(next.sharedPool));
   } finally {

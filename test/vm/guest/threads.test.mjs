@@ -75,7 +75,7 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
 
   it('need a placement, which gives every thread one of them', async () => {
     const own = await openManager({ stateDir: stateDir(), ...manager });
-    const grant = await own.acquire({ cpu: isolated.size });
+    const grant = await own.acquire({ cpu: isolated.size, isolatedCpus: 'require' });
     assert.equal(String(grant.cpus), String(isolated));
     assert.throws(() => grant.pin(), { code: 'ERR_ISOLATED_NEEDS_PLACEMENT' });
     grant.pin({ threads: 'current' });
@@ -89,7 +89,10 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
   });
 
   it('are all used by a busy program, each thread on one of them', async () => {
-    const run = await runProgram({ stateDir: stateDir(), cpu: isolated.size, manager }, WATCH_MS);
+    const run = await runProgram(
+      { stateDir: stateDir(), cpu: isolated.size, isolatedCpus: 'require', manager },
+      WATCH_MS,
+    );
     const { grant, kinds, masks } = run.placed;
     assert.equal(grant, String(isolated));
     checkPlaces(run, { main: grant, workers: grant, pool: grant, v8: grant, others: grant });
