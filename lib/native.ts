@@ -176,6 +176,8 @@ export interface NativeMemberThread {
   chosen: Words;
   applied: Words;
   asked: Words;
+  /** The mask that it had on the CPUs of a grant before the kernel may have reset it. */
+  place?: Words;
 }
 
 export interface NativeConfinement {

@@ -38,18 +38,23 @@ export interface Cleared {
   readonly next: Assignments;
   /** Why new grants have not reached what was aimed at. */
   readonly shortfalls: readonly string[];
-  /** Opens what is given back, once it is committed; `unpinned`: threads of this process whose masks were changed for them. Undefined where nothing is. */
-  readonly settle: ((unpinned: readonly UnpinnedThread[]) => void) | undefined;
+  /** Opens what is given back, once it is committed. Undefined where nothing is. */
+  readonly settle: (() => void) | undefined;
   /** It was not committed. */
   undo(): void;
 }
 
 export interface Enforcer {
   /**
-   * Clears what `next` takes. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
+   * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for it. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it requires; then everything is as it was
    */
-  clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared;
+  clear(
+    before: Assignments,
+    next: Assignments,
+    request: EnforcementRequest,
+    unpinned?: readonly UnpinnedThread[],
+  ): Promise<Cleared> | Cleared;
   /**
    * Has the kernel agree with a state, as far as it does not. Answers what could not be done. `isReopened`: CPUs were given back, which those who cannot be moved from here
    * must hear. REQUIRES: the lock.
@@ -100,6 +105,7 @@ interface Step {
   readonly gone: readonly PodAssignment[];
   readonly isTaken: boolean;
   readonly isGivenBack: boolean;
+  readonly unpinned: readonly UnpinnedThread[];
 }
 
 // How members stand to a state.
@@ -215,7 +221,12 @@ export class MachineEnforcer implements Enforcer {
     return found;
   }
 
-  clear(before: Assignments, next: Assignments, request: EnforcementRequest): Promise<Cleared> | Cleared {
+  clear(
+    before: Assignments,
+    next: Assignments,
+    request: EnforcementRequest,
+    unpinned: readonly UnpinnedThread[] = [],
+  ): Promise<Cleared> | Cleared {
     const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
     const gone = podsNotIn(before, next);
     const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
@@ -224,7 +235,7 @@ export class MachineEnforcer implements Enforcer {
     if (isSame && refitted(before, next).length === 0) return NO_ENFORCER.clear(before, next, request);
     const isTaken = added.length > 0 || !now.isSubsetOf(old);
     const isGivenBack = gone.length > 0 || !old.isSubsetOf(now);
-    return this.#take({ before, next, added, gone, isTaken, isGivenBack }, request);
+    return this.#take({ before, next, added, gone, isTaken, isGivenBack, unpinned }, request);
   }
 
   // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
@@ -242,9 +253,9 @@ export class MachineEnforcer implements Enforcer {
       // Whoever still runs there, though the grant ends.
       const left = [...this.#sweep(step.before, next), ...gone.flatMap((pod) => this.#dissolve(pod, before.settings))];
       const partitioned = this.#inPartition({ ...step, before }, request, shortfalls);
-      if (!partitioned) this.#setPartition([before, next]);
+      if (!partitioned) this.#setPartition([before, next], step.unpinned);
       this.#fitGroups(before, next);
-      const confined = this.#confine([before, partitioned ?? next], []);
+      const confined = this.#confine([before, partitioned ?? next], step.unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
         this.#taken(step, partitioned, { ...confined, stuck: [...left, ...stuck] }, request, shortfalls, undo);
       if (confined.stuck.length === 0) return finish([]);
@@ -285,7 +296,7 @@ export class MachineEnforcer implements Enforcer {
       ? next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!))
       : [];
     const reached = this.#withLevel(partitioned ?? this.#withLevel(next, added, level), grown, 'recorded');
-    const settle = (unpinned: readonly UnpinnedThread[]) => this.#reopen(reached, unpinned);
+    const settle = () => this.#reopen(reached);
     return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
@@ -301,7 +312,7 @@ export class MachineEnforcer implements Enforcer {
           if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
         }
-        this.#reopen(before, []);
+        this.#reopen(before);
       } catch (error) {
         if (!(error instanceof NumalignError)) throw error;
       }
@@ -317,8 +328,8 @@ export class MachineEnforcer implements Enforcer {
   }
 
   // What was given back is told to those who cannot be moved from here.
-  #reopen(state: Assignments, unpinned: readonly UnpinnedThread[]): void {
-    this.apply(state, unpinned, true);
+  #reopen(state: Assignments): void {
+    this.apply(state, [], true);
   }
 
   // The groups of grants that are about to have other CPUs have those of before too, until it is done.

@@ -163,9 +163,11 @@ function choicesOf(
       const parent = own ? undefined : known.find(isApplied(mask));
       return isAll ? all.words : (parent?.chosen ?? mask.words);
     };
-    const chosen = own && (stands || isOurs(tid, mask)) ? own.chosen : byItself();
-    const asked = stands ? own.asked : mask.words;
-    return [{ tid, chosen, applied: mask.words, asked, isFree: isAll && all.isSubsetOf(new CpuSet(chosen)) }];
+    const entry = own && (stands || isOurs(tid, mask)) ? own : undefined;
+    const chosen = entry?.chosen ?? byItself();
+    const { applied, asked } = entry ?? { applied: mask.words, asked: mask.words };
+    const isFree = isAll && all.isSubsetOf(new CpuSet(chosen));
+    return [{ tid, chosen, applied, asked, place: mask.words, isFree }];
   });
 }
 

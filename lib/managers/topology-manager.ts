@@ -230,7 +230,7 @@ export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T
       throw unknownGrant(uid, state, ledger.path);
     }
     try {
-      await commit(next, providers.isEmpty, { unpinned: () => vacate.threads(left) });
+      await commit(next, providers.isEmpty, { unpinned: vacate.threads(left) });
     } catch (error) {
       vacate.comeBack(left);
       throw error;
@@ -254,7 +254,7 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
     const left = vacate.leave(sharedPool(state, cpusNow(topology)));
     if (isAlive) return true;
     const next = removePods(state, new Set([uid]));
-    await commit(next, providers.isEmpty, { unpinned: () => vacate.threads(left) });
+    await commit(next, providers.isEmpty, { unpinned: vacate.threads(left) });
     tellProviders(providers, pod, next);
     return false;
   });
@@ -351,7 +351,7 @@ export interface CommitOptions {
   /** Of new grants. */
   readonly request?: EnforcementRequest;
   /** Threads of this process whose masks were changed for them before. */
-  readonly unpinned?: () => readonly UnpinnedThread[];
+  readonly unpinned?: readonly UnpinnedThread[];
 }
 
 /** A commit by which the kernel keeps others off what is taken. @throws as {@link Enforcer.clear} and {@link Commit} */
@@ -370,12 +370,12 @@ export async function transact<T>(
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
-  let unpinned: readonly UnpinnedThread[] | undefined;
+  let isGivenBack = false;
   const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     const write: EnforcedCommit = Object.assign(
       (next: Assignments, isLast = false, options?: CommitOptions) =>
-        commitEnforced(site, recorded, next, commit, { isLast, later: (threads) => (unpinned = threads), ...options }),
+        commitEnforced(site, recorded, next, commit, { isLast, later: () => (isGivenBack = true), ...options }),
       { refusal: commit.refusal },
     );
     // Where nothing can be written nobody can tell either where threads may go that others have left behind.
@@ -386,16 +386,16 @@ export async function transact<T>(
   try {
     return await ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, decide);
   } finally {
-    if (unpinned) await reopen(site, unpinned);
+    if (isGivenBack) await reopen(site);
   }
 }
 
 // What was given back, as it is on record by now. A step of its own: the lock of the one before was let go with its commit, whatever keeps this process busy.
-async function reopen(site: Site, unpinned: readonly UnpinnedThread[]): Promise<void> {
+async function reopen(site: Site): Promise<void> {
   const { ledger, topology, enforcer, lockTimeoutMs } = site;
   try {
     await ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint) => {
-      if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, unpinned, true);
+      if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, [], true);
     });
   } catch (error) {
     // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
@@ -405,8 +405,8 @@ async function reopen(site: Site, unpinned: readonly UnpinnedThread[]): Promise<
 
 interface Last {
   readonly isLast?: boolean;
-  /** Has what is given back opened once the lock was let go; gets the threads whose masks were changed for them. */
-  readonly later?: (unpinned: readonly UnpinnedThread[]) => void;
+  /** Has what is given back opened once the lock was let go. */
+  readonly later?: () => void;
 }
 
 /**
@@ -418,10 +418,10 @@ export async function commitEnforced(
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  { isLast = false, later, request = site.enforcement, unpinned }: CommitOptions & Last = {},
+  { isLast = false, later, request = site.enforcement, unpinned = [] }: CommitOptions & Last = {},
 ): Promise<Enforced> {
   const { enforcer, topology } = site;
-  const clearing = enforcer.clear(before, wanted, request);
+  const clearing = enforcer.clear(before, wanted, request, unpinned);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
     await commit(withIdentities(next, before, topology), isLast && (settle === undefined || later !== undefined));
@@ -430,11 +430,11 @@ export async function commitEnforced(
     throw error;
   }
   if (isLast && later) {
-    if (settle) later(unpinned?.() ?? []);
+    if (settle) later();
     return { next, shortfalls };
   }
   try {
-    settle?.(unpinned?.() ?? []);
+    settle?.();
   } catch (error) {
     // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
     publishError(site, 'apply', error);

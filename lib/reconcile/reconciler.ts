@@ -1,5 +1,6 @@
 // Reconciler: compares what is so with what is on record, and repairs. One for each state in an environment, however many managers use it. It looks without the lock and writes nothing; only
 // where something differs does it take the lock, look again, and repair.
+import { setTimeout as pause } from 'node:timers/promises';
 import { countChanges } from '../cgroups/cgroup-files.js';
 import type { Placement } from '../config.js';
 import { publish, traced } from '../diagnostics.js';
@@ -16,6 +17,7 @@ import {
   type PodAssignment,
   runningCpus,
 } from '../state/assignments.js';
+import type { Checkpoint } from '../state/checkpoint.js';
 import type { Store } from '../state/store.js';
 import { refreshSite } from '../topology-refresh.js';
 import {
@@ -46,6 +48,9 @@ export interface Reconciling {
 const JITTER = 0.1;
 // Between rounds after changes: many changes at once are one.
 const PAUSE_MS = 100;
+// What a commit has given back is opened by whoever gave it back, in a step of its own: right after a commit that is no drift yet.
+const FRESH_MS = 1000;
+const SETTLE_MS = 200;
 // What a repair has brought to light is repaired in the same round; what it has made good with it is no drift of its own.
 const PASSES = 4;
 const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
@@ -176,9 +181,18 @@ export class Reconciler {
     this.#generation = this.#readGeneration();
     for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
     const hotplug = await this.#substitute(client);
-    const checkpoint = this.#store.read();
-    if (!checkpoint || checkpoint.refusal) return { ...NOTHING_DONE, hotplug };
-    const comparison = this.#compare(site, checkpoint.assignments);
+    const look = () => {
+      const checkpoint = this.#store.read();
+      return checkpoint && !checkpoint.refusal
+        ? { ...checkpoint, ...this.#compare(site, checkpoint.assignments) }
+        : undefined;
+    };
+    let comparison = look();
+    if (comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS) {
+      await pause(SETTLE_MS);
+      comparison = look();
+    }
+    if (!comparison) return { ...NOTHING_DONE, hotplug };
     const isGivenUp = ({ key }: Found) => this.#fights.isContested(key);
     const outcome = comparison.found.every(isGivenUp)
       ? { different: comparison.found, drifts: [], writes: 0 }
@@ -297,6 +311,9 @@ export class Reconciler {
     });
   }
 }
+
+// By the wall clock: one that was set is no more than a wait too many, or too few.
+const ageOf = ({ writtenAt }: Pick<Checkpoint, 'writtenAt'>) => Math.abs(Date.now() - Date.parse(writtenAt));
 
 function withLevels(state: Assignments, levelOf: (pod: PodAssignment) => EnforcementLevel): Assignments {
   const pods = state.pods.map((pod) => {

@@ -19,8 +19,10 @@ std::vector<T> to_list(const Napi::Value& value, const char* what, Convert conve
 MemberThread to_thread(const Napi::Value& value) {
   if (!value.IsObject()) throw Napi::TypeError::New(value.Env(), "a thread must be an object");
   const Napi::Object thread = value.As<Napi::Object>();
+  const Napi::Value place = thread.Get("place");
   return {to_int(thread.Get("tid"), "tid"), to_id_set<CpuTag>(thread.Get("chosen")),
-          to_id_set<CpuTag>(thread.Get("applied")), to_id_set<CpuTag>(thread.Get("asked"))};
+          to_id_set<CpuTag>(thread.Get("applied")), to_id_set<CpuTag>(thread.Get("asked")),
+          place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
 // (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing) -> { threads,

@@ -28,7 +28,8 @@ class Confiner {
     const MemberThread* entry = entry_of(tid, mask.value());
     if (runs_in_grant(mask.value())) {
       if (entry) restore_place(*entry, mask.value());
-      if (entry) remember(MemberThread(*entry), entry->chosen);
+      // Whether its mask before the pin was its own choice is told by what had been applied then.
+      if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
       return;
     }
     const CpuSet chosen = entry ? entry->chosen : mask.value();
@@ -74,9 +75,9 @@ class Confiner {
   }
 
  private:
-  // Where it was on the grant's CPUs, as far as it is known; the kernel may have reset that.
+  // Where it was on the grant's CPUs, as far as that is known; the kernel may have reset it.
   void restore_place(const MemberThread& thread, const CpuSet& now) {
-    const CpuSet& place = thread.applied;
+    const CpuSet& place = thread.place;
     if (place == now || place.empty() || !place.is_subset_of(now) || !unpinned_.contains(thread.tid)) return;
     if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
   }

@@ -16,9 +16,10 @@ namespace numalign {
 // A thread whose mask is not its own choice at present.
 struct MemberThread {
   pid_t tid;
-  CpuSet chosen;   // what it had, or would have by itself
-  CpuSet applied;  // what it was given instead, read back; another mask than this one is a new choice
-  CpuSet asked;    // what it was to be given: the kernel leaves out what its cpuset does not have
+  CpuSet chosen;      // what it had, or would have by itself
+  CpuSet applied;     // what it was given instead, read back; another mask than this one is a new choice
+  CpuSet asked;       // what it was to be given: the kernel leaves out what its cpuset does not have
+  CpuSet place = {};  // its mask before the kernel reset it, for a thread that runs in a grant
 
   bool operator==(const MemberThread&) const = default;
 };

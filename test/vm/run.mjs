@@ -181,8 +181,10 @@ async function work() {
 await Promise.all(Array.from({ length: jobs }, work));
 console.log('');
 for (const { shape, tests, wrong, seconds, isSkipped } of results) {
-  const passed = tests.filter(({ isOk, isSkipped: isLeftOut }) => isOk && !isLeftOut).length;
-  const said = isSkipped ? 'skipped' : `${passed} of ${tests.length} tests passed in ${seconds} s`;
+  const leftOut = tests.filter((each) => each.isSkipped).length;
+  const passed = tests.filter(({ isOk }) => isOk).length - leftOut;
+  const without = leftOut > 0 ? `, ${leftOut} skipped` : '';
+  const said = isSkipped ? 'skipped' : `${passed} of ${tests.length} tests passed${without}, in ${seconds} s`;
   console.log(`${shape.name.padEnd(18)} ${said}${wrong === undefined ? '' : `; ${wrong}`}`);
 }
 process.exitCode = results.some(({ wrong }) => wrong !== undefined) ? 1 : 0;

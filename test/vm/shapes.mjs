@@ -85,6 +85,7 @@ export const SHAPES = [
       'cgroups-v2',
       'enforcement',
       'trace',
+      'drift',
       'hotplug',
       'restart',
       'until-reboot',

@@ -102,17 +102,13 @@ test('the trace sees others on these CPUs while they are nobody’s', async () =
   );
 });
 
-test(`in ${CYCLES} grants no task of another user runs on the granted CPUs`, async (t) => {
-  const manager = await open({
-    managedCPUs: `0,${GRANTED.join()}`,
-    reservedSystemCPUs: '0',
-    cgroupRoot: '/numalign-trace',
-  });
+/** Grants all of them again and again while the kernel records who runs there; answers how often each task of another user did. */
+async function foreignTasks(t, manager, cycles, level) {
   put('trace', '');
   let foundInterrupts = 0;
   const levels = new Set();
-  for (let cycle = 0; cycle < CYCLES; cycle++) {
-    const grant = await manager.acquire({ cpu: GRANTED.length });
+  for (let cycle = 0; cycle < cycles; cycle++) {
+    const grant = await manager.acquire({ cpu: GRANTED.length, enforcement: level });
     levels.add(grant.enforcement);
     put('tracing_on', 1);
     // Now and then used, and long enough for the others to wake.
@@ -125,14 +121,30 @@ test(`in ${CYCLES} grants no task of another user runs on the granted CPUs`, asy
     put('tracing_on', 0);
     await grant.release();
   }
-  assert.deepEqual([...levels], ['partition']);
+  assert.deepEqual([...levels], [level]);
   assert.equal(lost(), 0, 'events were lost');
   const own = new Set(readdirSync('/proc/self/task'));
   const ofKernel = new Set(kernelThreads());
   const tasks = switches().filter(([, tid]) => tid !== '0' && !own.has(tid));
   const isKernels = ([command, tid]) => ofKernel.has(tid) || /^kworker\//.test(command);
-  const foreign = tasks.filter((task) => !isKernels(task)).map(([command, tid]) => `${command} (${tid})`);
   t.diagnostic(`kernel threads: ${counted(tasks.filter(isKernels).map(([command]) => command)) || 'none'}`);
-  t.diagnostic(`interrupts in ${CYCLES / 20} of them: ${foundInterrupts}`);
-  assert.equal(counted(foreign), '');
+  t.diagnostic(`interrupts in ${Math.ceil(cycles / 20)} of ${cycles} grants: ${foundInterrupts}`);
+  return counted(tasks.filter((task) => !isKernels(task)).map(([command, tid]) => `${command} (${tid})`));
+}
+
+const SETTINGS = { managedCPUs: `0,${GRANTED.join()}`, reservedSystemCPUs: '0', cgroupRoot: '/numalign-trace' };
+
+test(`in ${CYCLES} grants no task of another user runs on the granted CPUs`, async (t) => {
+  const manager = await open(SETTINGS);
+  assert.equal(await foreignTasks(t, manager, CYCLES, 'partition'), '');
+});
+
+test('members are off the granted CPUs before they are granted, by their masks alone', async (t) => {
+  const [wanderers, intruders] = [others.slice(0, 2), others.slice(2)];
+  const manager = await open(SETTINGS);
+  for (const { pid } of wanderers) await manager.addSharedMember({ pid });
+  const found = await foreignTasks(t, manager, CYCLES / 10, 'members');
+  // Those that are no members are there, and nobody else.
+  assert.match(found, new RegExp(intruders.map(({ pid }) => `\\(${pid}\\)`).join('|')));
+  for (const { pid } of wanderers) assert.ok(!found.includes(`(${pid})`), found);
 });
