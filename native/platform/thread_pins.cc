@@ -103,7 +103,8 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       }
       found_new = true;
       ThreadMove move = std::move(result).value();
-      if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
+      if (auto earlier = earlier_.find(thread); earlier != earlier_.end())
+        move.before = earlier->second.chosen;
       if (!grant.empty() && move.errno_value == 0) {
         auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.before, cpus}).first;
         entry->second = Pin{grant, owner, entry->second.before, move.now};
@@ -320,7 +321,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
 
   auto mask_of = [&](pid_t tid) -> Result<CpuSet> {
     auto earlier = earlier_.find(tid);
-    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
+    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second.mask);
   };
 
   for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
@@ -533,7 +534,7 @@ Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all) 
   for (pid_t tid : threads.value()) {
     Result<CpuSet> now = get_affinity(tid);
     if (!now.ok() || now.value().empty()) continue;
-    earlier_[tid] = now.value() == limit ? all : std::move(now).value();
+    earlier_[tid] = {now.value(), now.value() == limit ? all : now.value()};
   }
   return Done{};
 }

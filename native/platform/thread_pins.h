@@ -146,6 +146,11 @@ class ThreadPins {
     Scheduling now;
   };
 
+  struct Earlier {
+    CpuSet mask;
+    CpuSet chosen;
+  };
+
   // Which threads to move, and where to.
   struct Moves {
     std::function<Result<std::vector<pid_t>>()> threads;
@@ -169,7 +174,7 @@ class ThreadPins {
   std::map<pid_t, Pin> pins_;
   std::map<std::string, Granted> granted_;  // by grant
   std::map<pid_t, Scheduled> scheduled_;
-  std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
+  std::map<pid_t, Earlier> earlier_;  // see remember_masks()
 };
 
 }  // namespace numalign
