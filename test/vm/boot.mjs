@@ -26,10 +26,10 @@ const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
  * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none), what QEMU complained of,
- * and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in.
+ * whether its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in; `bootMs`: the time until the command has printed something.
  * @param shape one of {@link SHAPES}
  */
-export async function boot(shape, { image, initrd }, command, { cwd, console, timeoutMs, disk, onOutput }) {
+export async function boot(shape, { image, initrd }, command, { cwd, console, bootMs, timeoutMs, disk, onOutput }) {
   const job = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
   const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
   const { PATH = '', HOME = '' } = process.env;
@@ -69,11 +69,18 @@ export async function boot(shape, { image, initrd }, command, { cwd, console, ti
   const qemu = spawn('qemu-system-x86_64', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let complaint = '';
   qemu.stderr.on('data', (data) => (complaint += data));
-  const timer = setTimeout(() => qemu.kill('SIGKILL'), timeoutMs);
+  let isTooLate = false;
+  const timers = [
+    setTimeout(() => read === 0 && qemu.kill('SIGKILL'), bootMs),
+    setTimeout(() => {
+      isTooLate = true;
+      qemu.kill('SIGKILL');
+    }, timeoutMs),
+  ];
   try {
     await new Promise((resolve, reject) => qemu.once('error', reject).once('close', resolve));
   } finally {
-    clearTimeout(timer);
+    timers.forEach(clearTimeout);
     unwatchFile(paths.output);
   }
   follow(true);
@@ -88,5 +95,5 @@ export async function boot(shape, { image, initrd }, command, { cwd, console, ti
     .split('\n')
     .filter((line) => !line.includes(': warning: '))
     .join('\n');
-  return { status, complaint, xml };
+  return { status, complaint, isTooLate, xml };
 }
