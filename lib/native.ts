@@ -248,10 +248,10 @@ interface Native {
   recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
   /**
-   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that may run on all of
-   * `limit`, which is its cgroup's, has chosen nothing.
+   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that has
+   * what it was given as a shared member (`known`) has chosen what is known of it; one that may run on all of `limit`, which is its cgroup's, has chosen nothing.
    */
-  rememberMasks(limit: Words, all: Words): void;
+  rememberMasks(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(
     pid: number,

@@ -93,8 +93,9 @@ export class GrantGroup {
   }
 
   #rememberMasks(path: string): void {
-    const { possible, cpus } = this.#machine.topology;
-    native.rememberMasks(this.#layout.effectiveCpusOf(path).words, possible.union(cpus).words);
+    const { topology, enforcer } = this.#machine;
+    const all = topology.possible.union(topology.cpus);
+    native.rememberMasks(this.#layout.effectiveCpusOf(path).words, all.words, enforcer.members?.ownMasks() ?? []);
   }
 
   #refuseThread(): never {

@@ -289,6 +289,12 @@ export class SharedMembers {
     return this.registry.isTrusted(file, pid) ? this.#folder.read(file)?.toString('utf8') : undefined;
   }
 
+  /** What threads of this process have chosen that have another mask now. */
+  ownMasks(): readonly NativeMemberThread[] {
+    const own = identifyProcess(process.pid);
+    return own ? decodeThreads(this.#masks(`${processName(own)}${MASKS}`, own.pid)) : [];
+  }
+
   /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
   async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));

@@ -2,6 +2,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/member_masks.h"
+#include "platform/thread_pins.h"
 
 namespace numalign::addon {
 namespace {
@@ -69,10 +70,18 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   return answer;
 }
 
+// (words of what their cgroup has, words of all CPUs, what is known of them as shared members)
+void remember_masks(const Napi::CallbackInfo& info) {
+  const auto known = to_list<MemberThread>(info[2], "what is known", to_thread);
+  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks(to_id_set<CpuTag>(info[0]),
+                                                                  to_id_set<CpuTag>(info[1]), known));
+}
+
 }  // namespace
 
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
+  exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
 }
 
 }  // namespace numalign::addon

@@ -245,12 +245,6 @@ Napi::Value recall_threads(const Napi::CallbackInfo& info) {
                                                                        to_id_set<CpuTag>(info[1]), tids)));
 }
 
-// (words of what their cgroup has, words of all CPUs)
-void remember_masks(const Napi::CallbackInfo& info) {
-  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks(to_id_set<CpuTag>(info[0]),
-                                                                  to_id_set<CpuTag>(info[1])));
-}
-
 // (grant, words of the shared pool)
 Napi::Value park_grant(const Napi::CallbackInfo& info) {
   return from_outcome(info.Env(),
@@ -310,7 +304,6 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["strayThreads"] = Napi::Function::New(env, stray_threads);
   exports["recallThreads"] = Napi::Function::New(env, recall_threads);
   exports["checkNotPinned"] = Napi::Function::New(env, check_not_pinned);
-  exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);

@@ -526,7 +526,8 @@ Result<PinOutcome> ThreadPins::recall(const std::string& grant, const CpuSet& cp
   return outcome;
 }
 
-Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all) {
+Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all,
+                                        const std::vector<MemberThread>& known) {
   std::lock_guard lock(mutex_);
   earlier_.clear();
   Result<std::vector<pid_t>> threads = process_threads();
@@ -534,7 +535,10 @@ Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all) 
   for (pid_t tid : threads.value()) {
     Result<CpuSet> now = get_affinity(tid);
     if (!now.ok() || now.value().empty()) continue;
-    earlier_[tid] = {now.value(), now.value() == limit ? all : now.value()};
+    const CpuSet& mask = now.value();
+    auto given = std::ranges::find_if(
+        known, [&](const MemberThread& each) { return each.tid == tid && each.applied == mask; });
+    earlier_[tid] = {mask, given != known.end() ? given->chosen : mask == limit ? all : mask};
   }
   return Done{};
 }

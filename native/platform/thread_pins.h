@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "platform/affinity.h"
+#include "platform/member_masks.h"
 #include "platform/scheduling.h"
 #include "platform/thread_roles.h"
 
@@ -114,9 +115,10 @@ class ThreadPins {
   Result<PinOutcome> recall(const std::string& grant, const CpuSet& cpus, const std::vector<pid_t>& tids);
 
   // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
-  // place() or undo() is to go by what they were. A thread that may run on all of `limit`, which is its
-  // cgroup's, has chosen nothing: `all` is remembered of it.
-  Result<Done> remember_masks(const CpuSet& limit, const CpuSet& all);
+  // place() or undo() is to go by what they were. A thread that has what it was given as a shared member
+  // (`known`) has chosen what is known of it; one that may run on all of `limit`, which is its cgroup's, has
+  // chosen nothing: `all` is remembered of it.
+  Result<Done> remember_masks(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
 
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);

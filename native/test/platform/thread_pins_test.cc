@@ -74,7 +74,7 @@ TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
   // As where the grant has a cgroup, which they leave.
   pin_or_die(0, first_, "grant");
   ASSERT_TRUE(set_affinity(child, first_).ok());
-  ASSERT_TRUE(pins_.remember_masks(first_, all_).ok());
+  ASSERT_TRUE(pins_.remember_masks(first_, all_, {}).ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
   stop = true;
