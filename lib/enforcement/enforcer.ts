@@ -386,7 +386,9 @@ export class MachineEnforcer implements Enforcer {
   // Before the kernel resets them.
   #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
-    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), this.#topology().cpus);
+    const topology = this.#topology();
+    const ordinary = topology.cpus.difference(cpusNow(topology, pods).isolated);
+    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), ordinary);
   }
 
   // Off what any of these states takes, unless a partition keeps everybody off it.

@@ -217,7 +217,8 @@ export class SharedMembers {
 
   /**
    * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a partition: before Linux 6.2 the kernel gives a thread all CPUs of
-   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`.
+   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`,
+   * which are those that nobody has isolated.
    */
   choices(
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,

@@ -704,11 +704,11 @@ describe('without root', () => {
     const error = await actor.refused((_, mine) => mine.manager.acquire({ cpu: 2, require: 'partition' }));
     assert.equal(error.code, 'ERR_ENFORCEMENT');
     assert.match(error.message, /only who owns what is above/);
-    assert.equal(read(work, 'cpuset.cpus.effective'), '0-15');
+    assert.equal(read(work, 'cpuset.cpus.effective'), String(OWN));
     const { cpus: list, enforcement, warnings } = await actor.acquire({ cpu: 2 });
     assert.equal(enforcement, 'cpuset');
     assert.match(warnings[0].message, /only who owns what is above/);
-    const rest = String(ALL.difference(cpus(list)));
+    const rest = String(OWN.difference(cpus(list)));
     assert.equal(read(work, 'cpuset.cpus.effective'), rest);
     assert.equal(maskOf(member), rest);
     const result = await actor.grant('pin');
@@ -720,7 +720,7 @@ describe('without root', () => {
     await actor.grant('release');
     assertMask(actor.pid, String(OWN));
     assert.equal(cgroupOf(actor.pid), '/delegated/numalign/work');
-    assert.equal(read(work, 'cpuset.cpus.effective'), '0-15');
+    assert.equal(read(work, 'cpuset.cpus.effective'), String(OWN));
   });
 });
 
