@@ -2,33 +2,12 @@
 // then end with 1.
 //
 //   npm run torture:planted -- --seconds N --seed S
-import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { copyPackage, plant, run } from '../support/planting.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const COPIED = [
-  'lib',
-  'native',
-  'dist',
-  'package.json',
-  'binding.gyp',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'scripts',
-];
 
 // `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`: the script that must fail.
 const BUGS = [
@@ -72,53 +51,6 @@ const BUGS = [
 
 const given = parseOptions('test/torture/planted.mjs', { seconds: 30, seed: freshSeed() });
 
-function run(command, args, options) {
-  return spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, ...options });
-}
-
-function must({ status, stdout, stderr }, what) {
-  if (status === 0) return;
-  console.error(`${what} failed\n${stdout}${stderr}`);
-  process.exit(2);
-}
-
-function copyPackage(folder) {
-  // With their exact times, by which make knows the objects that need not be made again.
-  const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
-  mkdirSync(join(folder, 'build'));
-  must(run('cp', ['-a', ...COPIED.map((name) => join(ROOT, name)), folder]), 'cp');
-  must(run('cp', ['-a', ...build.map((name) => join(ROOT, 'build', name)), join(folder, 'build')]), 'cp');
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-}
-
-function plant(folder, { file, before, after }) {
-  const path = join(folder, file);
-  const text = readFileSync(path, 'utf8');
-  const found = before.filter((each) => text.includes(each));
-  if (found.length !== 1 || text.split(found[0]).length !== 2) {
-    console.error(
-      `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`,
-    );
-    process.exit(2);
-  }
-  writeFileSync(
-    path,
-    text.replace(found[0], () => after),
-  );
-  if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
-  else
-    must(
-      run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
-        cwd: folder,
-      }),
-      'tsc',
-    );
-}
-
-if (!existsSync(join(ROOT, 'build/Makefile'))) {
-  console.error('the addon was not built here: npm run build');
-  process.exit(2);
-}
 let missed = 0;
 for (const bug of BUGS) {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));

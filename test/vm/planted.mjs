@@ -1,0 +1,79 @@
+// Planted bugs: do the tests in virtual machines find what they are there to find? Each bug is put into a copy of the package; the test named with it must then fail.
+//
+//   npm run test:vm:planted
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { copyPackage, plant, run } from '../support/planting.mjs';
+
+const BUGS = [
+  {
+    name: 'threads are pinned to CPUs of another node',
+    file: 'lib/affinity.ts',
+    before: ['native.pin(toTid(threads), cpus.words, grant, owner, replace)'],
+    after:
+      'native.pin(toTid(threads), CpuSet.from([...cpus].map((cpu) => (cpu + 4) % 16)).words, grant, owner, replace)',
+    test: 'grants',
+    find: 'puts CPUs and memory on one node, on each node in its turn',
+  },
+  {
+    name: 'the memory policy is not set',
+    file: 'lib/memory.ts',
+    before: ['    native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);'],
+    after: '',
+    test: 'memory',
+    find: 'bound memory lies on the node, whichever it is, and the policy is gone after the release',
+  },
+  {
+    name: 'what the kernel has made of a partition is not read back',
+    file: 'lib/cgroups/cpuset-v2.ts',
+    before: ['        if (!valid) throw'],
+    after: "        if (!valid && text === '') throw",
+    test: 'cgroups-v2',
+    find: 'that cannot be are told with what reads back, and all is as it was',
+  },
+  {
+    name: 'a lost CPU is not substituted',
+    file: 'lib/reconcile/reconciler.ts',
+    before: ['    const hotplug = await this.#substitute(client);'],
+    after: '    const hotplug = client.periodMs < 0 ? await this.#substitute(client) : [];',
+    test: 'hotplug',
+    find: 'a manager finds out that a CPU of a partition has gone, repairs the grant, and tells of it',
+  },
+  {
+    name: 'the record goes on saying what is not so any more',
+    file: 'lib/reconcile/reconciler.ts',
+    before: ['    if (changed.length === 0) return [];'],
+    after: '    if (changed.length >= 0) return [];',
+    test: 'drift',
+    find: 'what is changed back again and again is left to whoever does it, and the record says what is left',
+  },
+  {
+    name: 'a device is near every node',
+    file: 'lib/managers/device-manager.ts',
+    before: ['devices.some(({ numaNodes }) => numaNodes !== null)'],
+    after: 'devices.some(({ numaNodes }) => numaNodes === undefined)',
+    shape: '4-nodes-pci',
+    test: 'devices',
+    find: 'a device comes with CPUs and memory of its node: those that the kernel calls local to it',
+  },
+];
+
+let missed = 0;
+for (const { name, shape = '4-nodes', test, find, ...bug } of BUGS) {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));
+  try {
+    copyPackage(folder, 'test');
+    plant(folder, bug);
+    const { status, stdout, stderr } = run(process.execPath, ['test/vm/run.mjs', '--shape', shape, '--test', test], {
+      cwd: folder,
+    });
+    const isFound = status === 1 && stdout.includes(`✗ ${find}`);
+    if (!isFound) missed++;
+    console.log(`${isFound ? 'found' : 'MISSED'}: ${name}\n    ${isFound ? find : `${stdout}${stderr}`}`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+console.log(`${BUGS.length - missed} of ${BUGS.length} found`);
+process.exit(missed > 0 ? 1 : 0);
