@@ -2,6 +2,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../cpu-set.js';
+import { NumalignError } from '../errors.js';
+import { native } from '../native.js';
 import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
 import { childNames, readIfThere } from './cgroup-files.js';
 import type { Changes } from './changes.js';
@@ -156,6 +158,7 @@ export class CpusetGroupV2 extends CommonGroup {
 
   protected moveOut(pid: number, to: string): void {
     unlessEnded(() => this.moveProcess(pid, to, `move process ${pid} from ${this.path} to ${to}`));
+    if (isRealRoot(to)) keepOffPartitions(pid, this.at(to).effectiveCpus());
   }
 
   #checkPartition(kind: PartitionKind, cpus: CpuSet): void {
@@ -199,6 +202,17 @@ export class CpusetGroupV2 extends CommonGroup {
     return (this.at(dirname(this.path)).children() as CpusetGroupV2[]).filter(
       (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
     );
+  }
+}
+
+// Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions included, and leaves them running there.
+function keepOffPartitions(pid: number, allowed: CpuSet): void {
+  try {
+    const taken = new CpuSet(native.affinity(pid)).difference(allowed);
+    if (!taken.isEmpty) native.confineMember(pid, [], taken.words, allowed.words, [], [], false, false);
+  } catch (error) {
+    // It has ended.
+    if (!(error instanceof NumalignError)) throw error;
   }
 }
 

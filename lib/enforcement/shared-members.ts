@@ -157,7 +157,7 @@ function choicesOf(
     if (!mask) return [];
     const own = known.find((thread) => thread.tid === tid);
     const stands = own !== undefined && isApplied(mask)(own);
-    const isAll = cpuset?.equals(mask) ?? false;
+    const isAll = cpuset?.isSubsetOf(mask) ?? false;
     const byItself = () => {
       // Born of a thread whose mask was set.
       const parent = own ? undefined : known.find(isApplied(mask));
@@ -166,7 +166,7 @@ function choicesOf(
     const entry = own && (stands || isOurs(tid, mask)) ? own : undefined;
     const chosen = entry?.chosen ?? byItself();
     const { applied, asked } = entry ?? { applied: mask.words, asked: mask.words };
-    const isFree = isAll && all.isSubsetOf(new CpuSet(chosen));
+    const isFree = isAll && mask.isSubsetOf(all) && all.isSubsetOf(new CpuSet(chosen));
     return [{ tid, chosen, applied, asked, place: mask.words, isFree }];
   });
 }

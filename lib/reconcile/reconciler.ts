@@ -51,6 +51,7 @@ const PAUSE_MS = 100;
 // What a commit has given back is opened by whoever gave it back, in a step of its own: right after a commit that is no drift yet.
 const FRESH_MS = 1000;
 const SETTLE_MS = 200;
+const MOST_LOOKS = 6;
 // What a repair has brought to light is repaired in the same round; what it has made good with it is no drift of its own.
 const PASSES = 4;
 const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
@@ -188,7 +189,8 @@ export class Reconciler {
         : undefined;
     };
     let comparison = look();
-    if (comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS) {
+    for (let looks = 1; comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
+      if (looks === MOST_LOOKS) break;
       await pause(SETTLE_MS);
       comparison = look();
     }

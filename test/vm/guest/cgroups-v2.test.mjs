@@ -338,6 +338,19 @@ describe('partitions', () => {
     assert.equal(read(MOUNT, 'cpuset.cpus.effective'), '0-9,12-15');
   });
 
+  it('let a process go to CPUs that are in none of them', () => {
+    const { tree } = ownRoot();
+    tree.setPartition('root', cpus('4-7'));
+    for (const leave of [(group, pid) => group.moveBack(pid, MOUNT), (group) => group.remove(MOUNT)]) {
+      const group = tree.group('pod', 'a');
+      group.create(cpus('4-5'), NONE);
+      const pid = idler();
+      group.attach(pid);
+      leave(group, pid);
+      assert.equal(allowedOf(pid), '0-3,8-15');
+    }
+  });
+
   it('keep out a process that is pinned to their CPUs: its mask is reset', () => {
     const { tree } = ownRoot();
     const pid = idler();

@@ -646,7 +646,7 @@ describe('threads and children', () => {
     await actor.do((_, mine) => mine.pod.release());
     assert.deepEqual([maskOf(b), cgroupOf(b)], [KEEPS_MASKS ? '9' : String(OWN.difference(cpus(list))), '/']);
     await actor.grant('release');
-    assert.deepEqual([maskOf(a), maskOf(everywhere)], [LEFT_ALONE, LEFT_ALONE]);
+    assert.deepEqual([maskOf(a), maskOf(everywhere)], [String(OWN), LEFT_ALONE]);
     assertNoPartition();
   });
 });
