@@ -23,6 +23,11 @@ export function unbalancedCpus(): CpuSet {
   return readList(NO_DOMAIN).union(readList(PARTITIONS));
 }
 
+/** isolcpus= alone: CPUs that no process may use at first. */
+export function bootIsolatedCpus(): CpuSet {
+  return readList(NO_DOMAIN).difference(readList(PARTITIONS));
+}
+
 /** Whether the kernel balances no load over some of these CPUs, so that threads must be placed one by one. Read anew each time. */
 export function hasNoLoadBalancing(cpus: CpuSet): boolean {
   return cpus.intersects(unbalancedCpus());

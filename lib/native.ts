@@ -262,6 +262,7 @@ interface Native {
     unpinned: readonly number[],
     onlyNarrow: boolean,
     dryRun: boolean,
+    limit: Words,
   ): NativeConfinement | undefined;
   /** Read anew. */
   onlineCpus(): Words;

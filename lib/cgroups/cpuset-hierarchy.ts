@@ -157,7 +157,10 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   effectiveCpusOf(path: string): CpuSet {
-    return this.#at(path).effectiveCpus();
+    // With cgroup v2 the controller ends somewhere above most processes.
+    let at = path;
+    while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective'))) at = dirname(at);
+    return this.#at(at).effectiveCpus();
   }
 
   moveThread(tid: number, to: string): void {

@@ -207,13 +207,17 @@ export class CpusetGroupV2 extends CommonGroup {
 
 // Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions included, and leaves them running there.
 function keepOffPartitions(pid: number, allowed: CpuSet): void {
-  try {
-    const taken = new CpuSet(native.affinity(pid)).difference(allowed);
-    if (!taken.isEmpty) native.confineMember(pid, [], taken.words, allowed.words, [], [], false, false);
-  } catch (error) {
-    // It has ended.
-    if (!(error instanceof NumalignError)) throw error;
-  }
+  const taken = new CpuSet(native.onlineCpus()).difference(allowed);
+  if (taken.isEmpty) return;
+  const done = native.confineMember(pid, [], taken.words, allowed.words, [], [], false, false, allowed.words);
+  const stuck = done?.stuck[0];
+  if (!stuck) return;
+  throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} has left a partition and stays on CPUs ${taken}`, {
+    syscall: 'sched_setaffinity',
+    errno: stuck.errno,
+    value: stuck.tid,
+    valid: allowed.toString(),
+  });
 }
 
 // With anything behind it is not.

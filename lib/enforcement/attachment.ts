@@ -82,7 +82,7 @@ function registered<T>(
 
 function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {
   const others = topology.possible.union(topology.cpus).difference(cpus);
-  const moved = native.confineMember(pid, [], others.words, cpus.words, [], [], false, false);
+  const moved = native.confineMember(pid, [], others.words, cpus.words, [], [], false, false, CpuSet.EMPTY.words);
   const [stuck] = moved?.stuck ?? [];
   if (!stuck) return;
   throw new NumalignError(

@@ -48,6 +48,9 @@ export function allCpusOf(pods: Iterable<PodAssignment>): CpuSet {
   return cpus;
 }
 
+// <uid>/<container>
+const isGrants = (name: string) => name.includes('/');
+
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`);
 
 /** Where processes of a group go that is to be removed. */
@@ -108,17 +111,25 @@ export class CpusetLayout {
   }
 
   /**
-   * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset, and what only a group of ours, or the partition of these grants, keeps from it.
+   * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset, and what only the group of a grant, the shared group or the partition of these grants keeps
+   * from it.
    */
   cpusWithinReach(pid: number, pods: readonly PodAssignment[]): CpuSet {
     const { hierarchy } = this;
     const cpuset = this.cpusetOf(pid);
     if (!cpuset) return CpuSet.EMPTY;
     const inPartition = this.isPartition ? allCpusOf(pods.filter(isPartitioned)) : CpuSet.EMPTY;
-    if (isBelow(hierarchy.groupOf(pid).path, hierarchy.rootPath)) {
+    if (this.#isOfGrant(hierarchy.groupOf(pid).path)) {
       return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
     }
     return cpuset.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ? cpuset.union(inPartition) : cpuset;
+  }
+
+  // Or of the shared pool.
+  #isOfGrant(path: string): boolean {
+    const { hierarchy } = this;
+    const groups = hierarchy.list().filter(isGrants);
+    return this.isShared(path) || groups.some((name) => isBelow(path, hierarchy.group(name).path));
   }
 
   /** The CPUs that threads in a cgroup may use. @throws ERR_CGROUP */
@@ -386,7 +397,7 @@ export class CpusetLayout {
     const known = new Set(pods.map(({ uid }) => uid));
     return this.hierarchy
       .list()
-      .filter((name) => name.includes('/') && !known.has(name.slice(0, name.lastIndexOf('/'))))
+      .filter((name) => isGrants(name) && !known.has(name.slice(0, name.lastIndexOf('/'))))
       .map((name) => this.hierarchy.group(name));
   }
 

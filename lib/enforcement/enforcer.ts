@@ -6,6 +6,7 @@ import { FolderMadeGroups } from '../cgroups/made-groups.js';
 import { CpuSet, NodeSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
+import { bootIsolatedCpus } from '../isolated-cpus.js';
 import type { Comparison, Found } from '../reconcile/drift.js';
 import {
   type Assignments,
@@ -306,16 +307,21 @@ export class MachineEnforcer implements Enforcer {
     const inside = gone
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (layout?.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
-    return () => {
+    const tried = (step: () => void) => {
       try {
-        for (const { pod, group, pids } of inside) {
-          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
-          for (const pid of pids) if (pid !== process.pid) group.attach(pid);
-        }
-        this.#reopen(before);
+        step();
       } catch (error) {
         if (!(error instanceof NumalignError)) throw error;
       }
+    };
+    return () => {
+      for (const { pod, group, pids } of inside) {
+        tried(() => {
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
+          for (const pid of pids) if (pid !== process.pid) group.attach(pid);
+        });
+      }
+      tried(() => this.#reopen(before));
     };
   }
 
@@ -386,8 +392,7 @@ export class MachineEnforcer implements Enforcer {
   // Before the kernel resets them.
   #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
-    const topology = this.#topology();
-    const ordinary = topology.cpus.difference(cpusNow(topology, pods).isolated);
+    const ordinary = this.#topology().cpus.difference(bootIsolatedCpus());
     return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), ordinary);
   }
 
@@ -416,7 +421,8 @@ export class MachineEnforcer implements Enforcer {
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.#topology();
-    return { taken, pool, all: possible.union(cpus), pods: staying, held: last.pods, unpinned };
+    const cpusetOf = (pid: number) => this.layoutOf(last.settings)?.cpusetOf(pid);
+    return { taken, pool, all: possible.union(cpus), pods: staying, held: last.pods, unpinned, cpusetOf };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
@@ -432,9 +438,12 @@ export class MachineEnforcer implements Enforcer {
       const once = () => {
         if (kind !== 'partition') repair();
         else {
-          this.#setPartition([state]);
-          // Whose masks the kernel has reset by that.
-          this.#confine([state], []);
+          try {
+            this.#setPartition([state]);
+          } finally {
+            // Whose masks the kernel has reset by that.
+            this.#confine([state], []);
+          }
         }
         return 0;
       };

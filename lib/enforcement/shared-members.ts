@@ -52,6 +52,8 @@ export interface Confinement {
   /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
   readonly held: readonly PodAssignment[];
   readonly unpinned: readonly UnpinnedThread[];
+  /** What a process may choose from: the CPUs of its cpuset. Undefined where that cannot be told. */
+  readonly cpusetOf: (pid: number) => CpuSet | undefined;
 }
 
 /** What became of the members. */
@@ -102,14 +104,17 @@ const encodeThreads = (threads: readonly NativeMemberThread[]) =>
 // What cannot be read is forgotten: threads then keep what they have as their choice.
 function decodeThreads(text: string | undefined): NativeMemberThread[] {
   try {
-    const rows = JSON.parse(text ?? '[]') as [number, string, string, string?][];
-    return rows.map(([tid, ...lists]) => {
-      const [chosen, applied, asked = applied] = lists.map((list) => CpuSet.parse(list!).words);
-      return { tid, chosen: chosen!, applied: applied!, asked: asked! };
-    });
+    return (JSON.parse(text ?? '[]') as unknown[]).map(decodeThread);
   } catch {
     return [];
   }
+}
+
+function decodeThread(row: unknown): NativeMemberThread {
+  const [tid, ...lists] = row as [unknown, ...unknown[]];
+  const [chosen, applied, asked = applied] = lists.map((list) => CpuSet.parse(list as string).words);
+  if (!Number.isInteger(tid) || !chosen || !applied || !asked) throw new TypeError('not a thread');
+  return { tid: tid as number, chosen, applied, asked };
 }
 
 function tidsOf(pid: number): number[] {
@@ -134,13 +139,13 @@ function withUnpinned(
   unpinned: readonly UnpinnedThread[],
 ): readonly NativeMemberThread[] {
   if (unpinned.length === 0) return known;
-  const byTid = new Map(known.map((thread) => [thread.tid, thread]));
-  for (const { tid, earlier } of unpinned) {
-    const own = byTid.get(tid);
-    if (own && new CpuSet(own.applied).equals(earlier)) continue;
-    byTid.set(tid, { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words });
-  }
-  return [...byTid.values()];
+  return [
+    ...known.filter(({ tid }) => !unpinned.some((thread) => thread.tid === tid)),
+    ...unpinned.map(({ tid, earlier }) => {
+      const given = known.find((thread) => thread.tid === tid && new CpuSet(thread.applied).equals(earlier));
+      return given ?? { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words };
+    }),
+  ];
 }
 
 // `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
@@ -155,8 +160,11 @@ function choicesOf(
   return tidsOf(pid).flatMap((tid) => {
     const mask = maskOf(tid);
     if (!mask) return [];
-    const own = known.find((thread) => thread.tid === tid);
-    const stands = own !== undefined && isApplied(mask)(own);
+    const rows = known.filter((thread) => thread.tid === tid);
+    // Two where a crash came between what it had and what it was to have.
+    const own = rows.find(isApplied(mask)) ?? rows[0];
+    const isAsked = () => cpuset && own && new CpuSet(own.asked).intersection(cpuset).equals(mask);
+    const stands = own !== undefined && (isApplied(mask)(own) || isAsked() === true);
     const isAll = cpuset?.isSubsetOf(mask) ?? false;
     const byItself = () => {
       // Born of a thread whose mask was set.
@@ -206,7 +214,15 @@ export class SharedMembers {
     const own = identifyProcess(process.pid);
     if (isOver) reopened();
     if (isOver || !own) return true;
-    const confinement = { taken, pool, all: taken.union(pool), pods, held: pods, unpinned: [] };
+    const confinement = {
+      taken,
+      pool,
+      all: taken.union(pool),
+      pods,
+      held: pods,
+      unpinned: [],
+      cpusetOf: () => undefined,
+    };
     return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
@@ -313,7 +329,7 @@ export class SharedMembers {
   // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
   #plan(
     process: Process,
-    { all, pods, unpinned, ...confinement }: Confinement,
+    { all, pods, unpinned, cpusetOf, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly MemberChoice[],
@@ -328,9 +344,10 @@ export class SharedMembers {
     const left = unpinnedOf(process, unpinned);
     const known = chosen ?? withUnpinned(decodeThreads(before), left);
     const own = (chosen ?? left).map(({ tid }) => tid);
+    const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
       const grants = [...(attached ? [attached] : []), ...allowed.map(cpusOf)].map(({ words }) => words);
-      return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun);
+      return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun, limit.words);
     };
     let allowed = pods.filter((pod) => mayRunOn(pod, process));
     let planned = run(allowed, true);

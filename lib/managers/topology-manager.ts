@@ -252,7 +252,10 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
     // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
     const isAlive = ledger.owners.handOver(uid);
     const left = vacate.leave(sharedPool(state, cpusNow(topology)));
-    if (isAlive) return true;
+    if (isAlive) {
+      site.enforcer.apply(state, vacate.threads(left));
+      return true;
+    }
     const next = removePods(state, new Set([uid]));
     await commit(next, providers.isEmpty, { unpinned: vacate.threads(left) });
     tellProviders(providers, pod, next);

@@ -192,6 +192,8 @@ export class Reconciler {
     for (let looks = 1; comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
       if (looks === MOST_LOOKS) break;
       await pause(SETTLE_MS);
+      // Closed meanwhile.
+      if (!this.#clients.has(client)) return { ...NOTHING_DONE, hotplug };
       comparison = look();
     }
     if (!comparison) return { ...NOTHING_DONE, hotplug };

@@ -26,8 +26,8 @@ MemberThread to_thread(const Napi::Value& value) {
           place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
-// (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing) -> { threads,
-// stuck, moved }, undefined where there is no such process
+// (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing, what its cpuset
+// has) -> { threads, stuck, moved }, undefined where there is no such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   ConfinementRequest request{
@@ -35,6 +35,7 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
       .known = to_list<MemberThread>(info[1], "what is known", to_thread),
       .taken = to_id_set<CpuTag>(info[2]),
       .pool = to_id_set<CpuTag>(info[3]),
+      .limit = to_id_set<CpuTag>(info[8]),
       .grants =
           to_list<CpuSet>(info[4], "the grants", [](const Napi::Value& v) { return to_id_set<CpuTag>(v); }),
       .only_narrow = to_bool(info[6], "whether only to narrow"),

@@ -35,11 +35,11 @@ class Confiner {
     const CpuSet chosen = entry ? entry->chosen : mask.value();
     const CpuSet to_be = request_.only_narrow ? narrowed(mask.value()) : wanted(chosen);
     CpuSet now = mask.value();
-    const bool has_it = to_be == now || (entry && entry->applied == now && entry->asked == to_be);
+    const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
     int refused = 0;
     if (!has_it && request_.dry_run) {
       result_.moved++;
-      now = to_be;
+      now = cut(to_be);
     } else if (!has_it) {
       Result<Done> set = set_affinity(tid, to_be);
       // Its cpuset has none of what it has chosen.
@@ -82,6 +82,16 @@ class Confiner {
     if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
   }
 
+  CpuSet within_limit(const CpuSet& mask) const {
+    return request_.limit.empty() ? mask : mask & request_.limit;
+  }
+
+  // What a thread has that was given a mask: what its cpuset has of it; the pool where that has none.
+  CpuSet cut(const CpuSet& mask) const {
+    CpuSet left = within_limit(mask);
+    return left.empty() ? within_limit(request_.pool) : left;
+  }
+
   CpuSet wanted(const CpuSet& chosen) const {
     CpuSet left = chosen - request_.taken;
     return left.empty() ? request_.pool : left;
@@ -99,7 +109,10 @@ class Confiner {
     auto [own, end] = known_.equal_range(tid);
     if (own != end) {
       // Two where a crash came between what it had and what it was to have.
-      auto stands = std::find_if(own, end, [&](const auto& each) { return each.second.applied == mask; });
+      // What it was given may have been cut anew: by a CPU that went offline, a partition that came.
+      auto stands = std::find_if(own, end, [&](const auto& each) {
+        return each.second.applied == mask || within_limit(each.second.asked) == mask;
+      });
       if (stands != end) return &stands->second;
       return unpinned_.contains(tid) || runs_in_grant(mask) ? &own->second : nullptr;
     }

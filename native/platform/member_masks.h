@@ -16,9 +16,9 @@ namespace numalign {
 // A thread whose mask is not its own choice at present.
 struct MemberThread {
   pid_t tid;
-  CpuSet chosen;      // what it had, or would have by itself
-  CpuSet applied;     // what it was given instead, read back; another mask than this one is a new choice
-  CpuSet asked;       // what it was to be given: the kernel leaves out what its cpuset does not have
+  CpuSet chosen;   // what it had, or would have by itself
+  CpuSet applied;  // what it was given instead, read back; another mask than this one is a new choice
+  CpuSet asked;    // what it was to be given: the kernel leaves out what its cpuset does not have at a time
   CpuSet place = {};  // its mask before the kernel reset it, for a thread that runs in a grant
 
   bool operator==(const MemberThread&) const = default;
@@ -42,6 +42,7 @@ struct ConfinementRequest {
   std::vector<MemberThread> known;  // as the last call for it has answered
   CpuSet taken;                     // nobody else may be here
   CpuSet pool;                      // where threads go that have chosen nothing else
+  CpuSet limit;                     // what its cpuset has, by which the kernel cuts masks; empty: not known
   std::vector<CpuSet> grants;   // CPUs that are the process's own: threads that run within one of them stay
   bool only_narrow = false;     // nobody gets CPUs that he has not now: safe whenever it is done
   bool dry_run = false;         // tells what it would do, and does nothing

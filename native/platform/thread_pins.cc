@@ -106,7 +106,11 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       if (auto earlier = earlier_.find(thread); earlier != earlier_.end())
         move.before = earlier->second.chosen;
       if (!grant.empty() && move.errno_value == 0) {
-        auto entry = pins_.try_emplace(thread, Pin{grant, owner, move.before, cpus}).first;
+        // One that was born on the grant's CPUs has not chosen them.
+        auto born = granted_.find(grant);
+        const bool is_born_there = born != granted_.end() && move.before.is_subset_of(born->second.cpus);
+        const CpuSet& before = is_born_there ? born->second.before : move.before;
+        auto entry = pins_.try_emplace(thread, Pin{grant, owner, before, cpus}).first;
         entry->second = Pin{grant, owner, entry->second.before, move.now};
         entry->second.start = start_of(thread);
         // What the kernel has clipped is no place of its choice.

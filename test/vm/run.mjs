@@ -145,7 +145,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   if (status === undefined) {
     const why = complaint ? ` (${complaint.trim()})` : '';
     const what = isTooLate ? `no result in ${TIMEOUT_MS / 60_000} minutes` : 'the machine gave no result';
-    return { tests, isDead: !isTooLate, wrong: `${what}: see ${console_}${why}` };
+    return { tests, isDead: !isTooLate && reader.failed === 0, wrong: `${what}: see ${console_}${why}` };
   }
   return {
     tests,

@@ -241,6 +241,56 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
 }
 
+TEST_F(MemberMasksTest, LeavesWhatTheCpusetHasCutUntilItHasMore) {
+  Other other(all_ - first_);
+  ConfinementRequest request = off({});
+  // As beside a partition of the first CPU.
+  request.known = {{other.tid(), all_, all_ - first_, all_}};
+  request.limit = all_ - first_;
+  EXPECT_EQ(confine_member(request).value().moved, 0);
+  EXPECT_EQ(mask(other.tid()), all_ - first_);
+  // The partition has ended.
+  request.limit = all_;
+  EXPECT_EQ(confine_member(request).value().moved, 1);
+  EXPECT_EQ(mask(other.tid()), all_);
+}
+
+TEST_F(MemberMasksTest, GivesBackWhatTheCpusetHadNothingOf) {
+  Other other(all_ - first_);
+  ConfinementRequest request = off({});
+  request.known = {{other.tid(), first_, all_ - first_, first_}};
+  request.limit = all_ - first_;
+  EXPECT_EQ(confine_member(request).value().moved, 0);
+  request.limit = all_;
+  EXPECT_EQ(confine_member(request).value().moved, 1);
+  EXPECT_EQ(mask(other.tid()), first_);
+}
+
+TEST_F(MemberMasksTest, KnowsWhatAThreadHasChosenAfterACpuHasGone) {
+  Other other(all_ - first_);
+  ConfinementRequest request = off({});
+  request.known = {{other.tid(), all_, all_, all_}};
+  request.limit = all_ - first_;
+  Confinement done = confine_member(request).value();
+  const auto found =
+      std::ranges::find_if(done.threads, [&](const auto& each) { return each.tid == other.tid(); });
+  ASSERT_NE(found, done.threads.end());
+  EXPECT_EQ(found->chosen, all_);
+}
+
+TEST_F(MemberMasksTest, AsksAgainForAThreadThatWasRefused) {
+  Other other(all_);
+  ConfinementRequest request = off(first_);
+  // It could not be moved the last time.
+  request.known = {{other.tid(), all_, all_, all_ - first_}};
+  request.limit = all_;
+  request.dry_run = true;
+  EXPECT_GT(confine_member(request).value().moved, 0);
+  request.dry_run = false;
+  EXPECT_TRUE(confine_member(request).value().stuck.empty());
+  EXPECT_EQ(mask(other.tid()), all_ - first_);
+}
+
 TEST_F(MemberMasksTest, MovesEveryThreadOfAnotherProcess) {
   WaitingProcess other;
   const pid_t child = other.pid();

@@ -1,11 +1,11 @@
 // Partitions and cgroups are changed behind numalign's back, in a machine that may be thrown away: at least 16 CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { affinity, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
-import { open } from './state-folders.mjs';
+import { newStateDir, open } from './state-folders.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = join(MOUNT, 'numalign-drift');
@@ -52,6 +52,31 @@ test('a partition that somebody has ended is made again, and threads are where t
   );
   assert.deepEqual(kinds(await manager.reconcile()), []);
   await grant.release();
+});
+
+test('a process in a cgroup to which the cpuset controller does not reach is pinned, and goes back there', async () => {
+  const home = join(MOUNT, 'plain', 'service');
+  mkdirSync(home, { recursive: true });
+  assert.ok(!existsSync(join(home, 'cpuset.cpus.effective')));
+  put(home, 'cgroup.procs', String(process.pid));
+  try {
+    const options = { stateDir: newStateDir(), cgroupRoot: '/numalign-drift' };
+    const manager = await open(options);
+    const first = await manager.acquire({ cpu: 4 });
+    const other = await open(options);
+    assert.deepEqual(String(other.topology.allowed), '0-15');
+    first.pin();
+    for (const mask of kernel.masks()) assert.deepEqual(mask, first.cpus.toArray());
+    await first.unpin();
+    assert.equal(cgroupOf(process.pid), '/plain/service');
+    assert.ok(!affinity().intersects(first.cpus));
+    await first.release();
+    assert.deepEqual(affinity(), OWN_CPUS);
+  } finally {
+    put(MOUNT, 'cgroup.procs', String(process.pid));
+    rmdirSync(home);
+    rmdirSync(join(MOUNT, 'plain'));
+  }
 });
 
 test('a partition that has lost CPUs, or has got others, has those of its grants again', async () => {
