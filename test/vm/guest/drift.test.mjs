@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, test } from 'node:test';
+import { after, afterEach, test } from 'node:test';
 import { affinity, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
@@ -20,6 +20,8 @@ const groupsOfGrants = () =>
     .map(({ name }) => join(ROOT, name));
 
 afterEach(() => void pin(OWN_CPUS));
+// Whatever was left in it would be in the way of other partitions.
+after(() => rmdirSync(ROOT));
 
 async function managed() {
   const manager = await open({ cgroupRoot: '/numalign-drift' });
