@@ -148,7 +148,10 @@ const GIB = 2 ** 30;
 export async function managersOf(topology, options, resources, pods, random) {
   const all = [];
   for (let i = 0; i < MANAGERS; i++) all.push(await managerOf(topology, options, resources, pods(random)));
-  return { managers: all.map(({ manager }) => manager), close: () => all.forEach(({ close }) => close()) };
+  const close = () => {
+    for (const each of all) each.close();
+  };
+  return { managers: all.map(({ manager }) => manager), close };
 }
 
 async function admit(input, random) {

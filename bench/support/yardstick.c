@@ -128,6 +128,25 @@ static napi_value hwloc_load(napi_env env, napi_callback_info info) {
   return loaded == 0 ? number(env, took) : fail(env, "hwloc_topology_load");
 }
 
+// (synthetic description) -> the machine as hwloc writes it
+static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  char description[kMaxPath];
+  if (!arguments(env, info, 1, argv)) return NULL;
+  napi_get_value_string_utf8(env, argv[0], description, sizeof description, NULL);
+  hwloc_topology_t topology = NULL;
+  char* xml = NULL;
+  int length = 0;
+  napi_value text = NULL;
+  if (hwloc_topology_init(&topology) == 0 && hwloc_topology_set_synthetic(topology, description) == 0 &&
+      hwloc_topology_load(topology) == 0 && hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0) == 0) {
+    napi_create_string_utf8(env, xml, (size_t)length - 1, &text);
+    hwloc_free_xmlbuffer(topology, xml);
+  }
+  if (topology != NULL) hwloc_topology_destroy(topology);
+  return text != NULL ? text : fail(env, "hwloc_topology_export_xmlbuffer");
+}
+
 // ---- a durable write, with the link to the generation before, as Folder::replace_durably
 
 static int write_all(int fd, const char* bytes, size_t size) {
@@ -229,6 +248,7 @@ NAPI_MODULE_INIT() {
       {"getAffinity", NULL, get_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
       {"setAffinity", NULL, set_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
       {"durableWrite", NULL, durable_write, NULL, NULL, NULL, napi_enumerable, NULL},
       {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
       {"spinGaps", NULL, spin_gaps, NULL, NULL, NULL, napi_enumerable, NULL},
