@@ -61,7 +61,7 @@ class Accumulator {
 
   int free_count() const {
     return std::accumulate(free_.begin(), free_.end(), 0,
-                           [](int n, uint64_t w) { return n + std::popcount(w); });
+                           [](int n, uint64_t w) { return n + count_ones(w); });
   }
   int free_in_node(int node) const { return topology_.nodes().free_in(node, free_); }
   bool satisfied() const { return needed_ == 0; }
@@ -203,7 +203,7 @@ class Accumulator {
       uint64_t cpus = free_[m.word] & m.mask;
       taken_[m.word] |= cpus;
       free_[m.word] &= ~cpus;
-      needed_ -= std::popcount(cpus);
+      needed_ -= count_ones(cpus);
     }
   }
 

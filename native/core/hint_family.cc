@@ -132,7 +132,7 @@ std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
 // Bit b of [k]: b has k bits.
 constexpr std::array<uint64_t, 7> kBitsOfSize = [] {
   std::array<uint64_t, 7> sizes{};
-  for (unsigned b = 0; b < 64; b++) sizes[std::popcount(b)] |= uint64_t{1} << b;
+  for (unsigned b = 0; b < 64; b++) sizes[count_ones(b)] |= uint64_t{1} << b;
   return sizes;
 }();
 
@@ -171,7 +171,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
     if (bits[i] == 0) continue;
     int low = 0;
     while ((bits[i] & kBitsOfSize[low]) == 0) low++;
-    least = std::min(least, std::popcount(i) + low);
+    least = std::min(least, count_ones(i) + low);
   }
   return least;
 }
@@ -179,7 +179,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
 void HintBits::prefer_size(int size) {
   preferred.assign(offered.size(), 0);
   for (size_t i = 0; i < offered.size(); i++) {
-    int low = size - std::popcount(i);
+    int low = size - count_ones(i);
     if (low >= 0 && low <= 6) preferred[i] = offered[i] & kBitsOfSize[low];
   }
 }
@@ -200,7 +200,7 @@ bool LinearHints::prefers_linearly(NodeMask mask) const {
   if (packages_needed == 0) return false;
   uint64_t spanned = 0;
   for_each_node(mask.bits(), [&](int node) { spanned |= packages[node]; });
-  return std::popcount(spanned) == packages_needed;
+  return count_ones(spanned) == packages_needed;
 }
 
 const ListedHint* LinearHints::find_listed(NodeMask mask) const {

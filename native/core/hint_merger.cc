@@ -220,8 +220,8 @@ class Search {
       if (mask != 0) best.consider(mask);
     }
     int budget = options_.budget;
-    for (int size = least_preferred_size(); size <= std::popcount(domain_); size++) {
-      if (best.narrowest() != 0 && std::popcount(best.narrowest()) < size) break;
+    for (int size = least_preferred_size(); size <= count_ones(domain_); size++) {
+      if (best.narrowest() != 0 && count_ones(best.narrowest()) < size) break;
       search_preferred(size, budget, best);
       if (budget >= 0) continue;
       exact_ = false;
@@ -323,9 +323,9 @@ class Search {
   }
 
   void search_reachable(const Combination& combination, int size, int& budget, BestMasks& best) {
-    if (std::popcount(combination.mask) < size || budget < 0) return;
+    if (count_ones(combination.mask) < size || budget < 0) return;
     if (combination.parties == 0) {  // nothing can be left out
-      if (std::popcount(combination.mask) == size) best.consider(combination.mask);
+      if (count_ones(combination.mask) == size) best.consider(combination.mask);
       return;
     }
     std::vector<int> nodes = nodes_of(combination.mask);
@@ -399,8 +399,7 @@ class Search {
   void keep_widest(std::vector<Combination>& some, size_t most) {
     if (some.size() <= most) return;
     exact_ = false;
-    std::ranges::stable_sort(some, std::greater(),
-                             [](const Combination& c) { return std::popcount(c.mask); });
+    std::ranges::stable_sort(some, std::greater(), [](const Combination& c) { return count_ones(c.mask); });
     some.resize(most);
   }
 

@@ -88,7 +88,7 @@ class Level {
   }
   int free_in(int element, std::span<const uint64_t> free) const {
     int n = 0;
-    for (const WordMask& m : masks(element)) n += std::popcount(free[m.word] & m.mask);
+    for (const WordMask& m : masks(element)) n += count_ones(free[m.word] & m.mask);
     return n;
   }
   // The size that all elements have, or 0 where they differ.
