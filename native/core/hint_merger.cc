@@ -58,8 +58,8 @@ FewestNodes greater(FewestNodes a, FewestNodes b) { return {std::max(a.count, b.
 
 // ---- few nodes: enumerate
 
+// Of a family in another form.
 HintBits to_bits(const HintFamily& family) {
-  if (auto* bits = std::get_if<HintBits>(&family.masks)) return *bits;
   if (auto* linear = std::get_if<LinearHints>(&family.masks)) return linear->enumerate(family.nodes);
   HintBits bits;
   bits.offered.resize(HintBits::bit_words(family.nodes));
@@ -104,7 +104,12 @@ void and_with(std::vector<uint64_t>& reached, std::span<const uint64_t> offered,
 class Enumeration {
  public:
   Enumeration(std::span<const HintFamily> families, const MergeOptions& options) : options_(options) {
-    for (const HintFamily& family : families) families_.push_back({&family, to_bits(family)});
+    families_.reserve(families.size());
+    made_.reserve(families.size());  // so that none of them moves
+    for (const HintFamily& family : families) {
+      auto* bits = std::get_if<HintBits>(&family.masks);
+      families_.push_back({&family, bits ? bits : &made_.emplace_back(to_bits(family))});
+    }
   }
 
   // The best mask that every family prefers or does not care about; 0 where there is none.
@@ -114,8 +119,8 @@ class Enumeration {
     std::vector<uint64_t> any(words);
     for (const auto& [family, bits] : families_) {
       for (size_t i = 0; i < words; i++) {
-        if (!family->any_preferred) common[i] &= bits.preferred[i];
-        any[i] |= bits.preferred[i];
+        if (!family->any_preferred) common[i] &= bits->preferred[i];
+        any[i] |= bits->preferred[i];
       }
     }
     BestMasks best(options_.distances, options_.nodes);
@@ -128,7 +133,7 @@ class Enumeration {
   uint64_t reachable(int wanted) const {
     std::vector<uint64_t> reached;
     for (const auto& [family, bits] : families_) {
-      std::vector<uint64_t> offered = bits.offered;
+      std::vector<uint64_t> offered = bits->offered;
       if (may_abstain(*family)) HintBits::set(offered, all_nodes(options_.nodes));
       if (reached.empty()) {
         reached = std::move(offered);
@@ -147,10 +152,11 @@ class Enumeration {
  private:
   struct Entry {
     const HintFamily* family;
-    HintBits bits;
+    const HintBits* bits;
   };
   const MergeOptions& options_;
   std::vector<Entry> families_;
+  std::vector<HintBits> made_;
 };
 
 // ---- many nodes: search
