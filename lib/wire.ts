@@ -1,6 +1,6 @@
 // The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and come back. A typed array that was just made is slow to look into
 // for an addon, and slower to make: longer than most of the core's work takes.
-import type { Native, TopologyHandle, Words } from './native.js';
+import type { Native, NativeMove, NativePinOutcome, TopologyHandle, Words } from './native.js';
 
 /** How many words are on the wire, or the words themselves where they are too many for it. */
 type Answer = number | Words;
@@ -21,6 +21,8 @@ export interface WiredFunctions {
   deviceHints(nodes: number, request: number, devices: number): Answer;
   wholeCores(topology: TopologyHandle, cpus: number): Answer;
   isHintFamily(words: number, nodes: number): boolean;
+  /** [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words] */
+  pin(tid: number, cpus: number, grant: string, owner: string, replace: boolean): Answer;
   /** On the wire: of each family its length and its words, then the distances. */
   mergeHints(families: number, nodes: number, policy: number, hasDistances: boolean): Answer;
 }
@@ -31,6 +33,21 @@ const LEAST = 4096;
 
 function checkWords(words: unknown, kind: typeof Uint32Array | typeof Float64Array): void {
   if (!(words instanceof kind)) throw new TypeError(`a ${kind.name} was expected`);
+}
+
+function outcomeOf(words: Words): NativePinOutcome {
+  let at = 2;
+  const next = (length: number) => {
+    at += length;
+    return words.slice(at - length, at);
+  };
+  const moves = (count: number) =>
+    Array.from({ length: count }, (): NativeMove => {
+      const [tid, errno, before, now] = [words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!];
+      at += 4;
+      return { tid, before: next(before), now: next(now), errno };
+    });
+  return { moved: moves(words[0]!), unmovable: moves(words[1]!) };
 }
 
 /** What the functions are to those who do not care how their arguments get there. */
@@ -95,6 +112,8 @@ export function wired(addon: WiredFunctions): Wired {
     deviceHints: (nodes, request, devices) => taken(addon.deviceHints(nodes, request, put(devices, 0))),
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
+
+    pin: (tid, cpus, grant, owner, replace) => outcomeOf(taken(addon.pin(tid, put(cpus, 0), grant, owner, replace))),
 
     isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
 

@@ -134,6 +134,14 @@ IdSet<Tag> WireReader::id_set(const Napi::Value& count) {
   return id_set_of<Tag>(env_, words(count));
 }
 
+template <class Tag>
+uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set) {
+  size_t n = words_in(set);
+  words.resize(words.size() + n);
+  copy_words(set, words.data() + words.size() - n, n);
+  return static_cast<uint32_t>(n);
+}
+
 Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words) {
   std::span<uint32_t> wire = Environment::of(env).words;
   if (words.size() <= wire.size()) {
@@ -154,6 +162,7 @@ Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set) {
   return Napi::Number::New(env, static_cast<double>(n));
 }
 
+template uint32_t append_words<CpuTag>(std::vector<uint32_t>&, const CpuSet&);
 template CpuSet WireReader::id_set<CpuTag>(const Napi::Value&);
 template Napi::Value to_wire<CpuTag>(Napi::Env, const CpuSet&);
 template CpuSet to_id_set<CpuTag>(const Napi::Value&);

@@ -53,6 +53,10 @@ class WireReader {
   std::span<const double> amounts_;
 };
 
+// The 32-bit words of a set behind others; answers how many.
+template <class Tag>
+uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set);
+
 // Puts words on the wire and answers how many; a Uint32Array of its own where they are too many.
 Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words);
 template <class Tag>
