@@ -24,13 +24,13 @@ async function contend(stateDir, seconds) {
   const children = Array.from({ length: PROCESSES }, () =>
     fork(CONTENDER, [JSON.stringify({ stateDir, machine: MACHINE, seconds })]),
   );
+  const exits = children.map((child) => once(child, 'exit'));
   const messages = children.map((child) => once(child, 'message'));
   await Promise.all(messages);
   const results = children.map(async (child) => (await once(child, 'message'))[0]);
   for (const child of children) child.send('go');
   const all = await Promise.all(results);
-  for (const child of children) child.disconnect();
-  await Promise.all(children.map((child) => child.exitCode ?? once(child, 'exit')));
+  await Promise.all(exits);
   return all;
 }
 

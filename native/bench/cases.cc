@@ -58,24 +58,23 @@ std::vector<CpuSet> free_sets(const Topology& topology) {
   return sets;
 }
 
-Case best_fit_case(std::string name, int nodes, int cpus, int count, BestFitOptions options) {
+Call best_fit_calls(int nodes, int cpus, int count, BestFitOptions options) {
   TopologyPtr topology = machine(nodes, cpus);
-  return {std::move(name), "numalign::best_fit(*",
-          [topology, count, options, sets = free_sets(*topology)](size_t i) {
-            keep(best_fit(*topology, sets[i % kVariants], count, options));
-          }};
+  return [topology, count, options, sets = free_sets(*topology)](size_t i) {
+    keep(best_fit(*topology, sets[i % kVariants], count, options));
+  };
 }
 
-Case cpu_hints_case(std::string name, int nodes, int cpus, int count) {
+Call cpu_hints_calls(int nodes, int cpus, int count) {
   TopologyPtr topology = machine(nodes, cpus);
-  return {std::move(name), "numalign::cpu_hints(*", [topology, count, sets = free_sets(*topology)](size_t i) {
-            keep(cpu_hints(*topology, {.available = sets[i % kVariants], .reusable = {}, .count = count}));
-          }};
+  return [topology, count, sets = free_sets(*topology)](size_t i) {
+    keep(cpu_hints(*topology, {.available = sets[i % kVariants], .reusable = {}, .count = count}));
+  };
 }
 
 // Hints of CPUs, as many lists as there are resources. `scarce`: of some nodes each list has nothing, so that
 // no mask is preferred by all and every combination counts.
-Case merge_case(std::string name, int nodes, int lists, bool scarce) {
+Call merge_calls(int nodes, int lists, bool scarce) {
   TopologyPtr topology = machine(nodes, 64 * nodes);
   std::vector<CpuSet> sets = free_sets(*topology);
   std::vector<std::vector<HintFamily>> variants(kVariants);
@@ -93,11 +92,10 @@ Case merge_case(std::string name, int nodes, int lists, bool scarce) {
   }
   MergeOptions options;
   options.nodes = nodes;
-  return {std::move(name), "numalign::merge_hints(*",
-          [options, variants](size_t i) { keep(merge_hints(variants[i % kVariants], options)); }};
+  return [options, variants](size_t i) { keep(merge_hints(variants[i % kVariants], options)); };
 }
 
-Case memory_hints_case(std::string name, int nodes) {
+Call memory_hints_calls(int nodes) {
   std::vector<MemoryHintsRequest> requests(kVariants);
   std::mt19937 random(7);
   for (MemoryHintsRequest& request : requests) {
@@ -110,11 +108,10 @@ Case memory_hints_case(std::string name, int nodes) {
       request.group.emplace_back();
     }
   }
-  return {std::move(name), "numalign::memory_hints(*",
-          [requests](size_t i) { keep(memory_hints(requests[i % kVariants])); }};
+  return [requests](size_t i) { keep(memory_hints(requests[i % kVariants])); };
 }
 
-Case device_hints_case(std::string name, int nodes) {
+Call device_hints_calls(int nodes) {
   std::vector<DeviceHintsRequest> requests(kVariants);
   std::mt19937 random(7);
   for (DeviceHintsRequest& request : requests) {
@@ -124,14 +121,12 @@ Case device_hints_case(std::string name, int nodes) {
       request.devices.push_back({NodeMask(uint64_t{1} << (i % nodes)), random() % 2 == 0, false});
     }
   }
-  return {std::move(name), "numalign::device_hints(*",
-          [requests](size_t i) { keep(device_hints(requests[i % kVariants])); }};
+  return [requests](size_t i) { keep(device_hints(requests[i % kVariants])); };
 }
 
-Case format_case(std::string name, int nodes, int cpus) {
+Call format_calls(int nodes, int cpus) {
   std::vector<CpuSet> sets = free_sets(*machine(nodes, cpus));
-  return {std::move(name), "*numalign::format_id_list*",
-          [sets](size_t i) { keep(format_id_list(sets[i % kVariants])); }};
+  return [sets](size_t i) { keep(format_id_list(sets[i % kVariants])); };
 }
 
 }  // namespace
@@ -139,18 +134,21 @@ Case format_case(std::string name, int nodes, int cpus) {
 std::vector<Case> cases() {
   BestFitOptions distributed;
   distributed.distribute_across_numa = true;
+  const std::string fit = "numalign::best_fit(*";
+  const std::string cpus = "numalign::cpu_hints(*";
+  const std::string merge = "numalign::merge_hints(*";
   return {
-      best_fit_case("best_fit, packed, 64 of 512", 8, 512, 64, {}),
-      best_fit_case("best_fit, packed, 2 of 128", 2, 128, 2, {}),
-      best_fit_case("best_fit, distributed, 64 of 512", 8, 512, 64, distributed),
-      cpu_hints_case("cpu_hints, 8 nodes, 512 CPUs", 8, 512, 16),
-      cpu_hints_case("cpu_hints, 2 nodes, 128 CPUs", 2, 128, 2),
-      memory_hints_case("memory_hints, 8 nodes", 8),
-      device_hints_case("device_hints, 8 nodes", 8),
-      merge_case("merge_hints, 2 nodes, 2 lists", 2, 2, false),
-      merge_case("merge_hints, 8 nodes, 4 lists", 8, 4, false),
-      merge_case("merge_hints, 8 nodes, 4 lists, none preferred", 8, 4, true),
-      format_case("format_id_list, half of 512", 8, 512),
+      {"best_fit, packed, 64 of 512", fit, [] { return best_fit_calls(8, 512, 64, {}); }},
+      {"best_fit, packed, 2 of 128", fit, [] { return best_fit_calls(2, 128, 2, {}); }},
+      {"best_fit, distributed, 64 of 512", fit, [=] { return best_fit_calls(8, 512, 64, distributed); }},
+      {"cpu_hints, 8 nodes, 512 CPUs", cpus, [] { return cpu_hints_calls(8, 512, 16); }},
+      {"cpu_hints, 2 nodes, 128 CPUs", cpus, [] { return cpu_hints_calls(2, 128, 2); }},
+      {"memory_hints, 8 nodes", "numalign::memory_hints(*", [] { return memory_hints_calls(8); }},
+      {"device_hints, 8 nodes", "numalign::device_hints(*", [] { return device_hints_calls(8); }},
+      {"merge_hints, 2 nodes, 2 lists", merge, [] { return merge_calls(2, 2, false); }},
+      {"merge_hints, 8 nodes, 4 lists", merge, [] { return merge_calls(8, 4, false); }},
+      {"merge_hints, 8 nodes, 4 lists, none preferred", merge, [] { return merge_calls(8, 4, true); }},
+      {"format_id_list, half of 512", "*numalign::format_id_list*", [] { return format_calls(8, 512); }},
   };
 }
 

@@ -7,12 +7,14 @@
 
 namespace numalign::bench {
 
+using Call = std::function<void(size_t)>;
+
 struct Case {
   std::string name;
   // The function that is measured, as callgrind's --toggle-collect takes it.
   std::string function;
-  // One call, the i-th.
-  std::function<void(size_t)> call;
+  // Makes what is asked; the i-th call is made with i.
+  std::function<Call()> prepare;
 };
 
 std::vector<Case> cases();

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
       std::printf("%zu\t%s\t%s\n", i, all[i].function.c_str(), all[i].name.c_str());
     return 0;
   }
-  const numalign::bench::Case& chosen = all.at(std::strtoul(argv[1], nullptr, 10));
+  const numalign::bench::Call call = all.at(std::strtoul(argv[1], nullptr, 10)).prepare();
   size_t times = std::strtoul(argv[2], nullptr, 10);
-  for (size_t i = 0; i < times; i++) chosen.call(i);
+  for (size_t i = 0; i < times; i++) call(i);
 }
