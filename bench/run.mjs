@@ -1,7 +1,7 @@
 // Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is a file of this folder that exports
 // `description`, perhaps `options` (as node:util's parseArgs takes them, each with a `help`), and `run(options, names)`, which gives rows: plain objects, `name` first, numbers as they are.
 // `names` are those of the inputs that were asked for.
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import { table } from '../dist/cli/table.js';
@@ -17,6 +17,10 @@ for (const name of names) scenarios.set(name, await import(new URL(`${name}.mjs`
 const own = {
   json: { type: 'string', help: 'also write the rows to this file' },
   chart: { type: 'string', help: 'also draw the rows that have a target, as SVG, to this file' },
+  markdown: {
+    type: 'string',
+    help: 'also put the tables between the marks <!-- tables --> and <!-- end of tables --> of this file',
+  },
   help: { type: 'boolean' },
 };
 const options = Object.assign({}, ...[...scenarios.values()].map((scenario) => scenario.options), own);
@@ -79,12 +83,37 @@ const MEASURED = {
 const cell = (value) =>
   value === null || value === undefined ? '-' : typeof value === 'number' ? value.toLocaleString('en') : String(value);
 
-function print(rows) {
+function tableOf(rows) {
   const isMeasured = rows.every((row) => 'medianNs' in row);
   const titles = isMeasured ? Object.keys(MEASURED) : [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cells = rows.map((row) => titles.map((title) => (isMeasured ? MEASURED[title](row) : cell(row[title]))));
+  // Columns in which nothing is said.
+  const said = titles.map((_, i) => cells.some((line) => line[i] !== '-' && line[i] !== ''));
+  const shown = (list) => list.filter((_, i) => said[i]);
+  return { titles: shown(titles), cells: cells.map(shown) };
+}
+
+function print({ titles, cells }) {
   const columns = titles.map((title) => ({ title }));
   console.log(table(columns, cells, { width: Number.POSITIVE_INFINITY }).join('\n'));
+}
+
+const line = (cells) => `| ${cells.join(' | ')} |`;
+
+function markdownOf(name, description, { titles, cells }) {
+  const head = [line(titles), line(titles.map(() => '---'))];
+  return [`### ${name}`, '', `${description}.`, '', ...head, ...cells.map(line)].join('\n');
+}
+
+const MARKS = ['<!-- tables -->', '<!-- end of tables -->'];
+
+function putInto(file, tables) {
+  const text = readFileSync(file, 'utf8');
+  const [begin, end] = MARKS.map((mark) => text.indexOf(mark));
+  if (begin < 0 || end < begin) throw new Error(`--markdown ${file}: there are no marks ${MARKS.join(' and ')}`);
+  const when = `Measured on ${date.slice(0, 10)}: ${about}.`;
+  const middle = [MARKS[0], '', when, '', tables.join('\n\n'), '', ''].join('\n');
+  writeFileSync(file, text.slice(0, begin) + middle + text.slice(end));
 }
 
 const { values, positionals } = parse();
@@ -115,19 +144,25 @@ function isAsked(name) {
 }
 
 const machine = { cpu: cpus()[0]?.model, cpus: cpus().length, kernel: release(), node: process.version };
-console.log(`${machine.cpus} CPUs (${machine.cpu}), Linux ${machine.kernel}, Node ${machine.node}`);
+const about = `${machine.cpus} CPUs (${machine.cpu}), Linux ${machine.kernel}, Node ${machine.node}`;
+const date = new Date().toISOString();
+console.log(about);
 const all = [];
+const tables = [];
 for (const [name, { description, run }] of scenarios) {
   if (!isAsked(name)) continue;
   console.log(`\n${name}: ${description}`);
   const rows = await run(values, asked);
-  print(rows);
+  const shown = tableOf(rows);
+  print(shown);
+  tables.push(markdownOf(name, description, shown));
   all.push(...rows.map((row) => ({ scenario: name, ...row })));
 }
 const missed = all.filter(({ met }) => met === false);
 if (all.some(({ met }) => met !== undefined)) {
   console.log(`\n${all.filter(({ met }) => met).length} targets met, ${missed.length} missed`);
 }
-const result = { date: new Date().toISOString(), machine, rows: all };
+const result = { date, machine, rows: all };
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
 if (values.chart !== undefined) writeFileSync(values.chart, chart(result));
+if (values.markdown !== undefined) putInto(values.markdown, tables);
