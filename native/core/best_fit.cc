@@ -69,17 +69,13 @@ class Accumulator {
 
   void take_packed(bool align_by_l3) {
     if (satisfied()) return;
-    take_whole(numa_first_ ? topology_.nodes() : topology_.packages(),
-               numa_first_ ? node_order() : package_order());
+    numa_first_ ? take_nodes() : take_packages();
     if (satisfied()) return;
-    take_whole(numa_first_ ? topology_.packages() : topology_.nodes(),
-               numa_first_ ? package_order() : node_order());
+    numa_first_ ? take_packages() : take_nodes();
     if (satisfied()) return;
     if (align_by_l3) take_l3_groups();
     if (satisfied()) return;
-    if (!spread_ && topology_.cores().uniform_size() <= needed_) {
-      for_each_core([&](int core) { take_if_whole(topology_.cores(), core); });
-    }
+    if (!spread_) take_cores();
     if (satisfied()) return;
     take_single_cpus();
   }
@@ -213,6 +209,30 @@ class Accumulator {
       taken_[m.word] |= cpus;
       free_[m.word] &= ~cpus;
       needed_ -= count_ones(cpus);
+    }
+  }
+
+  // Where even the smallest is too large, the order need not be found out.
+  void take_nodes() {
+    if (topology_.nodes().least_size() <= needed_) take_whole(topology_.nodes(), node_order());
+  }
+
+  void take_packages() {
+    if (topology_.packages().least_size() <= needed_) take_whole(topology_.packages(), package_order());
+  }
+
+  void take_cores() {
+    const Level& cores = topology_.cores();
+    if (cores.least_size() > needed_) return;
+    const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
+    for (int outer : numa_first_ ? package_order() : node_order()) {
+      if (satisfied()) return;
+      // Whole cores of one size come in the order of their ids.
+      if (cores.uniform_size() > 0) {
+        take_whole(cores, members[outer]);
+      } else {
+        take_whole(cores, by_free_count(cores, members[outer]));
+      }
     }
   }
 
