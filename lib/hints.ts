@@ -380,9 +380,10 @@ const firstBits = (count: number) => (count >= 32 ? ~0 : (1 << Math.max(count, 0
 export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
   const { length } = numaNodes;
   if (isDense(numaNodes)) {
-    const words = new Uint32Array(2);
+    const high = mask[1]! & firstBits(length - 32);
+    const words = new Uint32Array(high === 0 ? 1 : 2);
     words[0] = mask[0]! & firstBits(length);
-    words[1] = mask[1]! & firstBits(length - 32);
+    if (high !== 0) words[1] = high;
     return new NodeSet(words);
   }
   return NodeSet.from(positionsIn(mask, length).map((i) => numaNodes[i]!));

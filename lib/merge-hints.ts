@@ -150,7 +150,15 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
 
 // Ascending, each once.
 function nodeIds(given: Iterable<number>): readonly number[] {
-  const isList = Array.isArray(given) && given.length > 0;
-  const isAscending = isList && given.every((id, i) => Number.isInteger(id) && id > (i === 0 ? -1 : given[i - 1]));
-  return isAscending && given[given.length - 1] <= NodeSet.MAX_ID ? given : NodeSet.from(given).toArray();
+  return isAscending(given) ? given : NodeSet.from(given).toArray();
+}
+
+function isAscending(given: unknown): given is readonly number[] {
+  if (!Array.isArray(given) || given.length === 0) return false;
+  let last = -1;
+  for (const id of given) {
+    if (!Number.isInteger(id) || id <= last) return false;
+    last = id;
+  }
+  return last <= NodeSet.MAX_ID;
 }
