@@ -1,5 +1,6 @@
 // The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and come back. A typed array that was just made is slow to look into
 // for an addon, and slower to make: longer than most of the core's work takes.
+import { types } from 'node:util';
 import type { Native, NativeMove, NativePinOutcome, TopologyHandle, Words } from './native.js';
 
 /** How many words are on the wire, or the words themselves where they are too many for it. */
@@ -31,8 +32,9 @@ type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const LEAST = 4096;
 
-function checkWords(words: unknown, kind: typeof Uint32Array | typeof Float64Array): void {
-  if (!(words instanceof kind)) throw new TypeError(`a ${kind.name} was expected`);
+// Whatever realm they are of.
+function wrongList(kind: string): never {
+  throw new TypeError(`a ${kind} was expected`);
 }
 
 function outcomeOf(words: Words): NativePinOutcome {
@@ -67,7 +69,7 @@ export function wired(addon: WiredFunctions): Wired {
 
   // Short lists are copied faster one by one. Answers how many.
   function put(list: Words, at: number): number {
-    checkWords(list, Uint32Array);
+    if (!types.isUint32Array(list)) wrongList('Uint32Array');
     const { length } = list;
     reserve(at + length);
     if (length > 64) words.set(list, at);
@@ -76,7 +78,7 @@ export function wired(addon: WiredFunctions): Wired {
   }
 
   function putAmounts(list: Float64Array, at: number): number {
-    checkWords(list, Float64Array);
+    if (!types.isFloat64Array(list)) wrongList('Float64Array');
     const { length } = list;
     reserve(0, at + length);
     for (let i = 0; i < length; i++) amounts[at + i] = list[i]!;
