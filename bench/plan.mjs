@@ -37,14 +37,16 @@ async function large(name, cpusOf, asked, limitNs) {
   const random = randomNumbers(7);
   const topology = await discover({ json: manyNodes(cpusOf(random), random) });
   const others = () =>
-    Array.from({ length: 12 }, (_, i) => podOf({ cpu: 1 + random(3), memory: (1 + random(20)) * GIB }, `other-${i}`));
+    Array.from({ length: 12 }, (_, i) =>
+      podOf({ cpu: 1 + random(3), memory: (1 + random(asked.others)) * GIB }, `other-${i}`),
+    );
   const options = {
     topologyManagerPolicy: 'best-effort',
     topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 64 },
   };
   const { managers, close } = await managersOf(topology, options, [], others, random);
   const pods = Array.from({ length: 64 }, () =>
-    podOf({ cpu: asked.cpu + random(6), memory: (asked.gib + random(40)) * GIB }),
+    podOf({ cpu: asked.cpu + random(6), memory: (asked.gib + random(10)) * GIB }),
   );
   const [manager, pod] = [inTurn(managers), inTurn(pods)];
   const call = () => manager().plan(pod());
@@ -64,7 +66,7 @@ export async function run() {
   return [
     await recorded('2 nodes', 'admit-n2-nockpt', 1000),
     await recorded('8 nodes', 'admit-n8-nockpt', 3000),
-    await large('34 nodes, 2 with CPUs', two, { cpu: 4, gib: 100 }, 200e3),
-    await large('64 nodes', all, { cpu: 20, gib: 150 }, 1e6),
+    await large('34 nodes, 2 with CPUs', two, { cpu: 4, gib: 4, others: 1 }, 200e3),
+    await large('64 nodes', all, { cpu: 20, gib: 150, others: 20 }, 1e6),
   ];
 }
