@@ -61,6 +61,7 @@ export function chart({ date, machine, rows }) {
   const title = `Medians as parts of their targets, ${date.slice(0, 10)}: ${machine.cpus} CPUs (${machine.cpu}), Linux ${machine.kernel}, Node ${machine.node}`;
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
     `<text x="8" y="20" font-size="13">${escaped(title)}</text>`,
     ...scale(height),
