@@ -212,6 +212,11 @@ const CPU_OPTIONS = {
   'prefer-align-cpus-by-uncorecache': 'preferAlignByUncoreCache',
 } as const satisfies Partial<Record<keyof CpuManagerPolicyOptions, keyof Placement>>;
 
+const CPU_OPTION_FIELDS = Object.entries(CPU_OPTIONS) as [
+  keyof typeof CPU_OPTIONS,
+  (typeof CPU_OPTIONS)[keyof typeof CPU_OPTIONS],
+][];
+
 const STRICT = 'strict-cpu-reservation';
 
 // Options of which at most one may be set, as the kubelet refuses them.
@@ -330,7 +335,7 @@ export function parseTopologyPolicyOptions(
 function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<Placement> {
   const given = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
   const parsed: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
-  for (const [name, field] of Object.entries(CPU_OPTIONS)) {
+  for (const [name, field] of CPU_OPTION_FIELDS) {
     parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(name, given[name]);
   }
   return parsed;
@@ -345,8 +350,10 @@ function excluded(names: readonly string[], why: string): never {
 
 function checkCombination(placement: Placement): void {
   for (const group of EXCLUSIVE_OPTIONS) {
-    const set = group.filter((name) => placement[CPU_OPTIONS[name]]);
-    if (set.length > 1) excluded(set, 'set one of them');
+    let count = 0;
+    for (const name of group) if (placement[CPU_OPTIONS[name]]) count++;
+    const set = count > 1 ? group.filter((name) => placement[CPU_OPTIONS[name]]) : [];
+    if (count > 1) excluded(set, 'set one of them');
   }
   if (placement.alignBySocket && placement.topologyPolicy === 'single-numa-node') {
     excluded(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
@@ -369,6 +376,8 @@ export interface RequestPlacementOptions {
   isolatedCpus?: IsolatedCpusChoice;
 }
 
+const isLeftOut = (value: unknown) => value === undefined;
+
 /** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
 export function parsePlacement(
   given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown },
@@ -376,6 +385,10 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
   const { memoryManagerPolicy, isolatedCpus } = given;
+  // Most requests leave it all to the manager.
+  const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
+  const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolatedCpus].every(isLeftOut);
+  if (isNothing) return defaults;
   if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
@@ -405,9 +418,11 @@ export function parsePlacement(
 
 /** The placement options in force, by the kubelet's names. */
 export function placementOptions(placement: Placement): Record<string, boolean> {
-  const { preferClosest, holdSiblings } = placement;
-  const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [name, placement[field]]);
-  return { ...Object.fromEntries(cpu), 'prefer-closest-numa-nodes': preferClosest, 'hold-sibling': holdSiblings };
+  const options: Record<string, boolean> = {};
+  for (const [name, field] of CPU_OPTION_FIELDS) options[name] = placement[field];
+  options['prefer-closest-numa-nodes'] = placement.preferClosest;
+  options['hold-sibling'] = placement.holdSiblings;
+  return options;
 }
 
 /** What a grant was placed under, as far as it is on record; the rest from `defaults`. */
@@ -419,7 +434,7 @@ export function recordedPlacement(
   }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
   defaults: Placement,
 ): Placement {
-  const cpu = Object.entries(CPU_OPTIONS).map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  const cpu = CPU_OPTION_FIELDS.map(([name, field]) => [field, options[name] ?? defaults[field]]);
   return Object.freeze({
     ...defaults,
     ...Object.fromEntries(cpu),
@@ -435,8 +450,8 @@ export function recordedPlacement(
 /** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
 export function checkPlacement(placement: Placement, topology: Topology): void {
   const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
-  const withCpus = topology.nodes.filter((node) => !node.cpus.isEmpty).length;
-  if (alignBySocket && topology.packages.length > withCpus) {
+  const withCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;
+  if (alignBySocket && topology.packages.length > withCpus()) {
     invalidOption(
       'align-by-socket',
       true,

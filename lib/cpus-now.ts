@@ -13,11 +13,12 @@ export function cpusNow(
   topology: Topology,
   pods: readonly PodAssignment[] = [],
 ): CpusNow & { readonly unbalanced: CpuSet } {
+  if (topology.isSimulated) return { online: topology.cpus, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
   const online = onlineCpus(topology);
   const once = (read: () => CpuSet) => {
     let cpus: CpuSet | undefined;
     return () => {
-      cpus ??= topology.isSimulated ? CpuSet.EMPTY : read();
+      cpus ??= read();
       return cpus;
     };
   };

@@ -70,7 +70,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     // A copy: reading it may run anything.
     const list = [...hints];
     const words = new Uint32Array(LIST_HEADER + WORDS_PER_HINT * list.length);
-    const isDense = numaNodes.length === numaNodes[numaNodes.length - 1]! + 1;
+    const arePositions = isDense(numaNodes);
     let at = LIST_HEADER;
     for (const hint of list) {
       if (typeof hint !== 'object' || hint === null || typeof hint.preferred !== 'boolean') {
@@ -85,7 +85,7 @@ export class HintFamily implements Iterable<TopologyHint> {
         invalidHint(hint, '{ nodes: a NodeSet that is not empty, or null, preferred: boolean }');
       }
       // Where node ids are positions, their words are the mask.
-      const mask = isDense ? nodes.words : positions(nodes, numaNodes);
+      const mask = arePositions ? nodes.words : positions(nodes, numaNodes);
       words[at] = mask[0]!;
       words[at + 1] = mask[1] ?? 0;
       words[at + 2] = preferred ? 1 : 0;
@@ -337,19 +337,31 @@ function isPreferred({ nodes, narrowest, packagesNeeded }: Linear, positions: re
   return popcount(Number(spanned & 0xffffffffn)) + popcount(Number(spanned >> 32n)) === packagesNeeded;
 }
 
+// What is no node of the machine becomes a position that it has not.
 function positions(nodes: Iterable<number>, numaNodes: readonly number[]): Words {
-  return wordsOf(
-    Array.from(nodes, (node) => {
-      const position = numaNodes.indexOf(node);
-      return position >= 0 ? position : numaNodes.length;
-    }),
-  );
+  return wordsOf(Array.from(nodes, (node) => positionOf(node, numaNodes)));
+}
+
+// Where node ids are positions, the words of a set of nodes are its mask.
+function isDense(numaNodes: readonly number[]): boolean {
+  return numaNodes[numaNodes.length - 1] === numaNodes.length - 1;
+}
+
+function positionOf(node: number, numaNodes: readonly number[]): number {
+  if (numaNodes[node] === node) return node;
+  const position = numaNodes.indexOf(node);
+  return position >= 0 ? position : numaNodes.length;
 }
 
 /** The packed mask of some of the machine's nodes: [low, high], bit i stands for numaNodes[i]. */
 export function maskOf(nodes: Iterable<number>, numaNodes: readonly number[]): [low: number, high: number] {
-  const [low = 0, high = 0] = positions(nodes, numaNodes);
-  return [low, high];
+  let [low, high] = [0, 0];
+  for (const node of nodes) {
+    const position = positionOf(node, numaNodes);
+    if (position < 32) low |= 1 << position;
+    else if (position < MAX_HINT_NODES) high |= 1 << (position - 32);
+  }
+  return [low >>> 0, high >>> 0];
 }
 
 function maskKey(low: number, high: number): string {
@@ -362,7 +374,17 @@ function positionsIn(mask: ArrayLike<number>, count: number): number[] {
   return found;
 }
 
+const firstBits = (count: number) => (count >= 32 ? ~0 : (1 << Math.max(count, 0)) - 1);
+
 /** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */
 export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
-  return NodeSet.from(positionsIn(mask, numaNodes.length).map((i) => numaNodes[i]!));
+  const { length } = numaNodes;
+  if (isDense(numaNodes)) {
+    const high = mask[1]! & firstBits(length - 32);
+    const words = new Uint32Array(high === 0 ? 1 : 2);
+    words[0] = mask[0]! & firstBits(length);
+    if (high !== 0) words[1] = high;
+    return new NodeSet(words);
+  }
+  return NodeSet.from(positionsIn(mask, length).map((i) => numaNodes[i]!));
 }

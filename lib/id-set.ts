@@ -31,6 +31,11 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   protected abstract make(words: Words): Self;
 
+  // An immutable set can stand for its own copy.
+  private get self(): Self {
+    return this as unknown as Self;
+  }
+
   /** How many ids are in the set. */
   get size(): number {
     let n = 0;
@@ -53,6 +58,8 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   union(other: Self): Self {
+    if (other.words.length === 0) return this.self;
+    if (this.words.length === 0) return other;
     const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
     const words = long.words.slice();
     for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;
@@ -67,6 +74,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** The ids of this set that are not in `other`. */
   difference(other: Self): Self {
+    if (this.words.length === 0 || other.words.length === 0) return this.self;
     const words = this.words.slice();
     const n = Math.min(words.length, other.words.length);
     for (let i = 0; i < n; i++) words[i]! &= ~other.words[i]!;
@@ -74,15 +82,22 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   isSubsetOf(other: Self): boolean {
-    return this.words.every((word, i) => (word & ~(other.words[i] ?? 0)) === 0);
+    const { words } = this;
+    for (let i = 0; i < words.length; i++) if ((words[i]! & ~(other.words[i] ?? 0)) !== 0) return false;
+    return true;
   }
 
   intersects(other: Self): boolean {
-    return this.words.some((word, i) => (word & (other.words[i] ?? 0)) !== 0);
+    const n = Math.min(this.words.length, other.words.length);
+    for (let i = 0; i < n; i++) if ((this.words[i]! & other.words[i]!) !== 0) return true;
+    return false;
   }
 
   equals(other: Self): boolean {
-    return this.words.length === other.words.length && this.words.every((word, i) => word === other.words[i]);
+    const { words } = this;
+    if (words.length !== other.words.length) return false;
+    for (let i = 0; i < words.length; i++) if (words[i] !== other.words[i]) return false;
+    return true;
   }
 
   /** The ids, ascending. */
@@ -95,7 +110,13 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   toArray(): number[] {
-    return [...this];
+    const ids: number[] = [];
+    for (let i = 0; i < this.words.length; i++) {
+      for (let word = this.words[i]!; word !== 0; word &= word - 1) {
+        ids.push(i * WORD_BITS + 31 - Math.clz32(word & -word));
+      }
+    }
+    return ids;
   }
 
   /** The Linux list form, such as `0-3,8`: ascending, runs of two or more joined with `-`. */

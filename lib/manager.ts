@@ -51,12 +51,12 @@ import {
   parseKubeletFiles,
 } from './managers/kubelet-import.js';
 import { type MemoryTable, memoryTables, totalsOf } from './managers/memory-manager.js';
-import type { Plan } from './managers/plan.js';
 import {
   admit,
   assignmentsOf,
   commitEnforced,
   knownAssignments,
+  type PlanOnRecord,
   planFor,
   reclaim,
   type Site,
@@ -342,11 +342,11 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * release at once, with `dryRun` set.
    * @throws what {@link admit} throws before it decides, and ERR_HINT_PROVIDER
    */
-  plan(pod: PodSpec, options: AdmitOptions = {}): Plan & { readonly generation: number } {
+  plan(pod: PodSpec, options: AdmitOptions = {}): PlanOnRecord {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#config.placement);
     checkPlacement(request.placement, this.topology);
-    return { ...planFor(site, request), generation: this.#ledger.read()?.generation ?? 0 };
+    return planFor(site, request);
   }
 
   /** The pod with this uid, whoever admitted it. @throws ERR_UNKNOWN_GRANT */

@@ -48,40 +48,58 @@ export function mergeFamilies(
   families: readonly HintFamily[],
   { numaNodes, policy, distances }: MergeSite,
 ): MergeResult {
-  const [low, high, flags] = native.mergeHints(
-    // What has no preference plays no part.
-    families.filter(({ isAny }) => !isAny).map((family) => family.words),
-    numaNodes.length,
-    TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
-    distances,
-  ) as unknown as [number, number, number];
+  const words: Words[] = [];
+  // What has no preference plays no part.
+  for (const family of families) if (!family.isAny) words.push(family.words);
+  const merged = native.mergeHints(words, numaNodes.length, TOPOLOGY_MANAGER_POLICIES.indexOf(policy), distances);
+  const flags = merged[2]!;
   return {
-    hint: Object.freeze({ nodes: flags & 1 ? null : nodesAt([low, high], numaNodes), preferred: (flags & 2) !== 0 }),
+    hint: Object.freeze({ nodes: flags & 1 ? null : nodesAt(merged, numaNodes), preferred: (flags & 2) !== 0 }),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
 }
 
+function noFamily(resource: string, { numaNodes: value }: HintFamily, numaNodes: readonly number[]): NumalignError {
+  return new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine, or none`, {
+    value,
+    valid: numaNodes,
+  });
+}
+
+function isSameList(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+const isFamily = ({ words, numaNodes }: HintFamily) =>
+  words instanceof Uint32Array && native.isHintFamily(words, numaNodes.length);
+
+// The words of what is a family already are looked at by the merge.
+function packed(resource: string, given: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
+  if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
+  if (isSameList(given.numaNodes, numaNodes)) return given;
+  throw noFamily(resource, given, numaNodes);
+}
+
+function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
+  if (hints === null || hints === undefined) return {};
+  if (typeof hints === 'object' && !Array.isArray(hints)) return hints;
+  throw new NumalignError('ERR_INVALID_ARGUMENT', 'the hints of a provider must be an object by resource, or null', {
+    value: hints,
+    valid: '{ [resource]: hints }',
+  });
+}
+
 /** The hints of one provider, packed. @throws ERR_INVALID_ARGUMENT */
 export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
-  if (hints === null || hints === undefined) return {};
-  if (typeof hints !== 'object' || Array.isArray(hints)) {
-    throw new NumalignError('ERR_INVALID_ARGUMENT', 'the hints of a provider must be an object by resource, or null', {
-      value: hints,
-      valid: '{ [resource]: hints }',
-    });
-  }
   return Object.fromEntries(
-    Object.entries(hints).map(([resource, given]) => {
-      if (!(given instanceof HintFamily)) return [resource, HintFamily.from(given, numaNodes)];
-      const isOfMachine =
-        given.numaNodes.length === numaNodes.length && given.numaNodes.every((id, i) => id === numaNodes[i]);
-      const isFamily = given.words instanceof Uint32Array && native.isHintFamily(given.words, numaNodes.length);
-      if (isOfMachine && isFamily) return [resource, given];
-      throw new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine, or none`, {
-        value: given.numaNodes,
-        valid: numaNodes,
-      });
+    Object.entries(checkHints(hints)).map(([resource, given]) => {
+      const family = packed(resource, given, numaNodes);
+      if (isFamily(family)) return [resource, family];
+      throw noFamily(resource, family, numaNodes);
     }),
   );
 }
@@ -105,7 +123,7 @@ function parseDistances(distances: unknown, count: number): Words {
 export function mergeHints(providers: readonly ProviderHints[], options: MergeOptions): MergeResult {
   if (!Array.isArray(providers)) invalidOption('providers', providers, 'a list of what each provider answers');
   checkOptions(options, MERGE_OPTIONS, 'mergeHints');
-  const numaNodes = NodeSet.from(options.numaNodes).toArray();
+  const numaNodes = nodeIds(options.numaNodes);
   if (numaNodes.length < 1 || numaNodes.length > MAX_HINT_NODES) {
     invalidOption('numaNodes', numaNodes, `1 to ${MAX_HINT_NODES} NUMA nodes`);
   }
@@ -116,6 +134,31 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   }
   const distances =
     preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
-  const families = providers.flatMap((hints) => Object.values(packHints(hints, numaNodes)));
-  return mergeFamilies(families, { numaNodes, policy, distances });
+  const families: HintFamily[] = [];
+  for (const hints of providers) {
+    const lists = checkHints(hints);
+    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
+  }
+  try {
+    return mergeFamilies(families, { numaNodes, policy, distances });
+  } catch (error) {
+    const wrong = families.findIndex((family) => !isFamily(family));
+    const resources = providers.flatMap((hints) => Object.keys(hints ?? {}));
+    throw wrong < 0 ? error : noFamily(resources[wrong]!, families[wrong]!, numaNodes);
+  }
+}
+
+// Ascending, each once.
+function nodeIds(given: Iterable<number>): readonly number[] {
+  return isAscending(given) ? given : NodeSet.from(given).toArray();
+}
+
+function isAscending(given: unknown): given is readonly number[] {
+  if (!Array.isArray(given) || given.length === 0) return false;
+  let last = -1;
+  for (const id of given) {
+    if (!Number.isInteger(id) || id <= last) return false;
+    last = id;
+  }
+  return last <= NodeSet.MAX_ID;
 }

@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { NumalignError } from './errors.js';
+import { type WiredFunctions, wired } from './wire.js';
 
 /** A set as it crosses the boundary: 32-bit words, lowest ids first, the last word not zero. */
 export type Words = Uint32Array;
@@ -187,7 +188,8 @@ export interface NativeConfinement {
   moved: number;
 }
 
-interface Native {
+/** What the addon does, as the rest of the package sees it. */
+export interface Native {
   setErrorClass(errorClass: typeof NumalignError): void;
 
   parseCpuList(text: string): Words;
@@ -328,11 +330,13 @@ interface Native {
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
 }
 
-function load(): Native {
+type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
+
+function load(): Addon {
   const require = createRequire(import.meta.url);
   const packageFolder = fileURLToPath(new URL('..', import.meta.url));
   try {
-    return require('node-gyp-build')(packageFolder) as Native;
+    return require('node-gyp-build')(packageFolder) as Addon;
   } catch (cause) {
     throw new NumalignError(
       'ERR_ADDON_MISSING',
@@ -343,6 +347,10 @@ function load(): Native {
   }
 }
 
+function withWire(addon: Addon): Native {
+  return { ...addon, ...wired(addon) };
+}
+
 /** The addon. Every function throws NumalignError, or TypeError where an argument has the wrong shape. */
-export const native: Native = load();
+export const native: Native = withWire(load());
 native.setErrorClass(NumalignError);

@@ -115,7 +115,10 @@ const isNeverOvercommitted = (resource: string) => isExtendedResource(resource) 
 
 function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   const amounts: Amounts = new Map();
-  for (const [resource, given] of Object.entries(parseObject(value ?? {}, field))) {
+  if (value === undefined || value === null) return amounts;
+  const all = parseObject(value, field);
+  for (const resource of Object.keys(all)) {
+    const given = all[resource];
     if (!RESOURCE_NAME.test(resource)) {
       refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
     }
@@ -138,11 +141,12 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
 }
 
 function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
-  const entries = [...amounts].map(([resource, amount]) => {
+  const numbers: Record<string, number> = {};
+  for (const [resource, amount] of amounts) {
     const toNumber = resource === 'cpu' ? milliValue : wholeValue;
-    return [resource, toNumber(amount, `${field}.${resource}`)] as const;
-  });
-  return Object.freeze(Object.fromEntries(entries));
+    numbers[resource] = toNumber(amount, `${field}.${resource}`);
+  }
+  return Object.freeze(numbers);
 }
 
 /** Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units. @throws ERR_INVALID_QUANTITY, and what `refuse` throws */
@@ -223,23 +227,24 @@ export function parsePod(value: unknown): PodRequest {
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
   const names = new Set<string>();
-  const containers = (['initContainers', 'containers'] as const).flatMap((key) => {
+  const containers: ParsedContainer[] = [];
+  for (const key of ['initContainers', 'containers'] as const) {
     const list = spec[key] ?? [];
     const field = `${specField}${key}`;
     if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
     if (key === 'containers' && list.length === 0) fail(field, list, 'a list of at least one container');
-    return Array.from(list, (given: unknown, i) => {
-      const container = parseContainer(given, `${field}[${i}]`, key === 'initContainers', isManifest);
+    for (let i = 0; i < list.length; i++) {
+      const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
       if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');
       names.add(container.name);
-      return container;
-    });
-  });
+      containers.push(container);
+    }
+  }
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
     qosClass: qosClassOf(containers),
-    containers: Object.freeze(containers.map(({ exact, ...container }) => Object.freeze(container))),
+    containers: Object.freeze(containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests }))),
   });
 }
 

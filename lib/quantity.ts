@@ -57,6 +57,8 @@ function toNumber(amount: bigint, where: string, valid: string): number {
  * @throws ERR_INVALID_QUANTITY
  */
 export function parseQuantity(value: unknown, where: string): bigint {
+  // As most are given: nothing to read.
+  if (Number.isSafeInteger(value)) return BigInt(value as number) * UNIT;
   // A number beyond 2^53 may not be the one that was written. NaN and the infinities fail here too.
   const text = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
   const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;

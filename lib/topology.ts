@@ -170,6 +170,10 @@ export class Topology {
   readonly dies: readonly CpuGroup[];
   readonly l3Groups: readonly CpuGroup[];
   readonly cores: readonly CpuGroup[];
+  /** Whether all cores have as many threads. */
+  readonly isUniform: boolean;
+  /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
+  readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */
   readonly devices: readonly PciDevice[];
 
@@ -187,6 +191,8 @@ export class Topology {
     this.dies = this.#groups('die');
     this.l3Groups = this.#groups('l3');
     this.cores = this.#groups('core');
+    this.isUniform = this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
+    this.cpusPerCore = Math.floor(this.cpus.size / this.cores.length);
     this.nodes = this.#nodes(description);
     this.distances = description.distances.length > 0 ? description.distances : undefined;
     this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
@@ -223,9 +229,9 @@ export class Topology {
     if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
       invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
     }
-    for (const [name, value] of Object.entries({ distributeAcrossNuma, preferAlignByUncoreCache, wholeCores })) {
-      if (typeof value !== 'boolean') invalid(name, value, 'true or false');
-    }
+    checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
+    checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
+    checkBoolean('wholeCores', wholeCores);
     return new CpuSet(
       native.bestFit(
         this.handle,
@@ -238,16 +244,6 @@ export class Topology {
         wholeCores,
       ),
     );
-  }
-
-  /** Whether all cores have as many threads. */
-  get isUniform(): boolean {
-    return this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
-  }
-
-  /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
-  get cpusPerCore(): number {
-    return Math.floor(this.cpus.size / this.cores.length);
   }
 
   /** The CPUs among `cpus` whose whole core is among them. */
@@ -371,6 +367,10 @@ const BEST_FIT_OPTIONS = [
 
 function invalid(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });
+}
+
+function checkBoolean(name: string, value: unknown): void {
+  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
 }
 
 function kindOf(code: string): PciDeviceKind {

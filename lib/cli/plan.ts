@@ -5,6 +5,7 @@ import { type Config, checkPlacement, type IsolatedCpusChoice, parseConfig } fro
 import { cpusNow } from '../cpus-now.js';
 import { checkRecorded, firstState } from '../machine-settings.js';
 import { deviceResources } from '../manager.js';
+import { NEVER } from '../managers/decision.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
 import { parseAdmit } from '../request.js';
@@ -108,7 +109,7 @@ function planAll(
     }
     const uid = pod.uid ?? randomUUID();
     const question = { topology, present, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
-    const planned = plan({ ...question, now: new Date(0), dryRun: true });
+    const planned = plan({ ...question, now: NEVER, dryRun: true });
     state = planned.next ?? state;
     return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
   });

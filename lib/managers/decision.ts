@@ -37,6 +37,9 @@ import { type Draft, firstDraft, withKept } from './draft.js';
 import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
 import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 
+/** When what is only planned is admitted. */
+export const NEVER = new Date(0).toISOString();
+
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
@@ -47,7 +50,8 @@ export interface Question {
   readonly providers: readonly HintProvider[];
   readonly owner: OwnerRecord;
   readonly uid: string;
-  readonly now: Date;
+  /** In ISO 8601. */
+  readonly now: string;
   readonly dryRun: boolean;
   /** The only CPUs to choose from; undefined: all that are free. */
   readonly within?: CpuSet;
@@ -194,19 +198,18 @@ function collectHints(progress: Progress): OfferedHints[] {
   const { topology, providers } = progress.question;
   const { draft, container } = progress;
   const cpu = cpuHints(draft, container);
-  const offered = [
-    ...offeredBy(null, deviceHints(draft, container)),
-    ...(cpu ? offeredBy(null, { cpu }) : []),
-    ...offeredBy(null, memoryHints(draft, container)),
-  ];
+  const offered: OfferedHints[] = [];
+  offer(offered, null, deviceHints(draft, container));
+  if (cpu) offered.push({ provider: null, resource: 'cpu', hints: cpu });
+  offer(offered, null, memoryHints(draft, container));
   for (const provider of providers) {
-    offered.push(...offeredBy(provider.name, askForHints(provider, hintRequest(progress), topology.numaNodes)));
+    offer(offered, provider.name, askForHints(provider, hintRequest(progress), topology.numaNodes));
   }
   return offered;
 }
 
-function offeredBy(provider: string | null, given: Readonly<Record<string, HintFamily>>): OfferedHints[] {
-  return Object.entries(given).map(([resource, hints]) => ({ provider, resource, hints }));
+function offer(offered: OfferedHints[], provider: string | null, given: Readonly<Record<string, HintFamily>>): void {
+  for (const resource of Object.keys(given)) offered.push({ provider, resource, hints: given[resource]! });
 }
 
 function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): Progress['containers'][number] {
@@ -255,25 +258,37 @@ function podAssignment({ question, pool, draft, containers }: Progress): PodAssi
   return {
     uid,
     name: pod.name ?? uid,
-    containers: containers.map((container) => ({ ...container, ...memoryAndReusable(draft, container) })),
+    containers: containers.map((container) => withMemoryAndReusable(draft, container)),
     policy: placement.topologyPolicy,
     scope: placement.scope,
-    options: { ...placementOptions(placement), ...(isIsolated && { [ISOLATED_OPTION]: true }) },
+    options: isIsolated ? { ...placementOptions(placement), [ISOLATED_OPTION]: true } : placementOptions(placement),
     owner,
-    ...JUST_PLACED,
-    admittedAt: now.toISOString(),
+    enforcement: JUST_PLACED.enforcement,
+    upcoming: JUST_PLACED.upcoming,
+    transfer: JUST_PLACED.transfer,
+    formerOwner: JUST_PLACED.formerOwner,
+    admittedAt: now,
     unknown: {},
   };
 }
 
 // Known at the end only: later containers take over what init containers have had.
-function memoryAndReusable(
+function withMemoryAndReusable(
   { memory: { blocks } }: Draft,
-  { name, kind, cpus, held, devices }: Progress['containers'][number],
-) {
+  { name, kind, started, request, cpus, held, hint, devices, unknown }: Progress['containers'][number],
+): ContainerAssignment {
   const memory = blocks.get(name) ?? [];
   const isLeft = kind === 'init';
   return {
+    name,
+    kind,
+    started,
+    request,
+    cpus,
+    held,
+    hint,
+    devices,
+    unknown,
     memory,
     reusable: {
       cpus: isLeft ? cpus.union(held) : CpuSet.EMPTY,

@@ -15,20 +15,33 @@ export function deviceRequests(
   { pod, resources }: Pick<Draft, 'pod' | 'resources'>,
   container: ContainerRequest | undefined,
 ): Map<DeviceResource, number> {
-  return new Map(
-    [...resources.values()]
-      .map((resource) => [resource, amountFor(pod, container, resource.name)] as const)
-      .filter(([, amount]) => amount > 0),
-  );
+  const requests = new Map<DeviceResource, number>();
+  for (const resource of resources.values()) {
+    const amount = amountFor(pod, container, resource.name);
+    if (amount > 0) requests.set(resource, amount);
+  }
+  return requests;
 }
 
 const isAligned = ({ devices }: DeviceResource) => devices.some(({ numaNodes }) => numaNodes !== null);
 
+// Of lists that never change.
+const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
+
+function keysOf({ name, devices }: DeviceResource): readonly string[] {
+  let keys = keysOfLists.get(devices);
+  if (!keys) {
+    keys = devices.map(({ id }) => deviceKey(name, id));
+    keysOfLists.set(devices, keys);
+  }
+  return keys;
+}
+
 /** The healthy devices that nobody holds. */
-export function availableDevices({ state, takenDevices }: Draft, { name, devices }: DeviceResource): Device[] {
+export function availableDevices({ state, takenDevices }: Draft, resource: DeviceResource): Device[] {
   const held = heldDevices(state);
-  const isFree = (key: string) => !held.has(key) && !takenDevices.has(key);
-  return devices.filter(({ id, healthy }) => healthy && isFree(deviceKey(name, id)));
+  const keys = keysOf(resource);
+  return resource.devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!) && !takenDevices.has(keys[i]!));
 }
 
 function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): ReadonlySet<string> {
@@ -51,18 +64,24 @@ function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFam
   const { topology } = draft;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
   if (count > resource.devices.length) return HintFamily.from([], topology.numaNodes);
-  const available = new Set(availableDevices(draft, resource).map(({ id }) => id));
+  const available = new Set<string>();
+  for (const { id } of availableDevices(draft, resource)) available.add(id);
   const reusable = reusableIds(draft, resource);
-  const rows = resource.devices.flatMap(({ id, numaNodes }) => [
-    ...maskOf(numaNodes ?? [], topology.numaNodes),
-    (available.has(id) ? 1 : 0) | (reusable.has(id) ? 2 : 0),
-  ]);
-  const family = new HintFamily(
-    native.deviceHints(topology.nodes.length, count, Uint32Array.from(rows)),
-    topology.numaNodes,
-  );
+  const rows = new Uint32Array(DEVICE_COLUMNS * resource.devices.length);
+  let at = 0;
+  for (const { id, numaNodes } of resource.devices) {
+    const [low, high] = maskOf(numaNodes ?? [], topology.numaNodes);
+    rows[at] = low;
+    rows[at + 1] = high;
+    rows[at + 2] = (available.has(id) ? 1 : 0) | (reusable.has(id) ? 2 : 0);
+    at += DEVICE_COLUMNS;
+  }
+  const family = new HintFamily(native.deviceHints(topology.nodes.length, count, rows), topology.numaNodes);
   return shapedByChoice(resource, family, available, reusable, count);
 }
+
+// Of one device on its way to the core: its mask, low and high, and its flags.
+const DEVICE_COLUMNS = 3;
 
 // Sets of NUMA nodes for which a callback is asked, while others wait.
 const MOST_CHOICES = 256;
@@ -132,6 +151,7 @@ function choose(draft: Draft, resource: DeviceResource, count: number, hint: Top
   const must = isEnough ? kept : [...kept, ...aligned];
   if (must.length === count) return must;
   const from = isEnough ? aligned : others;
+  if (!resource.preferredAllocation) return [...must, ...from.slice(0, count - must.length)];
   const choice = askForPreferred(resource, [...must, ...from].sort(byteOrder), must, count) ?? [];
   const preferred = choice.filter((id) => from.includes(id));
   const rest = from.filter((id) => !preferred.includes(id));
@@ -165,9 +185,13 @@ function insufficient({ name, devices }: DeviceResource, count: number, free: nu
 
 /** The draft once a container has been given its devices. */
 export function withDevices(draft: Draft, { kind }: ContainerRequest, allocation: DeviceAllocation): Draft {
-  const takenDevices = new Set([...draft.takenDevices, ...deviceKeys(allocation)]);
+  const names = Object.keys(allocation);
+  if (names.length === 0) return draft;
+  const takenDevices = new Set(draft.takenDevices);
+  for (const key of deviceKeys(allocation)) takenDevices.add(key);
   const reusableDevices = new Map(draft.reusableDevices);
-  for (const [name, devices] of Object.entries(allocation)) {
+  for (const name of names) {
+    const devices = allocation[name]!;
     const own = new Set(reusableDevices.get(name));
     for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);
     reusableDevices.set(name, own);

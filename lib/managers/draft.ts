@@ -57,9 +57,17 @@ export interface Draft {
 export function firstDraft(
   given: Pick<Draft, 'topology' | 'present' | 'pool' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
 ): Draft {
-  const { state, present, pool, allowed } = given;
+  const { topology, state, present, pool, pod, placement, allowed, resources } = given;
+  // Member by member: to add some to a spread object takes many times as long.
   return {
-    ...given,
+    topology,
+    state,
+    present,
+    pool,
+    pod,
+    placement,
+    allowed,
+    resources,
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,

@@ -111,8 +111,12 @@ export function memoryRequests(
   const types = container
     ? typesOf(container)
     : new Set(pod.containers.filter(({ kind }) => kind === 'app').flatMap(typesOf));
-  const amounts = [...types].map((type) => [type, amountFor(pod, container, type)] as const);
-  return new Map(amounts.filter(([, bytes]) => bytes > 0));
+  const amounts = new Map<string, number>();
+  for (const type of types) {
+    const bytes = amountFor(pod, container, type);
+    if (bytes > 0) amounts.set(type, bytes);
+  }
+  return amounts;
 }
 
 function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number {
@@ -120,7 +124,9 @@ function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number 
 }
 
 function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
-  return memoryGroups([...memoryBlocks(state.pods), ...[...memory.blocks.values()].flat()]);
+  const blocks = memoryBlocks(state.pods);
+  for (const own of memory.blocks.values()) blocks.push(...own);
+  return memoryGroups(blocks);
 }
 
 const isSame = (a: readonly number[], b: readonly number[]) =>
@@ -139,11 +145,13 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   for (const [node, group] of groups) {
     if (isThere(node)) groupWords.set(maskOf(group.filter(isThere), numaNodes), 2 * numaNodes.indexOf(node));
   }
-  const amounts = types.flatMap((type) => [
-    requests.get(type)!,
-    ...nodes.map((node) => (isClosed(node.id) ? 0 : freeOn(draft, node, type))),
-    ...nodes.map((node) => allocatableOn(node, type, state.settings)),
-  ]);
+  const amounts = new Float64Array(types.length * (1 + 2 * nodes.length));
+  let at = 0;
+  for (const type of types) {
+    amounts[at++] = requests.get(type)!;
+    for (const node of nodes) amounts[at++] = isClosed(node.id) ? 0 : freeOn(draft, node, type);
+    for (const node of nodes) amounts[at++] = allocatableOn(node, type, state.settings);
+  }
   const reusable = memory.reusable
     .filter(({ type }) => requests.has(type))
     .flatMap((block) => [
@@ -153,7 +161,7 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   const words = native.memoryHints(
     nodes.length,
     types.length,
-    Float64Array.from(amounts),
+    amounts,
     groupWords,
     Float64Array.from(reusable),
     Uint32Array.from(maskOf(must, numaNodes)),
@@ -166,12 +174,14 @@ export function memoryHints(draft: Draft, container: ContainerRequest | undefine
   const requests = memoryRequests(draft, container);
   if (requests.size === 0) return {};
   const family = candidates(draft, requests, keptNodes(draft));
-  return Object.fromEntries([...requests.keys()].map((type) => [type, family]));
+  const hints: Record<string, HintFamily> = {};
+  for (const type of requests.keys()) hints[type] = family;
+  return hints;
 }
 
 // Where a container that is resized has memory: it keeps that.
 function keptNodes({ kept }: Draft): readonly number[] {
-  return [...new Set(kept?.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b);
+  return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : [];
 }
 
 const keptBytes = ({ kept }: Draft, type: string) => kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
@@ -245,10 +255,12 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
 
 // As the kubelet: what init containers leave behind does not count here.
 function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number[]): boolean {
-  const nodes = draft.topology.nodes.filter(({ id }) => ids.includes(id));
-  return [...requests].every(
-    ([type, bytes]) => nodes.reduce((sum, node) => sum + freeOn(draft, node, type), 0) >= bytes,
-  );
+  for (const [type, bytes] of requests) {
+    let free = 0;
+    for (const node of draft.topology.nodes) if (ids.includes(node.id)) free += freeOn(draft, node, type);
+    if (free < bytes) return false;
+  }
+  return true;
 }
 
 function insufficient(draft: Draft, requests: MemoryRequests, why: string): NumalignError {

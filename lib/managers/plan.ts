@@ -49,8 +49,15 @@ export interface Plan {
 /** What is told of a container on record. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
   const { name, kind, cpus, held, hint, memory, devices } = assignment;
-  const known = { name, kind, cpus: cpus.isEmpty ? null : cpus, held, hint: Object.freeze({ ...hint }) };
-  return Object.freeze({ ...known, memory: Object.freeze([...memory]), devices: Object.freeze({ ...devices }) });
+  return Object.freeze({
+    name,
+    kind,
+    cpus: cpus.isEmpty ? null : cpus,
+    held,
+    hint: Object.freeze({ ...hint }),
+    memory: Object.freeze([...memory]),
+    devices: Object.freeze({ ...devices }),
+  });
 }
 
 const ADMITTED = {

@@ -16,7 +16,7 @@ import {
   runningCpus,
 } from '../state/assignments.js';
 import { releaseMemory } from '../state/booked-memory.js';
-import { decide } from './decision.js';
+import { decide, NEVER } from './decision.js';
 import { type EnforcedCommit, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
 
 /** The threads of this process that run on the grant. */
@@ -174,7 +174,7 @@ function decided(
     providers: [],
     owner: pod.owner,
     uid: pod.uid,
-    now: new Date(0),
+    now: NEVER,
     dryRun: false,
     resized: pod,
   });

@@ -29,7 +29,16 @@ import type { Checkpoint } from '../state/checkpoint.js';
 import { withIdentities } from '../state/cpu-identities.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
-import { type Decision, decide, decideIn, type Question, type Rejection, undo, withRollback } from './decision.js';
+import {
+  type Decision,
+  decide,
+  decideIn,
+  NEVER,
+  type Question,
+  type Rejection,
+  undo,
+  withRollback,
+} from './decision.js';
 import { type Flag, flagsOf } from './flags.js';
 import { totalsOf } from './memory-manager.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
@@ -97,7 +106,13 @@ async function tryAdmit(
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
   const uid = request.pod.uid ?? randomUUID();
-  const question = { ...questionOf(site, request, state, pods), owner, uid, now: new Date(), dryRun: false };
+  const question = {
+    ...questionOf(site, request, state, pods),
+    owner,
+    uid,
+    now: new Date().toISOString(),
+    dryRun: false,
+  };
   const decision = decideNamed(question);
   if ('error' in decision) throw decision.error;
   const { next } = decision;
@@ -163,22 +178,42 @@ function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assign
     owner: PERSISTENT_OWNER,
     uid: randomUUID(),
   };
-  const decision = decide({ ...question, now: new Date(0), dryRun: true });
+  const decision = decide({ ...question, now: NEVER, dryRun: true });
   return 'error' in decision ? decision.error : undefined;
 }
 
 /** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
-export function planFor(site: Site, request: AdmissionRequest): Plan {
+export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
   const { topology, ledger, resources, providers } = site;
-  const recorded = knownAssignments(site);
+  const checkpoint = knownCheckpoint(site);
+  const { generation, assignments: recorded } = checkpoint;
   const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
-  if (placed) return planOfPlaced(placed);
-  // A uid of the plan's own: a pod of this one may be on its way to be admitted, and what providers hold for it must stay.
-  const present = cpusNow(topology, recorded.pods);
-  const question = { topology, present, state, request, resources, providers: providers.list, owner: PERSISTENT_OWNER };
-  return plan({ ...question, uid: randomUUID(), now: new Date(0), dryRun: true }).plan;
+  if (placed) return onRecord(planOfPlaced(placed), generation);
+  const { plan: planned } = plan({
+    topology,
+    present: cpusNow(topology, recorded.pods),
+    state,
+    request,
+    resources,
+    providers: providers.list,
+    owner: PERSISTENT_OWNER,
+    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
+    uid: randomUUID(),
+    now: NEVER,
+    dryRun: true,
+  });
+  return onRecord(planned, generation);
+}
+
+/** A plan, and the generation of the state that it is made for. */
+export type PlanOnRecord = Plan & { readonly generation: number };
+
+// Member by member: to add one to a spread object takes many times as long.
+function onRecord(plan: Plan, generation: number): PlanOnRecord {
+  const { admitted, reason, code, containers, hints, explanation, warnings, exact } = plan;
+  return { admitted, reason, code, containers, hints, explanation, warnings, exact, generation };
 }
 
 /** What a pod that is admitted again has. @throws ERR_POD_CONFLICT where it asks for something else than before */
@@ -454,14 +489,22 @@ export function reclaim(site: Site): Promise<void> {
 
 /** What is on record, where that is known for certain. @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
 export function knownAssignments(site: Site): Assignments {
-  const checkpoint = site.ledger.read();
-  if (checkpoint?.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
-  return assignmentsOf(site, checkpoint);
+  return knownCheckpoint(site).assignments;
+}
+
+function knownCheckpoint(site: Site): Checkpoint {
+  const checkpoint = existing(site, site.ledger.read());
+  if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
+  return checkpoint;
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */
-export function assignmentsOf({ ledger }: Site, checkpoint: Checkpoint | undefined): Assignments {
-  if (checkpoint) return checkpoint.assignments;
+export function assignmentsOf(site: Site, checkpoint: Checkpoint | undefined): Assignments {
+  return existing(site, checkpoint).assignments;
+}
+
+function existing({ ledger }: Site, checkpoint: Checkpoint | undefined): Checkpoint {
+  if (checkpoint) return checkpoint;
   throw new NumalignError(
     'ERR_STATE_CORRUPT',
     `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,

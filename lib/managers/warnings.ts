@@ -198,15 +198,16 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
 
 function resourceWarnings({ request, resources, providers }: Question): Warning[] {
   if (providers.length > 0) return [];
-  const asked = new Set(
-    request.pod.containers.flatMap(({ requests }) => Object.keys(requests).filter((name) => requests[name]! > 0)),
-  );
-  return [...asked]
-    .filter((name) => isExtendedResource(name) && !resources.has(name))
-    .map((resource) => {
-      const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
-      return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
-    });
+  const unknown = new Set<string>();
+  for (const { requests } of request.pod.containers) {
+    for (const name of Object.keys(requests)) {
+      if (requests[name]! > 0 && !resources.has(name) && isExtendedResource(name)) unknown.add(name);
+    }
+  }
+  return Array.from(unknown, (resource) => {
+    const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
+    return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
+  });
 }
 
 /** Why a new grant has not reached the level of enforcement that was aimed at. */

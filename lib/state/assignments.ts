@@ -167,10 +167,10 @@ export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
 
 /** All CPUs that a pod has now: running, held, and kept for its later containers. */
 export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): CpuSet {
-  return containers.reduce(
-    (cpus, container) => cpus.union(container.cpus).union(container.held).union(container.reusable.cpus),
-    CpuSet.EMPTY,
-  );
+  let cpus = CpuSet.EMPTY;
+  for (const { cpus: running, held, reusable } of containers)
+    cpus = cpus.union(running).union(held).union(reusable.cpus);
+  return cpus;
 }
 
 /** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
@@ -207,7 +207,9 @@ export function devicesOf({
 
 /** Every CPU that somebody holds exclusively. */
 export function exclusiveCpus(state: Assignments): CpuSet {
-  return state.pods.reduce((cpus, pod) => cpus.union(cpusOf(pod)), CpuSet.EMPTY);
+  let cpus = CpuSet.EMPTY;
+  for (const pod of state.pods) cpus = cpus.union(cpusOf(pod));
+  return cpus;
 }
 
 /** What the kernel tells of a machine's CPUs at one moment. */
@@ -265,12 +267,19 @@ export function deviceKey(resource: string, id: string): string {
 
 /** The {@link deviceKey}s of devices by resource. */
 export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssignment[]>>): string[] {
-  return Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => deviceKey(resource, id)));
+  const keys: string[] = [];
+  for (const resource of Object.keys(devices))
+    for (const { id } of devices[resource]!) keys.push(deviceKey(resource, id));
+  return keys;
 }
 
 /** The {@link deviceKey}s of all devices that somebody holds. */
 export function heldDevices({ pods }: Pick<Assignments, 'pods'>): Set<string> {
-  return new Set(pods.flatMap(({ containers }) => containers.flatMap(({ devices }) => deviceKeys(devices))));
+  const held = new Set<string>();
+  for (const { containers } of pods) {
+    for (const { devices } of containers) for (const key of deviceKeys(devices)) held.add(key);
+  }
+  return held;
 }
 
 function withoutMemory(booked: BookedMemory, containers: readonly ContainerAssignment[]): BookedMemory {

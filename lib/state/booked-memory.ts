@@ -14,11 +14,19 @@ export function bookedOn(booked: BookedMemory, node: number, type: string): numb
   return types && Object.hasOwn(types, type) ? types[type]! : 0;
 }
 
+// A copy that members can be added to. Much faster than a rest of destructuring.
+function without<Value>(members: Readonly<Record<string, Value>>, name: string): Record<string, Value> {
+  const copy: Record<string, Value> = {};
+  for (const key of Object.keys(members)) if (key !== name) copy[key] = members[key]!;
+  return copy;
+}
+
 function withBytes(booked: BookedMemory, node: number, type: string, bytes: number): BookedMemory {
-  const { [type]: _, ...others } = booked[node] ?? {};
-  const types = bytes > 0 ? { ...others, [type]: bytes } : others;
-  const { [node]: __, ...rest } = booked;
-  return Object.keys(types).length > 0 ? { ...rest, [node]: types } : rest;
+  const types = without(booked[node] ?? {}, type);
+  if (bytes > 0) types[type] = bytes;
+  const next: Record<string, Readonly<Record<string, number>>> = without(booked, String(node));
+  if (Object.keys(types).length > 0) next[node] = types;
+  return next;
 }
 
 /** Takes bytes from the block's nodes, each as far as it goes, ascending. REQUIRES: they have as much between them. */
@@ -50,7 +58,9 @@ export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: Memo
 
 /** All blocks of some pods. */
 export function memoryBlocks(pods: readonly Pick<PodAssignment, 'containers'>[]): MemoryBlock[] {
-  return pods.flatMap(({ containers }) => containers.flatMap(({ memory }) => memory));
+  const blocks: MemoryBlock[] = [];
+  for (const { containers } of pods) for (const { memory } of containers) blocks.push(...memory);
+  return blocks;
 }
 
 /** For each node on which memory is allocated the nodes that it is allocated together with, itself among them. */

@@ -53,6 +53,19 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
   return { ...unknown, ...pod, containers: pod.containers.map(encodeContainer), owner: { ...unknownOwner, ...owner } };
 }
 
+// Most of what is written was written before.
+const podTexts = new WeakMap<PodAssignment, string>();
+
+/** A pod as it is in files, in JSON. */
+export function podText(pod: PodAssignment): string {
+  let text = podTexts.get(pod);
+  if (text === undefined) {
+    text = JSON.stringify(encodePod(pod));
+    podTexts.set(pod, text);
+  }
+  return text;
+}
+
 /** The plain object that settings are in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
   // Left out where it is null, as in files that were written before there was such a setting.
@@ -62,15 +75,8 @@ export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSe
 export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
-  return seal(STATE_FORMAT, {
-    ...unknownMembers,
-    ...header,
-    settings: encodeSettings(settings),
-    cpus,
-    pods: pods.map(encodePod),
-    memory,
-    lastCpus,
-  });
+  const before = { ...unknownMembers, ...header, settings: encodeSettings(settings), cpus };
+  return seal(STATE_FORMAT, before, pods.map(podText), { memory, lastCpus });
 }
 
 // ---- reading

@@ -381,7 +381,9 @@ export class Ledger implements Store {
     isLast = false,
   ): Promise<void> {
     const generation = this.#generation + 1;
-    const text = encodeCheckpoint({ generation, bootId, writtenAt: new Date().toISOString(), assignments: next });
+    const checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
+    const text = encodeCheckpoint(checkpoint);
+    const bytes = Buffer.from(text);
     const settle =
       bootId === this.#bootId
         ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
@@ -391,12 +393,14 @@ export class Ledger implements Store {
     } catch (error) {
       // The new file may be in place although syncing the folder failed: then everybody sees it, and it counts.
       const found = this.#load(undefined);
-      if (found.kind !== 'good' || !found.bytes.equals(Buffer.from(text))) {
+      if (found.kind !== 'good' || !found.bytes.equals(bytes)) {
         settle?.(false);
         throw explain(this.path, error);
       }
     }
     settle?.(true);
+    // What was written need not be decoded, where that is what is read.
+    this.#good = { kind: 'good', checkpoint, bytes };
     if (isLast) return;
     // What is decided next is decided on it.
     const found = this.#load(this.#folder.version(STATE_FILE));

@@ -10,12 +10,12 @@ import {
   cgroupIdentity,
   decodePod,
   decodeSettings,
-  encodePod,
   encodeSettings,
   list,
   members,
   oneOf,
   orNull,
+  podText,
   text,
   uuid,
   whole,
@@ -41,7 +41,7 @@ export interface OwnerFile {
 }
 
 export function encodeOwnerFile({ settings, pods, ...header }: OwnerFile): string {
-  return seal(OWNER_FORMAT, { ...header, settings: encodeSettings(settings), pods: pods.map(encodePod) });
+  return seal(OWNER_FORMAT, { ...header, settings: encodeSettings(settings) }, pods.map(podText), {});
 }
 
 /** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION where a newer numalign wrote it */

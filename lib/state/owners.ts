@@ -6,7 +6,7 @@ import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import type { OwnerChoice } from '../request.js';
 import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from './assignments.js';
 import { identifyCgroup } from './cgroup-owner.js';
-import { type Checkpoint, encodePod } from './checkpoint.js';
+import { type Checkpoint, podText } from './checkpoint.js';
 import { encodeOwnerFile, type OwnerFile } from './owner-file.js';
 import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from './state-files.js';
 import type { OwnerRegistry } from './store.js';
@@ -49,10 +49,8 @@ function fileOf({ uuid, kind, pid, command, cgroup }: OwnerRecord, header: Heade
   return { uuid, kind, pid, command, cgroup, ...header, pods };
 }
 
-const textOf = (pods: readonly PodAssignment[]) => JSON.stringify(pods.map(encodePod));
-
 function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boolean {
-  return a.length === b.length && (a.every((pod, i) => pod === b[i]) || textOf(a) === textOf(b));
+  return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
 }
 
 // The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the first versions have none.

@@ -27,8 +27,11 @@ function checksum(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-export function seal({ name, version }: FileFormat, members: object): string {
-  const body = JSON.stringify({ format: name, version, ...members }).slice(0, -1);
+/** A file with `members`, the member `pods` of these JSON texts, and `others`, in this order. */
+export function seal({ name, version }: FileFormat, members: object, pods: readonly string[], others: object): string {
+  const before = JSON.stringify({ format: name, version, ...members }).slice(0, -1);
+  const after = JSON.stringify(others).slice(1, -1);
+  const body = `${before},"pods":[${pods.join(',')}]${after === '' ? '' : `,${after}`}`;
   return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
 }
 

@@ -23,6 +23,19 @@ void set_error_class(const Napi::CallbackInfo& info) {
   Environment::of(info.Env()).error_class = Napi::Persistent(info[0].As<Napi::Function>());
 }
 
+// (words, amounts)
+void set_wire(const Napi::CallbackInfo& info) {
+  auto words = info[0].As<Napi::Uint32Array>();
+  auto amounts = info[1].As<Napi::Float64Array>();
+  Environment& data = Environment::of(info.Env());
+  data.words = {words.Data(), words.ElementLength()};
+  data.amounts = {amounts.Data(), amounts.ElementLength()};
+  Napi::Object kept = Napi::Object::New(info.Env());
+  kept["words"] = words;
+  kept["amounts"] = amounts;
+  data.wire = Napi::Persistent(kept);
+}
+
 template <class Tag>
 Napi::Value parse_list(const Napi::CallbackInfo& info) {
   std::string text = to_string(info[0], "a list of ids");
@@ -37,6 +50,7 @@ Napi::Value format_list(const Napi::CallbackInfo& info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Environment(env));
   exports["setErrorClass"] = Napi::Function::New(env, set_error_class);
+  exports["setWire"] = Napi::Function::New(env, set_wire);
   export_id_lists(env, exports);
   export_topology(env, exports);
   export_hints(env, exports);

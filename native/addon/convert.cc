@@ -1,5 +1,7 @@
 #include "addon/convert.h"
 
+#include <algorithm>
+
 #include "addon/environment.h"
 
 namespace numalign::addon {
@@ -67,32 +69,102 @@ bool to_bool(const Napi::Value& value, const char* what) {
   return value.As<Napi::Boolean>();
 }
 
+namespace {
+
 template <class Tag>
-IdSet<Tag> to_id_set(const Napi::Value& value) {
+IdSet<Tag> id_set_of(Napi::Env env, std::span<const uint32_t> words32) {
   constexpr size_t kMaxWords = IdSet<Tag>::kMaxId / 32 + 1;
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
-    throw wrong_shape(value.Env(), "a set", "a Uint32Array");
-  }
-  auto words32 = value.As<Napi::Uint32Array>();
-  size_t n = words32.ElementLength();
-  if (n > kMaxWords) throw Napi::RangeError::New(value.Env(), "a set has ids above its maximum");
-  const uint32_t* data = words32.Data();
+  size_t n = words32.size();
+  if (n > kMaxWords) throw Napi::RangeError::New(env, "a set has ids above its maximum");
   std::vector<uint64_t> words((n + 1) / 2);
-  for (size_t i = 0; i < n; i++) words[i / 2] |= uint64_t{data[i]} << (i % 2 * 32);
+  for (size_t i = 0; i < n; i++) words[i / 2] |= uint64_t{words32[i]} << (i % 2 * 32);
   return IdSet<Tag>::from_words(words);
 }
 
 template <class Tag>
-Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set) {
+size_t words_in(const IdSet<Tag>& set) {
   std::span<const uint64_t> words = set.words();
-  size_t n = words.size() * 2;
-  if (n > 0 && words.back() >> 32 == 0) n--;
+  return words.size() * 2 - (!words.empty() && words.back() >> 32 == 0 ? 1 : 0);
+}
+
+template <class Tag>
+void copy_words(const IdSet<Tag>& set, uint32_t* to, size_t n) {
+  for (size_t i = 0; i < n; i++) to[i] = static_cast<uint32_t>(set.words()[i / 2] >> (i % 2 * 32));
+}
+
+template <class Word>
+std::span<const Word> taken_from(std::span<const Word>& left, const Napi::Value& count) {
+  int n = to_int(count, "a number of words");
+  if (n < 0 || static_cast<size_t>(n) > left.size()) {
+    throw Napi::RangeError::New(count.Env(), "there are not as many words on the wire");
+  }
+  std::span<const Word> taken = left.first(static_cast<size_t>(n));
+  left = left.subspan(static_cast<size_t>(n));
+  return taken;
+}
+
+}  // namespace
+
+template <class Tag>
+IdSet<Tag> to_id_set(const Napi::Value& value) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
+    throw wrong_shape(value.Env(), "a set", "a Uint32Array");
+  }
+  auto words32 = value.As<Napi::Uint32Array>();
+  return id_set_of<Tag>(value.Env(), {words32.Data(), words32.ElementLength()});
+}
+
+template <class Tag>
+Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set) {
+  size_t n = words_in(set);
   auto words32 = Napi::Uint32Array::New(env, n);
-  uint32_t* data = words32.Data();
-  for (size_t i = 0; i < n; i++) data[i] = static_cast<uint32_t>(words[i / 2] >> (i % 2 * 32));
+  copy_words(set, words32.Data(), n);
   return words32;
 }
 
+WireReader::WireReader(Napi::Env env)
+    : env_(env), words_(Environment::of(env).words), amounts_(Environment::of(env).amounts) {}
+
+std::span<const uint32_t> WireReader::words(const Napi::Value& count) { return taken_from(words_, count); }
+
+std::span<const double> WireReader::amounts(const Napi::Value& count) { return taken_from(amounts_, count); }
+
+template <class Tag>
+IdSet<Tag> WireReader::id_set(const Napi::Value& count) {
+  return id_set_of<Tag>(env_, words(count));
+}
+
+template <class Tag>
+uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set) {
+  size_t n = words_in(set);
+  words.resize(words.size() + n);
+  copy_words(set, words.data() + words.size() - n, n);
+  return static_cast<uint32_t>(n);
+}
+
+Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words) {
+  std::span<uint32_t> wire = Environment::of(env).words;
+  if (words.size() <= wire.size()) {
+    std::ranges::copy(words, wire.data());
+    return Napi::Number::New(env, static_cast<double>(words.size()));
+  }
+  auto array = Napi::Uint32Array::New(env, words.size());
+  std::ranges::copy(words, array.Data());
+  return array;
+}
+
+template <class Tag>
+Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set) {
+  size_t n = words_in(set);
+  std::span<uint32_t> wire = Environment::of(env).words;
+  if (n > wire.size()) return from_id_set(env, set);
+  copy_words(set, wire.data(), n);
+  return Napi::Number::New(env, static_cast<double>(n));
+}
+
+template uint32_t append_words<CpuTag>(std::vector<uint32_t>&, const CpuSet&);
+template CpuSet WireReader::id_set<CpuTag>(const Napi::Value&);
+template Napi::Value to_wire<CpuTag>(Napi::Env, const CpuSet&);
 template CpuSet to_id_set<CpuTag>(const Napi::Value&);
 template NodeSet to_id_set<NodeTag>(const Napi::Value&);
 template Napi::Uint32Array from_id_set<CpuTag>(Napi::Env, const CpuSet&);

@@ -37,4 +37,29 @@ IdSet<Tag> to_id_set(const Napi::Value& value);
 template <class Tag>
 Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set);
 
+// Words on the wire (see Environment). The reader takes what the arguments say is there, in their order, and
+// throws a RangeError past the end.
+class WireReader {
+ public:
+  explicit WireReader(Napi::Env env);
+  std::span<const uint32_t> words(const Napi::Value& count);
+  std::span<const double> amounts(const Napi::Value& count);
+  template <class Tag>
+  IdSet<Tag> id_set(const Napi::Value& count);
+
+ private:
+  Napi::Env env_;
+  std::span<const uint32_t> words_;
+  std::span<const double> amounts_;
+};
+
+// The 32-bit words of a set behind others; answers how many.
+template <class Tag>
+uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set);
+
+// Puts words on the wire and answers how many; a Uint32Array of its own where they are too many.
+Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words);
+template <class Tag>
+Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set);
+
 }  // namespace numalign::addon

@@ -5,6 +5,8 @@
 #include <napi.h>
 #include <sys/types.h>
 
+#include <span>
+
 namespace numalign::addon {
 
 struct Environment {
@@ -13,6 +15,12 @@ struct Environment {
   static Environment& of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 
   pid_t tid;
+  // Words and amounts on their way between JavaScript and the core: two arrays of JavaScript, which
+  // lib/wire.ts fills before a call and reads after it. To look into an array that has just been made there,
+  // and to make one here, costs more than most of the calls.
+  std::span<uint32_t> words;
+  std::span<double> amounts;
+  Napi::ObjectReference wire;           // keeps both
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;
   Napi::FunctionReference lock_class;

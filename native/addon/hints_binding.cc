@@ -1,5 +1,5 @@
 // Bindings of the topology hints and their merge. A family of hints crosses as the words of
-// HintFamily::to_words() in a Uint32Array.
+// HintFamily::to_words().
 #include <algorithm>
 #include <cmath>
 
@@ -14,35 +14,26 @@
 namespace numalign::addon {
 namespace {
 
-std::span<const uint32_t> to_words(const Napi::Value& value, const char* what) {
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
-    throw Napi::TypeError::New(value.Env(), std::string(what) + " must be a Uint32Array");
-  }
-  auto words = value.As<Napi::Uint32Array>();
-  return {words.Data(), words.ElementLength()};
-}
-
-Napi::Value from_words(Napi::Env env, std::span<const uint32_t> words) {
-  auto array = Napi::Uint32Array::New(env, words.size());
-  std::ranges::copy(words, array.Data());
-  return array;
-}
-
-HintFamily to_family(const Napi::Value& value) {
-  std::optional<HintFamily> family = HintFamily::from_words(to_words(value, "a family of hints"));
-  if (!family) throw Napi::TypeError::New(value.Env(), "these words are no family of hints");
+HintFamily to_family(Napi::Env env, std::span<const uint32_t> words) {
+  std::optional<HintFamily> family = HintFamily::from_words(words);
+  if (!family) throw Napi::TypeError::New(env, "these words are no family of hints");
   return *std::move(family);
 }
+
+// Of every set and list an argument says how many words of it are on the wire, in the order of the arguments.
 
 // (topology, available, reusable, count, alignBySocket) -> family
 Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
-  CpuHintsRequest request{to_id_set<CpuTag>(info[1]), to_id_set<CpuTag>(info[2]),
-                          to_int(info[3], "the count"), to_bool(info[4], "alignBySocket")};
+  WireReader wire(info.Env());
+  CpuHintsRequest request{.available = wire.id_set<CpuTag>(info[1]),
+                          .reusable = wire.id_set<CpuTag>(info[2]),
+                          .count = to_int(info[3], "the count"),
+                          .align_by_socket = to_bool(info[4], "alignBySocket")};
   if (request.count < 1 || topology.spec().nodes.size() > NodeMask::kBits) {
     throw Napi::RangeError::New(info.Env(), "hints are for at least one CPU and at most 64 NUMA nodes");
   }
-  return from_words(info.Env(), cpu_hints(topology, request).to_words());
+  return to_wire(info.Env(), cpu_hints(topology, request).to_words());
 }
 
 int to_node_count(const Napi::Value& value) {
@@ -58,16 +49,10 @@ NodeMask to_mask(Napi::Env env, uint32_t low, uint32_t high, int nodes) {
   return NodeMask(mask);
 }
 
-// Reads numbers of a Float64Array one by one, each an integer below 2^53. REQUIRES: not read past the end.
+// Reads amounts one by one, each an integer below 2^53. REQUIRES: not read past the end.
 class Amounts {
  public:
-  Amounts(const Napi::Value& value, const char* what) : env_(value.Env()) {
-    if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_float64_array) {
-      throw Napi::TypeError::New(env_, std::string(what) + " must be a Float64Array");
-    }
-    auto array = value.As<Napi::Float64Array>();
-    amounts_ = {array.Data(), array.ElementLength()};
-  }
+  Amounts(Napi::Env env, std::span<const double> amounts) : env_(env), amounts_(amounts) {}
 
   size_t left() const { return amounts_.size(); }
   uint64_t next() {
@@ -103,17 +88,19 @@ class Amounts {
   std::span<const double> amounts_;
 };
 
-// (nodes, types, for each type [request, free by node, allocatable by node], groups by node (low, high each),
-// rows of [low, high, reusable bytes by type], must [low, high]) -> family
+// (nodes, types, for each type [request, free by node, allocatable by node], rows of [low, high, reusable
+// bytes by type], groups by node (low, high each), must [low, high]) -> family
 Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   MemoryHintsRequest request;
   request.nodes = to_node_count(info[0]);
   size_t nodes = static_cast<size_t>(request.nodes);
   int types = to_int(info[1], "the number of types");
-  Amounts amounts(info[2], "the amounts");
-  std::span<const uint32_t> groups = to_words(info[3], "the groups");
-  Amounts reusable(info[4], "the reusable memory");
+  WireReader wire(env);
+  Amounts amounts(env, wire.amounts(info[2]));
+  Amounts reusable(env, wire.amounts(info[3]));
+  std::span<const uint32_t> groups = wire.words(info[4]);
+  std::span<const uint32_t> must = wire.words(info[5]);
   size_t row = static_cast<size_t>(std::max(types, 0)) + 2;
   if (types < 1 || amounts.left() != (row - 2) * (1 + 2 * nodes) || groups.size() != 2 * nodes ||
       reusable.left() % row != 0) {
@@ -136,10 +123,9 @@ Napi::Value memory_hints_binding(const Napi::CallbackInfo& info) {
     if (memory.mask.empty()) throw Napi::RangeError::New(env, "reusable memory is of at least one node");
     for (int i = 0; i < types; i++) memory.bytes.push_back(reusable.next());
   }
-  std::span<const uint32_t> must = to_words(info[5], "the nodes that must be included");
   if (must.size() != 2) throw Napi::RangeError::New(env, "a mask is two words");
   request.must = to_mask(env, must[0], must[1], request.nodes);
-  return from_words(env, memory_hints(request).to_words());
+  return to_wire(env, memory_hints(request).to_words());
 }
 
 // (nodes, request, rows of [low, high, available | reusable << 1]) -> family
@@ -148,7 +134,7 @@ Napi::Value device_hints_binding(const Napi::CallbackInfo& info) {
   DeviceHintsRequest request;
   request.nodes = to_node_count(info[0]);
   request.count = to_int(info[1], "the request");
-  std::span<const uint32_t> words = to_words(info[2], "the devices");
+  std::span<const uint32_t> words = WireReader(env).words(info[2]);
   if (request.count < 1 || words.size() % 3 != 0) {
     throw Napi::RangeError::New(env, "hints are for at least one device, and three words describe each");
   }
@@ -158,52 +144,57 @@ Napi::Value device_hints_binding(const Napi::CallbackInfo& info) {
     request.devices.push_back(
         {to_mask(env, words[0], words[1], request.nodes), (words[2] & 1) != 0, (words[2] & 2) != 0});
   }
-  return from_words(env, device_hints(request).to_words());
+  return to_wire(env, device_hints(request).to_words());
 }
 
 Napi::Value whole_cores_binding(const Napi::CallbackInfo& info) {
-  return from_id_set(info.Env(), whole_cores(to_topology(info[0]), to_id_set<CpuTag>(info[1])));
+  return to_wire(info.Env(),
+                 whole_cores(to_topology(info[0]), WireReader(info.Env()).id_set<CpuTag>(info[1])));
 }
 
 // (words, nodes) -> whether they are a family of hints of so many nodes
 Napi::Value is_hint_family(const Napi::CallbackInfo& info) {
-  std::optional<HintFamily> family = HintFamily::from_words(to_words(info[0], "a family of hints"));
+  std::optional<HintFamily> family = HintFamily::from_words(WireReader(info.Env()).words(info[0]));
   return Napi::Boolean::New(info.Env(), family && family->nodes == to_int(info[1], "the number of nodes"));
 }
 
-// (families, nodes, policy, distances or undefined) -> [low, high, any | preferred << 1 | admitted << 2 |
-// exact << 3]
+// (how many families, nodes, policy, whether there are distances; on the wire of each family its length and
+// its words, and the distances) -> [low, high, any | preferred << 1 | admitted << 2 | exact << 3]
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  if (!info[0].IsArray()) throw Napi::TypeError::New(env, "the families must be an array");
-  auto array = info[0].As<Napi::Array>();
+  std::span<const uint32_t> words = Environment::of(env).words;
+  auto take = [&](size_t n) {
+    if (n > words.size()) throw Napi::RangeError::New(env, "there are not as many words on the wire");
+    std::span<const uint32_t> taken = words.first(n);
+    words = words.subspan(n);
+    return taken;
+  };
+  int count = to_int(info[0], "the number of families");
   MergeOptions options;
   options.nodes = to_int(info[1], "the number of nodes");
   int policy = to_int(info[2], "the policy");
-  if (options.nodes < 1 || options.nodes > NodeMask::kBits || policy < 0 || policy > 3) {
+  if (count < 0 || options.nodes < 1 || options.nodes > NodeMask::kBits || policy < 0 || policy > 3) {
     throw Napi::RangeError::New(env, "1 to 64 nodes, and a policy from 0 to 3");
   }
   options.policy = static_cast<TopologyPolicy>(policy);
   std::vector<HintFamily> families;
-  for (uint32_t i = 0; i < array.Length(); i++) {
-    families.push_back(to_family(array[i]));
+  families.reserve(std::min(words.size(), static_cast<size_t>(count)));
+  for (int i = 0; i < count; i++) {
+    size_t length = take(1).front();
+    families.push_back(to_family(env, take(length)));
     if (families.back().nodes != options.nodes) {
       throw Napi::RangeError::New(env, "a family of hints is of another number of nodes");
     }
   }
-  // Last, since reading the array above can run JavaScript.
-  if (!info[3].IsUndefined()) {
-    options.distances = to_words(info[3], "the distances");
-    if (options.distances.size() != static_cast<size_t>(options.nodes) * options.nodes) {
-      throw Napi::RangeError::New(env, "distances need a row and a column for each node");
-    }
+  if (to_bool(info[3], "whether there are distances")) {
+    options.distances = take(static_cast<size_t>(options.nodes) * options.nodes);
   }
   MergedHint merged = merge_hints(families, options);
   uint32_t flags = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
                    (merged.exact ? 8u : 0u);
-  uint32_t words[] = {static_cast<uint32_t>(merged.mask.bits()),
-                      static_cast<uint32_t>(merged.mask.bits() >> 32), flags};
-  return from_words(env, words);
+  uint32_t result[] = {static_cast<uint32_t>(merged.mask.bits()),
+                       static_cast<uint32_t>(merged.mask.bits() >> 32), flags};
+  return to_wire(env, result);
 }
 
 }  // namespace

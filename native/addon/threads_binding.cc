@@ -63,15 +63,31 @@ Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
               details);
 }
 
-// (tid, or -1 for the whole process; words; grant; owner; replace)
+// [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words]
+std::vector<uint32_t> words_of(const PinOutcome& outcome) {
+  std::vector<uint32_t> words{static_cast<uint32_t>(outcome.moved.size()),
+                              static_cast<uint32_t>(outcome.unmovable.size())};
+  for (const std::vector<ThreadMove>* moves : {&outcome.moved, &outcome.unmovable}) {
+    for (const ThreadMove& move : *moves) {
+      words.insert(words.end(),
+                   {static_cast<uint32_t>(move.tid), static_cast<uint32_t>(move.errno_value), 0, 0});
+      size_t lengths = words.size() - 2;
+      words[lengths] = append_words(words, move.before);
+      words[lengths + 1] = append_words(words, move.now);
+    }
+  }
+  return words;
+}
+
+// (tid, or -1 for the whole process; words on the wire; grant; owner; replace)
 Napi::Value pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  auto result = unwrap(
-      env, ThreadPins::of_this_process().pin(to_int(info[0], "the thread id"), to_id_set<CpuTag>(info[1]),
-                                             to_string(info[2], "the grant"), to_string(info[3], "the owner"),
-                                             to_bool(info[4], "replace")));
+  auto result = unwrap(env, ThreadPins::of_this_process().pin(
+                                to_int(info[0], "the thread id"), WireReader(env).id_set<CpuTag>(info[1]),
+                                to_string(info[2], "the grant"), to_string(info[3], "the owner"),
+                                to_bool(info[4], "replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
-  return from_outcome(env, std::get<PinOutcome>(result));
+  return to_wire(env, words_of(std::get<PinOutcome>(result)));
 }
 
 // (tid, or -1 for the whole process; grant)

@@ -193,17 +193,19 @@ Napi::Value discover_topology(const Napi::CallbackInfo& info) {
       wrap_topology);
 }
 
+// (topology, available, count, spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3,
+// cpuGroupSize)
 Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
-  CpuSet available = to_id_set<CpuTag>(info[1]);
+  CpuSet available = WireReader(info.Env()).id_set<CpuTag>(info[1]);
   int count = to_int(info[2], "the count");
-  BestFitOptions options{to_bool(info[3], "spread"), to_bool(info[4], "alignByL3"),
-                         to_bool(info[5], "distributeAcrossNuma"), to_int(info[6], "cpuGroupSize"),
-                         to_bool(info[7], "wholeCores")};
+  int flags = to_int(info[3], "the flags");
+  BestFitOptions options{(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0,
+                         to_int(info[4], "cpuGroupSize"), (flags & 8) != 0};
   if (count < 0 || options.cpu_group_size < 1) {
     throw Napi::RangeError::New(info.Env(), "the count must not be negative, the group size at least 1");
   }
-  return from_id_set(info.Env(), unwrap(info.Env(), best_fit(topology, available, count, options)));
+  return to_wire(info.Env(), unwrap(info.Env(), best_fit(topology, available, count, options)));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class Accumulator {
 
   int free_count() const {
     return std::accumulate(free_.begin(), free_.end(), 0,
-                           [](int n, uint64_t w) { return n + std::popcount(w); });
+                           [](int n, uint64_t w) { return n + count_ones(w); });
   }
   int free_in_node(int node) const { return topology_.nodes().free_in(node, free_); }
   bool satisfied() const { return needed_ == 0; }
@@ -69,15 +69,13 @@ class Accumulator {
 
   void take_packed(bool align_by_l3) {
     if (satisfied()) return;
-    take_whole(numa_first_ ? topology_.nodes() : topology_.packages(),
-               numa_first_ ? node_order() : package_order());
+    numa_first_ ? take_nodes() : take_packages();
     if (satisfied()) return;
-    take_whole(numa_first_ ? topology_.packages() : topology_.nodes(),
-               numa_first_ ? package_order() : node_order());
+    numa_first_ ? take_packages() : take_nodes();
     if (satisfied()) return;
     if (align_by_l3) take_l3_groups();
     if (satisfied()) return;
-    if (!spread_) take_whole(topology_.cores(), core_order());
+    if (!spread_) take_cores();
     if (satisfied()) return;
     take_single_cpus();
   }
@@ -89,12 +87,12 @@ class Accumulator {
     CoreSizes sizes;
     std::vector<int> order;
     std::vector<bool> seen(cores.count());
-    for (int core : core_order()) {  // lists a core again under each element that it is found in
-      if (seen[core] || !is_free(cores, core)) continue;
+    for_each_core([&](int core) {  // again under each element that it is found in
+      if (seen[core] || !is_free(cores, core)) return;
       seen[core] = true;
       order.push_back(core);
       sizes.add(cores.size(core));
-    }
+    });
     if (!sizes.can_make(needed_)) return;
     for (int core : order) {
       sizes.remove(cores.size(core));
@@ -134,16 +132,20 @@ class Accumulator {
 
   // Those of `candidates` (ascending) that have free CPUs; fewest free first, then the lower id.
   std::vector<int> by_free_count(const Level& level, const std::vector<int>& candidates) const {
-    std::vector<std::pair<int, int>> counted;
-    counted.reserve(candidates.size());
-    for (int element : candidates) {
-      int n = level.free_in(element, free_);
-      if (n > 0) counted.emplace_back(n, element);
+    std::vector<int> counts(candidates.size());
+    int most = 0;
+    for (size_t i = 0; i < candidates.size(); i++) {
+      counts[i] = level.free_in(candidates[i], free_);
+      most = std::max(most, counts[i]);
     }
-    std::ranges::sort(counted);
-    std::vector<int> order;
-    order.reserve(counted.size());
-    for (auto [n, element] : counted) order.push_back(element);
+    // Where those of each count begin; the candidates are in the order of their ids already.
+    std::vector<int> begins(static_cast<size_t>(most) + 2);
+    for (int n : counts) begins[static_cast<size_t>(n) + 1] += n > 0 ? 1 : 0;
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    std::vector<int> order(static_cast<size_t>(begins.back()));
+    for (size_t i = 0; i < candidates.size(); i++) {
+      if (counts[i] > 0) order[static_cast<size_t>(begins[static_cast<size_t>(counts[i])]++)] = candidates[i];
+    }
     return order;
   }
 
@@ -178,15 +180,18 @@ class Accumulator {
     return nested_order(node_order(), topology_.packages_of_node(), topology_.nodes(), topology_.packages());
   }
 
-  std::vector<int> core_order() const {
-    const Level& cores = topology_.cores();
-    std::vector<int> order;
+  // Calls visit(core) for cores with free CPUs, package by package or node by node, until there is no need
+  // for more. A core lies in one package and one node, so that what is taken of the others does not change
+  // its turn.
+  template <class F>
+  void for_each_core(F&& visit) {
+    const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
     for (int outer : numa_first_ ? package_order() : node_order()) {
-      const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
-      std::vector<int> sorted = by_free_count(cores, members[outer]);
-      order.insert(order.end(), sorted.begin(), sorted.end());
+      for (int core : by_free_count(topology_.cores(), members[outer])) {
+        if (satisfied()) return;
+        visit(core);
+      }
     }
-    return order;
   }
 
   std::vector<int> l3_order() const {
@@ -203,15 +208,43 @@ class Accumulator {
       uint64_t cpus = free_[m.word] & m.mask;
       taken_[m.word] |= cpus;
       free_[m.word] &= ~cpus;
-      needed_ -= std::popcount(cpus);
+      needed_ -= count_ones(cpus);
+    }
+  }
+
+  // Where even the smallest is too large, the order need not be found out.
+  void take_nodes() {
+    if (topology_.nodes().least_size() <= needed_) take_whole(topology_.nodes(), node_order());
+  }
+
+  void take_packages() {
+    if (topology_.packages().least_size() <= needed_) take_whole(topology_.packages(), package_order());
+  }
+
+  void take_cores() {
+    const Level& cores = topology_.cores();
+    if (cores.least_size() > needed_) return;
+    const auto& members = numa_first_ ? topology_.cores_of_package() : topology_.cores_of_node();
+    for (int outer : numa_first_ ? package_order() : node_order()) {
+      if (satisfied()) return;
+      // Whole cores of one size come in the order of their ids.
+      if (cores.uniform_size() > 0) {
+        take_whole(cores, members[outer]);
+      } else {
+        take_whole(cores, by_free_count(cores, members[outer]));
+      }
     }
   }
 
   void take_whole(const Level& level, const std::vector<int>& order) {
     for (int element : order) {
-      if (needed_ == 0) return;
-      if (level.size(element) <= needed_ && is_free(level, element)) take(level, element);
+      if (satisfied()) return;
+      take_if_whole(level, element);
     }
+  }
+
+  void take_if_whole(const Level& level, int element) {
+    if (level.size(element) <= needed_ && is_free(level, element)) take(level, element);
   }
 
   void take_l3_groups() {
@@ -255,8 +288,11 @@ class Accumulator {
 
   // Packed: core by core, so that cores already broken are used up first. Spread: package by package.
   void take_single_cpus() {
-    const Level& level = spread_ ? topology_.packages() : topology_.cores();
-    for (int element : spread_ ? package_order() : core_order()) take_lowest_cpus(level, element);
+    if (spread_) {
+      for (int package : package_order()) take_lowest_cpus(topology_.packages(), package);
+    } else {
+      for_each_core([&](int core) { take_lowest_cpus(topology_.cores(), core); });
+    }
   }
 
   const Topology& topology_;

@@ -132,17 +132,20 @@ std::optional<LinearHints> read_linear(Reader& reader, int nodes) {
 // Bit b of [k]: b has k bits.
 constexpr std::array<uint64_t, 7> kBitsOfSize = [] {
   std::array<uint64_t, 7> sizes{};
-  for (unsigned b = 0; b < 64; b++) sizes[std::popcount(b)] |= uint64_t{1} << b;
+  for (unsigned b = 0; b < 64; b++) sizes[count_ones(b)] |= uint64_t{1} << b;
   return sizes;
 }();
+
+// How many masks there are of the lowest six nodes.
+size_t low_masks(size_t nodes) { return size_t{1} << std::min<size_t>(nodes, 6); }
 
 // The masks that meet a need, 64 at a time: those that differ only in the lowest six nodes.
 class NeedInWords {
  public:
-  explicit NeedInWords(const Need& need) : need_(need) {
-    for (uint64_t low = 1; low < 64; low++) {
-      size_t node = static_cast<size_t>(std::countr_zero(low));
-      low_[low] = low_[low & (low - 1)] + (node < need.free.size() ? need.free[node] : 0);
+  explicit NeedInWords(const Need& need) : need_(need), masks_(low_masks(need.free.size())) {
+    low_[0] = 0;
+    for (uint64_t low = 1; low < masks_; low++) {
+      low_[low] = low_[low & (low - 1)] + need.free[static_cast<size_t>(std::countr_zero(low))];
     }
   }
 
@@ -152,15 +155,16 @@ class NeedInWords {
     for_each_node(high, [&](int node) { sum += need_.free[node + 6]; });
     if (sum >= need_.request) return ~uint64_t{0};
     uint64_t missing = need_.request - sum;
-    if (low_[63] < missing) return 0;
+    if (low_[masks_ - 1] < missing) return 0;
     uint64_t word = 0;
-    for (size_t low = 0; low < 64; low++) word |= uint64_t{low_[low] >= missing} << low;
+    for (size_t low = 0; low < masks_; low++) word |= uint64_t{low_[low] >= missing} << low;
     return word;
   }
 
  private:
   const Need& need_;
-  std::array<uint64_t, 64> low_{};
+  size_t masks_;
+  std::array<uint64_t, 64> low_;  // the sums of the first masks_
 };
 
 }  // namespace
@@ -171,7 +175,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
     if (bits[i] == 0) continue;
     int low = 0;
     while ((bits[i] & kBitsOfSize[low]) == 0) low++;
-    least = std::min(least, std::popcount(i) + low);
+    least = std::min(least, count_ones(i) + low);
   }
   return least;
 }
@@ -179,7 +183,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
 void HintBits::prefer_size(int size) {
   preferred.assign(offered.size(), 0);
   for (size_t i = 0; i < offered.size(); i++) {
-    int low = size - std::popcount(i);
+    int low = size - count_ones(i);
     if (low >= 0 && low <= 6) preferred[i] = offered[i] & kBitsOfSize[low];
   }
 }
@@ -200,7 +204,7 @@ bool LinearHints::prefers_linearly(NodeMask mask) const {
   if (packages_needed == 0) return false;
   uint64_t spanned = 0;
   for_each_node(mask.bits(), [&](int node) { spanned |= packages[node]; });
-  return std::popcount(spanned) == packages_needed;
+  return count_ones(spanned) == packages_needed;
 }
 
 const ListedHint* LinearHints::find_listed(NodeMask mask) const {
@@ -222,7 +226,7 @@ HintBits LinearHints::enumerate(int nodes) const {
   bits.offered.resize(HintBits::bit_words(nodes));
   std::vector<NeedInWords> in_words(needs.begin(), needs.end());
   uint64_t allowed = 0;  // among the lowest six nodes
-  for (uint64_t low = 0; low < 64; low++) {
+  for (uint64_t low = 0; low < low_masks(static_cast<size_t>(nodes)); low++) {
     bool is_in = (low & ~domain.bits()) == 0 && (must.bits() & 63 & ~low) == 0;
     allowed |= uint64_t{is_in} << low;
   }

@@ -58,8 +58,8 @@ FewestNodes greater(FewestNodes a, FewestNodes b) { return {std::max(a.count, b.
 
 // ---- few nodes: enumerate
 
+// Of a family in another form.
 HintBits to_bits(const HintFamily& family) {
-  if (auto* bits = std::get_if<HintBits>(&family.masks)) return *bits;
   if (auto* linear = std::get_if<LinearHints>(&family.masks)) return linear->enumerate(family.nodes);
   HintBits bits;
   bits.offered.resize(HintBits::bit_words(family.nodes));
@@ -104,7 +104,12 @@ void and_with(std::vector<uint64_t>& reached, std::span<const uint64_t> offered,
 class Enumeration {
  public:
   Enumeration(std::span<const HintFamily> families, const MergeOptions& options) : options_(options) {
-    for (const HintFamily& family : families) families_.push_back({&family, to_bits(family)});
+    families_.reserve(families.size());
+    made_.reserve(families.size());  // so that none of them moves
+    for (const HintFamily& family : families) {
+      auto* bits = std::get_if<HintBits>(&family.masks);
+      families_.push_back({&family, bits ? bits : &made_.emplace_back(to_bits(family))});
+    }
   }
 
   // The best mask that every family prefers or does not care about; 0 where there is none.
@@ -114,8 +119,8 @@ class Enumeration {
     std::vector<uint64_t> any(words);
     for (const auto& [family, bits] : families_) {
       for (size_t i = 0; i < words; i++) {
-        if (!family->any_preferred) common[i] &= bits.preferred[i];
-        any[i] |= bits.preferred[i];
+        if (!family->any_preferred) common[i] &= bits->preferred[i];
+        any[i] |= bits->preferred[i];
       }
     }
     BestMasks best(options_.distances, options_.nodes);
@@ -128,7 +133,7 @@ class Enumeration {
   uint64_t reachable(int wanted) const {
     std::vector<uint64_t> reached;
     for (const auto& [family, bits] : families_) {
-      std::vector<uint64_t> offered = bits.offered;
+      std::vector<uint64_t> offered = bits->offered;
       if (may_abstain(*family)) HintBits::set(offered, all_nodes(options_.nodes));
       if (reached.empty()) {
         reached = std::move(offered);
@@ -147,10 +152,11 @@ class Enumeration {
  private:
   struct Entry {
     const HintFamily* family;
-    HintBits bits;
+    const HintBits* bits;
   };
   const MergeOptions& options_;
   std::vector<Entry> families_;
+  std::vector<HintBits> made_;
 };
 
 // ---- many nodes: search
@@ -220,8 +226,8 @@ class Search {
       if (mask != 0) best.consider(mask);
     }
     int budget = options_.budget;
-    for (int size = least_preferred_size(); size <= std::popcount(domain_); size++) {
-      if (best.narrowest() != 0 && std::popcount(best.narrowest()) < size) break;
+    for (int size = least_preferred_size(); size <= count_ones(domain_); size++) {
+      if (best.narrowest() != 0 && count_ones(best.narrowest()) < size) break;
       search_preferred(size, budget, best);
       if (budget >= 0) continue;
       exact_ = false;
@@ -323,9 +329,9 @@ class Search {
   }
 
   void search_reachable(const Combination& combination, int size, int& budget, BestMasks& best) {
-    if (std::popcount(combination.mask) < size || budget < 0) return;
+    if (count_ones(combination.mask) < size || budget < 0) return;
     if (combination.parties == 0) {  // nothing can be left out
-      if (std::popcount(combination.mask) == size) best.consider(combination.mask);
+      if (count_ones(combination.mask) == size) best.consider(combination.mask);
       return;
     }
     std::vector<int> nodes = nodes_of(combination.mask);
@@ -399,8 +405,7 @@ class Search {
   void keep_widest(std::vector<Combination>& some, size_t most) {
     if (some.size() <= most) return;
     exact_ = false;
-    std::ranges::stable_sort(some, std::greater(),
-                             [](const Combination& c) { return std::popcount(c.mask); });
+    std::ranges::stable_sort(some, std::greater(), [](const Combination& c) { return count_ones(c.mask); });
     some.resize(most);
   }
 

@@ -15,6 +15,19 @@
 
 namespace numalign {
 
+// How many bits are set. std::popcount would be a call into a table: compilers may not assume the instruction
+// on x86-64.
+constexpr int count_ones(uint64_t bits) {
+#ifdef __POPCNT__
+  return std::popcount(bits);
+#else
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return static_cast<int>(bits * 0x0101010101010101 >> 56);
+#endif
+}
+
 template <class Tag>
 class IdSet {
  public:
@@ -39,7 +52,7 @@ class IdSet {
   bool empty() const { return words_.empty(); }
   int size() const {
     int n = 0;
-    for (Word w : words_) n += std::popcount(w);
+    for (Word w : words_) n += count_ones(w);
     return n;
   }
   bool contains(int id) const {
@@ -147,7 +160,7 @@ class NodeMask {
 
   constexpr uint64_t bits() const { return bits_; }
   constexpr bool empty() const { return bits_ == 0; }
-  constexpr int size() const { return std::popcount(bits_); }
+  constexpr int size() const { return count_ones(bits_); }
   constexpr bool contains(int node) const { return node >= 0 && node < kBits && (bits_ >> node & 1) != 0; }
   constexpr bool is_narrower_than(NodeMask other) const {
     return size() != other.size() ? size() < other.size() : bits_ < other.bits_;

@@ -185,7 +185,7 @@ uint64_t SubsetSearch::least_distance(int left, int missing) const {
 bool SubsetSearch::is_beaten(int left, int out) {
   if (best_.of_size(size_) == 0) return false;
   if (!best_.by_distance()) return (kept_ | lowest_[left - out]) >= best_.of_size(size_);
-  budget_ -= left * (std::popcount(kept_) + 4) / 16;
+  budget_ -= left * (count_ones(kept_) + 4) / 16;
   // Of masks as close, a lower one may still come.
   return least_distance(left, left - out) > best_.distance_of_size(size_);
 }
@@ -198,7 +198,7 @@ bool SubsetSearch::descend(int left, int out) {
   }
   budget_ -= step_;
   if (budget_ < 0) return false;
-  if (out > left - std::popcount(required_ & lowest_[left]) || is_beaten(left, out)) return true;
+  if (out > left - count_ones(required_ & lowest_[left]) || is_beaten(left, out)) return true;
   if (!can_leave_out(left, out)) return true;
   if (!leave_out(left - 1, out)) return false;
   if (out == left) return true;  // nothing can be kept any more

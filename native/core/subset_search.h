@@ -32,7 +32,7 @@ class BestMasks {
   }
 
   void consider(uint64_t mask) {
-    int size = std::popcount(mask);
+    int size = count_ones(mask);
     uint64_t sum = distance(mask);
     if (masks_[size] != 0) {
       if (sum != distances_of_[size] ? sum > distances_of_[size] : mask >= masks_[size]) return;

@@ -141,6 +141,7 @@ Level::Level(std::span<const CpuInfo> cpus, int CpuInfo::*member) {
   }
   bool uniform = std::ranges::all_of(sizes_, [&](int size) { return size == sizes_[0]; });
   uniform_size_ = uniform ? sizes_[0] : 0;
+  least_size_ = *std::ranges::min_element(sizes_);
 }
 
 Topology::Topology(TopologySpec spec)

@@ -88,11 +88,12 @@ class Level {
   }
   int free_in(int element, std::span<const uint64_t> free) const {
     int n = 0;
-    for (const WordMask& m : masks(element)) n += std::popcount(free[m.word] & m.mask);
+    for (const WordMask& m : masks(element)) n += count_ones(free[m.word] & m.mask);
     return n;
   }
   // The size that all elements have, or 0 where they differ.
   int uniform_size() const { return uniform_size_; }
+  int least_size() const { return least_size_; }
 
  private:
   friend class Topology;
@@ -104,6 +105,7 @@ class Level {
   std::vector<int> offsets_;
   std::vector<WordMask> masks_;
   int uniform_size_ = 0;
+  int least_size_ = 0;
 };
 
 class Topology {

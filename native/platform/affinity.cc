@@ -47,10 +47,18 @@ Result<std::vector<pid_t>> list_threads(const std::string& path) {
 
 }  // namespace
 
-pid_t current_thread_id() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+pid_t current_thread_id() {
+  thread_local const pid_t tid = static_cast<pid_t>(syscall(SYS_gettid));
+  return tid;
+}
 
 Result<CpuSet> get_affinity(pid_t tid) {
   // The raw call, since glibc's wrapper hides how many bytes the kernel wrote.
+  uint64_t usual[16];
+  long usual_bytes = syscall(SYS_sched_getaffinity, tid, sizeof usual, usual);
+  if (usual_bytes >= 0) {
+    return CpuSet::from_words(std::span(usual).first(static_cast<size_t>(usual_bytes) / sizeof(uint64_t)));
+  }
   std::vector<uint64_t> words(16);
   for (;;) {
     long bytes = syscall(SYS_sched_getaffinity, tid, words.size() * sizeof(uint64_t), words.data());
@@ -80,7 +88,9 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
   return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
 }
 
-bool is_own_thread(pid_t tid) { return tid == 0 || syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
+bool is_own_thread(pid_t tid) {
+  return tid == 0 || tid == current_thread_id() || syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+}
 
 Result<std::vector<pid_t>> threads_of(pid_t pid) {
   return list_threads("/proc/" + std::to_string(pid) + "/task");

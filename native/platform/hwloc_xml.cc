@@ -1,6 +1,7 @@
 #include "platform/hwloc_xml.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -189,7 +190,7 @@ class XmlReader {
 // ("0xf...f").
 template <class Tag>
 std::optional<IdSet<Tag>> parse_bitmap(std::string_view text) {
-  IdSet<Tag> set;
+  std::vector<uint64_t> words;
   for (int base = 0;; base += 32) {
     size_t comma = text.rfind(',');
     std::string_view word = comma == text.npos ? text : text.substr(comma + 1);
@@ -197,15 +198,16 @@ std::optional<IdSet<Tag>> parse_bitmap(std::string_view text) {
       if (!word.starts_with("0x")) return std::nullopt;
       std::optional<uint64_t> bits = parse_number(word.substr(2), 16);
       if (!bits || *bits > UINT32_MAX) return std::nullopt;
-      for (uint64_t rest = *bits; rest != 0; rest &= rest - 1) {
-        int id = base + std::countr_zero(rest);
-        if (id > Tag::kMaxId) return std::nullopt;
-        set.insert(id);
+      if (*bits != 0) {
+        if (base + static_cast<int>(std::bit_width(*bits)) - 1 > Tag::kMaxId) return std::nullopt;
+        size_t at = static_cast<size_t>(base) / 64;
+        if (at >= words.size()) words.resize(at + 1);
+        words[at] |= *bits << (base % 64);
       }
     } else if (comma == text.npos) {
       return std::nullopt;
     }
-    if (comma == text.npos) return set;
+    if (comma == text.npos) return IdSet<Tag>::from_words(words);
     if (base > Tag::kMaxId) return std::nullopt;
     text = text.substr(0, comma);
   }
@@ -450,16 +452,24 @@ class Sanitizer {
     return plain && !value.empty() ? attribute("subtype", value) : "";
   }
 
+  // As hwloc writes it: from the highest word down, of those that are zero nothing but the comma.
   static std::string bitmap(const char* name, std::span<const uint64_t> words) {
     std::string text;
+    bool is_first = true;
     for (size_t i = words.size(); i-- > 0;) {
       for (uint64_t word : {words[i] >> 32, words[i] & UINT32_MAX}) {
-        char digits[9] = {};
-        std::to_chars(digits, digits + 8, word, 16);
-        text += (text.empty() ? "0x" : ",0x") + std::string(digits);
+        if (is_first && word == 0) continue;
+        if (!is_first) text += ',';
+        is_first = false;
+        if (word == 0) continue;
+        char digits[8];
+        text += "0x";
+        text.append(digits, std::to_chars(digits, digits + sizeof digits, word, 16).ptr);
       }
     }
-    return attribute(name, text.empty() ? "0x0" : text);
+    // The last word is always written.
+    if (text.empty() || text.back() == ',') text += "0x0";
+    return attribute(name, text);
   }
 
   bool write_object(const std::string& type, Place& place, const std::string& extra,

@@ -142,11 +142,25 @@ Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std:
   return std::optional<AlreadyPinned>();
 }
 
+// What move() comes to for one thread and no grant.
+Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t tid, const CpuSet& cpus) {
+  Result<ThreadMove> result = move_thread(tid, cpus);
+  if (!result.ok()) return result.error();
+  ThreadMove move = std::move(result).value();
+  if (auto earlier = earlier_.find(tid); earlier != earlier_.end()) move.before = earlier->second.chosen;
+  PinOutcome outcome;
+  add(outcome, std::move(move), cpus);
+  relax();
+  earlier_.clear();
+  return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
+}
+
 Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
                                                                 const std::string& grant,
                                                                 const std::string& owner, bool replace) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
+  if (tid != -1 && grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
         if (tid == -1) return process_threads();

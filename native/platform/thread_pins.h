@@ -153,6 +153,8 @@ class ThreadPins {
     CpuSet chosen;
   };
 
+  Result<std::variant<PinOutcome, AlreadyPinned>> pin_for_nobody(pid_t tid, const CpuSet& cpus);
+
   // Which threads to move, and where to.
   struct Moves {
     std::function<Result<std::vector<pid_t>>()> threads;

@@ -1,0 +1,72 @@
+// Planning a pod: hints, merge, allocation. Each call is to another manager than the one before, with other grants in its state, which it looks at anew.
+import { discover } from '../dist/index.js';
+import { kubeletTime, managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
+import { measured } from './support/measure.mjs';
+import { inTurn, randomNumbers } from './support/random.mjs';
+
+export const description = 'Manager.plan: CPUs, memory and a device on 2 and 8 nodes; CPUs and memory on 34 and 64';
+
+const GIB = 2 ** 30;
+
+async function recorded(name, input, limit) {
+  const { call, close } = await prepared(ownInput(input));
+  try {
+    const row = await measured(name, call, { limit, kubeletNs: kubeletTime(input) });
+    return call().admitted ? row : Promise.reject(new Error(`${name} is not admitted`));
+  } finally {
+    close();
+  }
+}
+
+// `cpus`: of each node.
+function manyNodes(cpus, random) {
+  let next = 0;
+  const rows = cpus.flatMap((count, node) =>
+    Array.from({ length: count }, () => [next, next++, node, node, node, node]),
+  );
+  return {
+    numCpus: rows.length,
+    columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die'],
+    cpus: rows,
+    nodes: cpus.map((_, id) => ({ id, memory: (32 + random(64)) * GIB })),
+  };
+}
+
+/** CPUs and memory on a machine of many nodes, of which each has another amount free. */
+async function large(name, cpusOf, asked, limitNs) {
+  const random = randomNumbers(7);
+  const topology = await discover({ json: manyNodes(cpusOf(random), random) });
+  const others = () =>
+    Array.from({ length: 12 }, (_, i) =>
+      podOf({ cpu: 1 + random(3), memory: (1 + random(asked.others)) * GIB }, `other-${i}`),
+    );
+  const options = {
+    topologyManagerPolicy: 'best-effort',
+    topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 64 },
+  };
+  const { managers, close } = await managersOf(topology, options, [], others, random);
+  const pods = Array.from({ length: 64 }, () =>
+    podOf({ cpu: asked.cpu + random(6), memory: (asked.gib + random(10)) * GIB }),
+  );
+  const [manager, pod] = [inTurn(managers), inTurn(pods)];
+  const call = () => manager().plan(pod());
+  try {
+    const answers = Array.from({ length: 256 }, call);
+    const isExact = answers.every(({ admitted, exact }) => admitted && exact);
+    const row = await measured(name, call, { limitNs });
+    return { ...row, met: row.met && isExact, remark: isExact ? 'all exact' : 'NOT all exact or admitted' };
+  } finally {
+    close();
+  }
+}
+
+export async function run() {
+  const two = () => Array.from({ length: 34 }, (_, node) => (node < 2 ? 32 : 0));
+  const all = (random) => Array.from({ length: 64 }, () => 4 + random(12));
+  return [
+    await recorded('2 nodes', 'admit-n2-nockpt', 1000),
+    await recorded('8 nodes', 'admit-n8-nockpt', 3000),
+    await large('34 nodes, 2 with CPUs', two, { cpu: 4, gib: 4, others: 1 }, 200e3),
+    await large('64 nodes', all, { cpu: 20, gib: 150, others: 20 }, 1e6),
+  ];
+}

@@ -1,0 +1,186 @@
+// Inputs: questions on disk, in the format of bench/inputs, with the kubelet's own times where they are known. Each is asked in variants, so that no two calls in a row are the same: other CPUs are
+// free, hints are of nodes in another order, other pods are there.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { CpuSet, discover, mergeHints, NodeSet, openManager } from '../../dist/index.js';
+import { inTurn, randomNumbers, someOf } from './random.mjs';
+
+const VARIANTS = 64;
+const MANAGERS = 8;
+const OWN = fileURLToPath(new URL('../inputs', import.meta.url));
+const kubeletTimes = JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns;
+
+/** The names of all inputs in a folder, and how to read one. */
+export function inputsIn(folder = OWN) {
+  if (!existsSync(folder)) throw new Error(`--inputs ${folder}: there is no such folder`);
+  const files = new Map();
+  for (const file of readdirSync(folder).sort()) {
+    if (/\.json(\.gz)?$/.test(file) && file !== 'kubelet-times.json') {
+      files.set(basename(basename(file, '.gz'), '.json'), join(folder, file));
+    }
+  }
+  return files;
+}
+
+export function readInput(path) {
+  const bytes = readFileSync(path);
+  return JSON.parse(path.endsWith('.gz') ? gunzipSync(bytes) : bytes);
+}
+
+/** One of bench/inputs by its name. */
+export const ownInput = (name) => readInput(join(OWN, `${name}.json.gz`));
+
+/** What the kubelet took for an input of this name, in nanoseconds; undefined where that is not known. */
+export const kubeletTime = (name) => kubeletTimes[name];
+
+// Recorded machines do not list their nodes.
+function described(topology) {
+  const node = topology.columns.indexOf('numa');
+  const ids = [...new Set(topology.cpus.map((cpu) => cpu[node]))].sort((a, b) => a - b);
+  return { nodes: ids.map((id) => ({ id })), ...topology };
+}
+
+// Other CPUs of the machine are free: as many, some of them exchanged.
+function freeSets({ topology, available, reserved = '' }, random) {
+  const kept = CpuSet.parse(reserved);
+  const all = CpuSet.from(topology.cpus.map(([cpu]) => cpu)).difference(kept);
+  const free = CpuSet.parse(available).difference(kept);
+  const taken = all.difference(free).toArray();
+  return Array.from({ length: VARIANTS }, () => {
+    const swapped = Math.min(8, taken.length, free.size - 1);
+    return free
+      .difference(CpuSet.from(someOf(free, swapped, random)))
+      .union(CpuSet.from(someOf(taken, swapped, random)));
+  });
+}
+
+async function cpuTake(input, random) {
+  const machine = await discover({ json: described(input.topology) });
+  const next = inTurn(freeSets(input, random));
+  const { count, options } = input;
+  return { call: () => machine.bestFit(next(), count, options) };
+}
+
+async function cpuHints(input, random) {
+  const machine = await discover({ json: described(input.topology) });
+  const next = inTurn(freeSets(input, random));
+  const { count } = input;
+  return { call: () => machine.cpuHints({ request: count, available: next() }) };
+}
+
+function shuffled(list, random) {
+  return someOf(list, list.length, random);
+}
+
+// Hints as a provider in JavaScript writes them. In other variants the nodes have changed places.
+async function hintMerge({ policy, numaNodes, distances, providers }, random) {
+  const variants = Array.from({ length: VARIANTS }, () => {
+    const other = new Map(shuffled(numaNodes, random).map((node, i) => [numaNodes[i], node]));
+    const hint = ({ nodes, preferred }) => ({
+      nodes: nodes === null ? null : NodeSet.from(nodes.map((node) => other.get(node))),
+      preferred,
+    });
+    const lists = (provider) =>
+      Object.fromEntries(Object.entries(provider).map(([name, hints]) => [name, hints?.map(hint) ?? null]));
+    return providers.map((provider) => provider && lists(provider));
+  });
+  const hints = providers
+    .flatMap((provider) => Object.values(provider ?? {}))
+    .reduce((sum, list) => sum + (list?.length ?? 0), 0);
+  const options = { policy, numaNodes, ...(distances && { distances }) };
+  const next = inTurn(variants);
+  return { call: () => mergeHints(next(), options), hints };
+}
+
+function machineOf({ topology, machine }) {
+  return {
+    ...topology,
+    nodes: machine.nodes.map(({ id, memory, hugepages }, i) => ({
+      id,
+      distances: machine.distances?.[i] ?? null,
+      memory,
+      hugepages: hugepages.map(({ sizeKiB, count }) => ({ sizeKiB, count })),
+    })),
+  };
+}
+
+/** A pod of one container. */
+export const podOf = (limits, name = 'app') => ({ containers: [{ name, limits }] });
+
+function optionsOf({ config, machine }) {
+  const reservedMemory = machine.nodes
+    .filter(({ reserved }) => Object.keys(reserved ?? {}).length > 0)
+    .map(({ id, reserved }) => ({ numaNode: id, limits: reserved }));
+  return {
+    cpuManagerPolicy: config.cpuPolicy,
+    cpuManagerPolicyOptions: config.cpuPolicyOptions,
+    memoryManagerPolicy: config.memoryPolicy,
+    reservedSystemCPUs: config.reservedCpus,
+    topologyManagerPolicy: config.topologyPolicy,
+    topologyManagerPolicyOptions: config.topologyPolicyOptions,
+    topologyManagerScope: config.topologyScope,
+    ...(reservedMemory.length > 0 && { reservedMemory }),
+  };
+}
+
+/** A manager of a simulated machine with a state folder of its own, which has some grants. */
+async function managerOf(topology, options, resources, pods) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
+  const manager = await openManager({ topology, stateDir, ...options });
+  for (const { name, devices } of resources) manager.registerDevices(name, devices);
+  for (const pod of pods) await manager.admit(pod, { owner: 'persistent', policy: 'none' });
+  const close = () => {
+    manager.close();
+    rmSync(stateDir, { recursive: true });
+  };
+  return { manager, close };
+}
+
+const GIB = 2 ** 30;
+
+/**
+ * Managers of one machine, each with a state folder of its own and other grants in it, so that neither the request nor what is free is as it was the call before.
+ * @param pods (random) => the pods that one of them has
+ */
+export async function managersOf(topology, options, resources, pods, random) {
+  const all = [];
+  for (let i = 0; i < MANAGERS; i++) all.push(await managerOf(topology, options, resources, pods(random)));
+  const close = () => {
+    for (const each of all) each.close();
+  };
+  return { managers: all.map(({ manager }) => manager), close };
+}
+
+async function admit(input, random) {
+  const topology = await discover({ json: machineOf(input) });
+  const { deviceResources } = input.machine;
+  const [{ limits }] = input.pod.containers;
+  const cpus = limits.cpu / 1000;
+  const others = (random) =>
+    Array.from({ length: 1 + random(4) }, (_, i) => podOf({ cpu: 1 + random(3), memory: GIB }, `other-${i}`));
+  const { managers, close } = await managersOf(topology, optionsOf(input), deviceResources, others, random);
+  const pods = Array.from({ length: VARIANTS }, (_, i) =>
+    podOf({ ...limits, cpu: cpus + (i % 3), memory: limits.memory + (i % 5) * GIB }),
+  );
+  const [nextManager, nextPod] = [inTurn(managers), inTurn(pods)];
+  if (!input.checkpoints) return { call: () => nextManager().plan(nextPod()), close };
+  const call = async () => {
+    const manager = nextManager();
+    const { uid } = await manager.admit(nextPod(), { owner: 'persistent' });
+    await manager.release(uid);
+  };
+  return { call, close };
+}
+
+const KINDS = { 'cpu-take': cpuTake, 'cpu-hints': cpuHints, 'hint-merge': hintMerge, admit };
+
+/** What an input asks, ready to be called again and again; `close` where there is something to give back; `hints` where they were packed one by one. */
+export async function prepared(input, seed = 1) {
+  const kind = KINDS[input.bench];
+  if (!kind) throw new Error(`${input.name}: "bench" is one of ${Object.keys(KINDS).join(', ')}, not ${input.bench}`);
+  const { call, close = () => {}, hints } = await kind(input, randomNumbers(seed));
+  return { call, close, hints };
+}

@@ -1,0 +1,2 @@
+// What a module costs that imports the package.
+import '../../dist/index.js';

@@ -1,0 +1,27 @@
+// Random numbers that are the same in each run (mulberry32), for inputs that differ from call to call.
+
+/** Answers a function that gives whole numbers from 0 up to below its argument. */
+export function randomNumbers(seed) {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
+  };
+}
+
+/** Some of a list, each once. */
+export function someOf(list, count, random) {
+  const left = [...list];
+  return Array.from({ length: Math.min(count, left.length) }, () => left.splice(random(left.length), 1)[0]);
+}
+
+/** A function that hands out the items of a list in turn: what is asked is never what was asked just before. */
+export function inTurn(items) {
+  let at = 0;
+  return () => {
+    at = at + 1 === items.length ? 0 : at + 1;
+    return items[at];
+  };
+}

@@ -1,0 +1,258 @@
+// The yardsticks: what things cost at the least, in plain C on plain N-API. Built by yardstick.mjs. Times are in nanoseconds; where a function is given a
+// Float64Array it does its work once for each element and writes down how long that took.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <node_api.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kMaxArguments = 4, kMaskBytes = 8192, kMaxPath = 4096 };
+
+static double now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static napi_value fail(napi_env env, const char* what) {
+  char message[256];
+  snprintf(message, sizeof message, "%s: %s", what, strerror(errno));
+  napi_throw_error(env, NULL, message);
+  return NULL;
+}
+
+static napi_value number(napi_env env, double value) {
+  napi_value result = NULL;
+  napi_create_double(env, value, &result);
+  return result;
+}
+
+// Returns 0 and throws where there are fewer arguments.
+static int arguments(napi_env env, napi_callback_info info, size_t wanted, napi_value* argv) {
+  size_t argc = kMaxArguments;
+  napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+  if (argc >= wanted) return 1;
+  napi_throw_type_error(env, NULL, "too few arguments");
+  return 0;
+}
+
+static void* elements(napi_env env, napi_value array, size_t* length) {
+  void* data = NULL;
+  if (napi_get_typedarray_info(env, array, NULL, length, &data, NULL, NULL) != napi_ok) {
+    napi_throw_type_error(env, NULL, "a typed array was expected");
+  }
+  return data;
+}
+
+// ---- E
+
+static napi_value empty(napi_env env, napi_callback_info info) {
+  (void)env;
+  (void)info;
+  return NULL;
+}
+
+// ---- raw system calls
+
+// (times)
+static napi_value get_affinity(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  if (!arguments(env, info, 1, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  static unsigned char mask[kMaskBytes];
+  for (size_t i = 0; times != NULL && i < count; i++) {
+    double begin = now_ns();
+    if (syscall(SYS_sched_getaffinity, 0, 128, mask) < 0) return fail(env, "sched_getaffinity");
+    times[i] = now_ns() - begin;
+  }
+  return NULL;
+}
+
+// (times, words of one mask, words of another): sets the one and the other in turn.
+static napi_value set_affinity(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  size_t words[2] = {0, 0};
+  if (!arguments(env, info, 3, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  const void* masks[2] = {elements(env, argv[1], &words[0]), elements(env, argv[2], &words[1])};
+  if (times == NULL || masks[0] == NULL || masks[1] == NULL) return NULL;
+  for (size_t i = 0; i < count; i++) {
+    double begin = now_ns();
+    if (syscall(SYS_sched_setaffinity, 0, words[i % 2] * 4, masks[i % 2]) < 0) return fail(env, "sched_setaffinity");
+    times[i] = now_ns() - begin;
+  }
+  return NULL;
+}
+
+// ---- hwloc alone, with the filters and flags of native/platform/hwloc_discovery.cc
+
+static int load(hwloc_topology_t* topology, const char* xml, size_t length) {
+  static const hwloc_obj_type_t kept[] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE};
+  if (hwloc_topology_init(topology) != 0) return -1;
+  if (xml != NULL && hwloc_topology_set_xmlbuffer(*topology, xml, (int)length) != 0) return -1;
+  hwloc_topology_set_all_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    hwloc_topology_set_type_filter(*topology, kept[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+  }
+  hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  unsigned long flags =
+      HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  if (xml == NULL) flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
+  hwloc_topology_set_flags(*topology, flags);
+  return hwloc_topology_load(*topology);
+}
+
+// (XML as a Uint8Array that ends with 0, or null for this machine) -> how long hwloc took to load it, without taking it down.
+static napi_value hwloc_load(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  if (!arguments(env, info, 1, argv)) return NULL;
+  napi_valuetype type = napi_undefined;
+  napi_typeof(env, argv[0], &type);
+  size_t length = 0;
+  const char* xml = type == napi_object ? elements(env, argv[0], &length) : NULL;
+  hwloc_topology_t topology = NULL;
+  double begin = now_ns();
+  int loaded = load(&topology, xml, length);
+  double took = now_ns() - begin;
+  if (topology != NULL) hwloc_topology_destroy(topology);
+  return loaded == 0 ? number(env, took) : fail(env, "hwloc_topology_load");
+}
+
+// (synthetic description) -> the machine as hwloc writes it
+static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  char description[kMaxPath];
+  if (!arguments(env, info, 1, argv)) return NULL;
+  napi_get_value_string_utf8(env, argv[0], description, sizeof description, NULL);
+  hwloc_topology_t topology = NULL;
+  char* xml = NULL;
+  int length = 0;
+  napi_value text = NULL;
+  if (hwloc_topology_init(&topology) == 0 && hwloc_topology_set_synthetic(topology, description) == 0 &&
+      hwloc_topology_load(topology) == 0 && hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0) == 0) {
+    napi_create_string_utf8(env, xml, (size_t)length - 1, &text);
+    hwloc_free_xmlbuffer(topology, xml);
+  }
+  if (topology != NULL) hwloc_topology_destroy(topology);
+  return text != NULL ? text : fail(env, "hwloc_topology_export_xmlbuffer");
+}
+
+// ---- a durable write, with the link to the generation before, as Folder::replace_durably
+
+static int write_all(int fd, const char* bytes, size_t size) {
+  while (size > 0) {
+    ssize_t written = write(fd, bytes, size);
+    if (written <= 0) return -1;
+    bytes += written;
+    size -= (size_t)written;
+  }
+  return 0;
+}
+
+static int replace_durably(int folder, const char* bytes, size_t size) {
+  unlinkat(folder, "raw.json.new", 0);
+  int fd = openat(folder, "raw.json.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  int failed = write_all(fd, bytes, size) != 0 || fsync(fd) != 0;
+  unlinkat(folder, "raw.prev.json.new", 0);
+  if (linkat(folder, "raw.json", folder, "raw.prev.json.new", 0) == 0) {
+    failed = failed || renameat(folder, "raw.prev.json.new", folder, "raw.prev.json") != 0;
+  }
+  failed = failed || renameat(folder, "raw.json.new", folder, "raw.json") != 0 || fsync(folder) != 0;
+  close(fd);
+  return failed ? -1 : 0;
+}
+
+// (times, folder, bytes)
+static napi_value durable_write(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  size_t size = 0;
+  char path[kMaxPath];
+  if (!arguments(env, info, 3, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  const char* bytes = elements(env, argv[2], &size);
+  if (times == NULL || bytes == NULL) return NULL;
+  napi_get_value_string_utf8(env, argv[1], path, sizeof path, NULL);
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return fail(env, path);
+  int failed = 0;
+  for (size_t i = 0; i < count && !failed; i++) {
+    double begin = now_ns();
+    failed = replace_durably(folder, bytes, size);
+    times[i] = now_ns() - begin;
+  }
+  if (failed) fail(env, "a durable write");
+  close(folder);
+  return NULL;
+}
+
+// ---- what a thread feels of others
+
+// (times, pause): sleeps for so long again and again; how much later than asked for it woke up.
+static napi_value wake_ups(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  double pause = 0;
+  if (!arguments(env, info, 2, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  napi_get_value_double(env, argv[1], &pause);
+  for (size_t i = 0; times != NULL && i < count; i++) {
+    double wanted = now_ns() + pause;
+    struct timespec until = {(time_t)(wanted / 1e9), 0};
+    until.tv_nsec = (long)(wanted - (double)until.tv_sec * 1e9);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
+    times[i] = now_ns() - wanted;
+  }
+  return NULL;
+}
+
+// (times, duration, least) -> how many times the clock stood still for `least` or longer to a thread that does nothing but read it, for `duration`. The first
+// of these are written down.
+static napi_value spin_gaps(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  double duration = 0;
+  double least = 0;
+  if (!arguments(env, info, 3, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  napi_get_value_double(env, argv[1], &duration);
+  napi_get_value_double(env, argv[2], &least);
+  if (times == NULL) return NULL;
+  size_t found = 0;
+  double before = now_ns();
+  for (double end = before + duration; before < end;) {
+    double now = now_ns();
+    if (now - before >= least) {
+      if (found < count) times[found] = now - before;
+      found++;
+    }
+    before = now;
+  }
+  return number(env, (double)found);
+}
+
+NAPI_MODULE_INIT() {
+  const napi_property_descriptor functions[] = {
+      {"empty", NULL, empty, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"getAffinity", NULL, get_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"setAffinity", NULL, set_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"durableWrite", NULL, durable_write, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"spinGaps", NULL, spin_gaps, NULL, NULL, NULL, napi_enumerable, NULL},
+  };
+  napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions);
+  return exports;
+}

@@ -1,0 +1,133 @@
+// The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and come back. A typed array that was just made is slow to look into
+// for an addon, and slower to make: longer than most of the core's work takes.
+import { types } from 'node:util';
+import type { Native, NativeMove, NativePinOutcome, TopologyHandle, Words } from './native.js';
+
+/** How many words are on the wire, or the words themselves where they are too many for it. */
+type Answer = number | Words;
+
+/** The functions of the addon that use the wire. Of every set and list they are told how many words of it are there, in the order of the arguments. */
+export interface WiredFunctions {
+  setWire(words: Words, amounts: Float64Array): void;
+  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3. */
+  bestFit(topology: TopologyHandle, available: number, count: number, flags: number, cpuGroupSize: number): Answer;
+  cpuHints(
+    topology: TopologyHandle,
+    available: number,
+    reusable: number,
+    count: number,
+    alignBySocket: boolean,
+  ): Answer;
+  memoryHints(nodes: number, types: number, amounts: number, reusable: number, groups: number, must: number): Answer;
+  deviceHints(nodes: number, request: number, devices: number): Answer;
+  wholeCores(topology: TopologyHandle, cpus: number): Answer;
+  isHintFamily(words: number, nodes: number): boolean;
+  /** [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words] */
+  pin(tid: number, cpus: number, grant: string, owner: string, replace: boolean): Answer;
+  /** On the wire: of each family its length and its words, then the distances. */
+  mergeHints(families: number, nodes: number, policy: number, hasDistances: boolean): Answer;
+}
+
+type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
+
+const LEAST = 4096;
+
+// Whatever realm they are of.
+function wrongList(kind: string): never {
+  throw new TypeError(`a ${kind} was expected`);
+}
+
+function outcomeOf(words: Words): NativePinOutcome {
+  let at = 2;
+  const next = (length: number) => {
+    at += length;
+    return words.slice(at - length, at);
+  };
+  const moves = (count: number) =>
+    Array.from({ length: count }, (): NativeMove => {
+      const [tid, errno, before, now] = [words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!];
+      at += 4;
+      return { tid, before: next(before), now: next(now), errno };
+    });
+  return { moved: moves(words[0]!), unmovable: moves(words[1]!) };
+}
+
+/** What the functions are to those who do not care how their arguments get there. */
+export function wired(addon: WiredFunctions): Wired {
+  let words = new Uint32Array(LEAST);
+  let amounts = new Float64Array(LEAST);
+  addon.setWire(words, amounts);
+
+  function reserve(length: number, amountCount = 0): void {
+    if (length <= words.length && amountCount <= amounts.length) return;
+    const before = words;
+    words = new Uint32Array(Math.max(before.length, 2 * length));
+    words.set(before);
+    amounts = new Float64Array(Math.max(amounts.length, 2 * amountCount));
+    addon.setWire(words, amounts);
+  }
+
+  // Short lists are copied faster one by one. Answers how many.
+  function put(list: Words, at: number): number {
+    if (!types.isUint32Array(list)) wrongList('Uint32Array');
+    const { length } = list;
+    reserve(at + length);
+    if (length > 64) words.set(list, at);
+    else for (let i = 0; i < length; i++) words[at + i] = list[i]!;
+    return length;
+  }
+
+  function putAmounts(list: Float64Array, at: number): number {
+    if (!types.isFloat64Array(list)) wrongList('Float64Array');
+    const { length } = list;
+    reserve(0, at + length);
+    for (let i = 0; i < length; i++) amounts[at + i] = list[i]!;
+    return length;
+  }
+
+  function taken(answer: Answer): Words {
+    if (typeof answer !== 'number') return answer;
+    const list = new Uint32Array(answer);
+    if (answer > 64) list.set(words.subarray(0, answer));
+    else for (let i = 0; i < answer; i++) list[i] = words[i]!;
+    return list;
+  }
+
+  return {
+    bestFit(topology, available, count, spread, alignByL3, distributeAcrossNuma, cpuGroupSize, wholeCores) {
+      const flags = (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
+      return taken(addon.bestFit(topology, put(available, 0), count, flags, cpuGroupSize));
+    },
+
+    cpuHints(topology, available, reusable, count, alignBySocket) {
+      const free = put(available, 0);
+      return taken(addon.cpuHints(topology, free, put(reusable, free), count, alignBySocket));
+    },
+
+    memoryHints(nodes, types, amountsOfTypes, groups, reusable, must) {
+      const first = putAmounts(amountsOfTypes, 0);
+      const rows = putAmounts(reusable, first);
+      const groupWords = put(groups, 0);
+      return taken(addon.memoryHints(nodes, types, first, rows, groupWords, put(must, groupWords)));
+    },
+
+    deviceHints: (nodes, request, devices) => taken(addon.deviceHints(nodes, request, put(devices, 0))),
+
+    wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
+
+    pin: (tid, cpus, grant, owner, replace) => outcomeOf(taken(addon.pin(tid, put(cpus, 0), grant, owner, replace))),
+
+    isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
+
+    mergeHints(families, nodes, policy, distances) {
+      let at = 0;
+      for (const family of families) {
+        reserve(at + 1);
+        words[at] = family.length;
+        at += 1 + put(family, at + 1);
+      }
+      if (distances) put(distances, at);
+      return taken(addon.mergeHints(families.length, nodes, policy, distances !== undefined));
+    },
+  };
+}
