@@ -339,7 +339,8 @@ export class SharedMembers {
     const before = names.includes(file) ? this.#masks(file, pid) : undefined;
     const attached = attachedCpus(process, pods);
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
-    const chosen = choices?.filter(({ isFree }) => !isFree || !taken.isEmpty);
+    // All of them or none: one that is left out is taken for a child of another with the same mask.
+    const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
     const left = unpinnedOf(process, unpinned);
     const known = chosen ?? withUnpinned(decodeThreads(before), left);

@@ -106,11 +106,8 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       if (auto earlier = earlier_.find(thread); earlier != earlier_.end())
         move.before = earlier->second.chosen;
       if (!grant.empty() && move.errno_value == 0) {
-        // One that was born on the grant's CPUs has not chosen them.
-        auto born = granted_.find(grant);
-        const bool is_born_there = born != granted_.end() && move.before.is_subset_of(born->second.cpus);
-        const CpuSet& before = is_born_there ? born->second.before : move.before;
-        auto entry = pins_.try_emplace(thread, Pin{grant, owner, before, cpus}).first;
+        auto entry =
+            pins_.try_emplace(thread, Pin{grant, owner, before_grant(grant, move.before), cpus}).first;
         entry->second = Pin{grant, owner, entry->second.before, move.now};
         entry->second.start = start_of(thread);
         // What the kernel has clipped is no place of its choice.
@@ -230,13 +227,20 @@ void ThreadPins::holds_whole_process(const std::string& grant) {
   for (auto& [id, granted] : granted_) granted.whole_process = id == grant;
 }
 
+// Threads that were born on the grant's CPUs have not chosen them.
+CpuSet ThreadPins::before_grant(const std::string& grant, const CpuSet& mask) {
+  auto found = granted_.find(grant);
+  return found != granted_.end() && mask.is_subset_of(found->second.cpus) ? found->second.before : mask;
+}
+
 void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
                        const std::string& owner) {
   std::lock_guard lock(mutex_);
-  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
+  const CpuSet earlier = before_grant(grant, before);
+  granted_.try_emplace(grant, Granted{earlier, {}}).first->second.cpus |= granted;
   Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
   if (!now.ok() || now.value().empty()) return;
-  pins_[tid] = Pin{grant, owner, before, now.value()};
+  pins_[tid] = Pin{grant, owner, earlier, now.value()};
   pins_[tid].start = start_of(tid);
 }
 

@@ -167,6 +167,7 @@ class ThreadPins {
                                             const std::string& grant, const std::string& owner, bool replace);
   std::vector<pid_t> threads_for(const std::string& grant, const std::vector<pid_t>& threads);
   void holds_whole_process(const std::string& grant);
+  CpuSet before_grant(const std::string& grant, const CpuSet& mask);
   std::vector<ThreadMove> places_of(const std::string& grant, const CpuSet& cpus,
                                     const std::vector<pid_t>& threads);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);

@@ -71,6 +71,13 @@ TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
   EXPECT_EQ(mask(child), first_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
+  // Also where it is pinned once more.
+  pin_or_die(0, first_, "grant");
+  ASSERT_TRUE(set_affinity(child, first_).ok());
+  pin_or_die(child, first_, "grant");
+  pins_.adopt(child, first_, first_, "grant", "owner");
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(child), all_);
   // As where the grant has a cgroup, which they leave.
   pin_or_die(0, first_, "grant");
   ASSERT_TRUE(set_affinity(child, first_).ok());
