@@ -59,7 +59,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   union(other: Self): Self {
     if (other.words.length === 0) return this.self;
-    if (this.words.length === 0) return other;
+    if (this.words.length === 0 && other.constructor === this.constructor) return other;
     const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
     const words = long.words.slice();
     for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;

@@ -1,4 +1,5 @@
 // The merge of topology hints under a policy: what the Topology Manager decides. The core does it without walking the cross product.
+import { types } from 'node:util';
 import { checkOptions, invalidOption } from './check-options.js';
 import {
   parseTopologyPolicy,
@@ -75,12 +76,12 @@ function isSameList(a: readonly number[], b: readonly number[]): boolean {
 }
 
 const isFamily = ({ words, numaNodes }: HintFamily) =>
-  words instanceof Uint32Array && native.isHintFamily(words, numaNodes.length);
+  types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
 
-// The words of what is a family already are looked at by the merge.
+// The words of what is a family already are looked at by the merge, where it gets them.
 function packed(resource: string, given: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
   if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
-  if (isSameList(given.numaNodes, numaNodes)) return given;
+  if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
   throw noFamily(resource, given, numaNodes);
 }
 
@@ -135,22 +136,25 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   const distances =
     preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
   const families: HintFamily[] = [];
+  const resources: string[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
-    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
+    for (const resource of Object.keys(lists)) {
+      families.push(packed(resource, lists[resource]!, numaNodes));
+      resources.push(resource);
+    }
   }
   try {
     return mergeFamilies(families, { numaNodes, policy, distances });
   } catch (error) {
     const wrong = families.findIndex((family) => !isFamily(family));
-    const resources = providers.flatMap((hints) => Object.keys(hints ?? {}));
     throw wrong < 0 ? error : noFamily(resources[wrong]!, families[wrong]!, numaNodes);
   }
 }
 
 // Ascending, each once.
 function nodeIds(given: Iterable<number>): readonly number[] {
-  return isAscending(given) ? given : NodeSet.from(given).toArray();
+  return isAscending(given) ? [...given] : NodeSet.from(given).toArray();
 }
 
 function isAscending(given: unknown): given is readonly number[] {

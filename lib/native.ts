@@ -347,8 +347,12 @@ function load(): Addon {
   }
 }
 
-function withWire(addon: Addon): Native {
-  return { ...addon, ...wired(addon) };
+// By the addon, of which an environment has one, however often this module is evaluated there: it knows one wire.
+const WIRED = Symbol.for('numalign.wired');
+
+function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native {
+  addon[WIRED] ??= wired(addon);
+  return { ...addon, ...addon[WIRED] };
 }
 
 /** The addon. Every function throws NumalignError, or TypeError where an argument has the wrong shape. */

@@ -24,8 +24,8 @@ export interface WiredFunctions {
   isHintFamily(words: number, nodes: number): boolean;
   /** [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words] */
   pin(tid: number, cpus: number, grant: string, owner: string, replace: boolean): Answer;
-  /** On the wire: of each family its length and its words, then the distances. */
-  mergeHints(families: number, nodes: number, policy: number, hasDistances: boolean): Answer;
+  /** On the wire: of each family its length and its words, then the distances, as many. */
+  mergeHints(families: number, nodes: number, policy: number, distances: number): Answer;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
@@ -60,11 +60,12 @@ export function wired(addon: WiredFunctions): Wired {
 
   function reserve(length: number, amountCount = 0): void {
     if (length <= words.length && amountCount <= amounts.length) return;
-    const before = words;
-    words = new Uint32Array(Math.max(before.length, 2 * length));
-    words.set(before);
-    amounts = new Float64Array(Math.max(amounts.length, 2 * amountCount));
-    addon.setWire(words, amounts);
+    const moreWords = length <= words.length ? words : new Uint32Array(2 * length);
+    const moreAmounts = amountCount <= amounts.length ? amounts : new Float64Array(2 * amountCount);
+    if (moreWords !== words) moreWords.set(words);
+    if (moreAmounts !== amounts) moreAmounts.set(amounts);
+    addon.setWire(moreWords, moreAmounts);
+    [words, amounts] = [moreWords, moreAmounts];
   }
 
   // Short lists are copied faster one by one. Answers how many.
@@ -126,8 +127,8 @@ export function wired(addon: WiredFunctions): Wired {
         words[at] = family.length;
         at += 1 + put(family, at + 1);
       }
-      if (distances) put(distances, at);
-      return taken(addon.mergeHints(families.length, nodes, policy, distances !== undefined));
+      const count = distances ? put(distances, at) : 0;
+      return taken(addon.mergeHints(families.length, nodes, policy, count));
     },
   };
 }

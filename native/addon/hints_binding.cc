@@ -186,9 +186,11 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
       throw Napi::RangeError::New(env, "a family of hints is of another number of nodes");
     }
   }
-  if (to_bool(info[3], "whether there are distances")) {
-    options.distances = take(static_cast<size_t>(options.nodes) * options.nodes);
+  const int distances = to_int(info[3], "the number of distances");
+  if (distances != 0 && distances != options.nodes * options.nodes) {
+    throw Napi::RangeError::New(env, "a distance is needed for each pair of nodes");
   }
+  options.distances = take(static_cast<size_t>(distances));
   MergedHint merged = merge_hints(families, options);
   uint32_t flags = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
                    (merged.exact ? 8u : 0u);

@@ -48,8 +48,11 @@ Result<std::vector<pid_t>> list_threads(const std::string& path) {
 }  // namespace
 
 pid_t current_thread_id() {
-  thread_local const pid_t tid = static_cast<pid_t>(syscall(SYS_gettid));
-  return tid;
+  thread_local pid_t tid = 0;
+  // The thread that fork(2) leaves to a child has another id there.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { tid = 0; });
+  if (tid != 0 && registered == 0) return tid;
+  return tid = static_cast<pid_t>(syscall(SYS_gettid));
 }
 
 Result<CpuSet> get_affinity(pid_t tid) {

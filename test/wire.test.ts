@@ -1,0 +1,35 @@
+import { expect, it, vi } from 'vitest';
+import { CpuSet, discover } from '../lib/index.js';
+import { type WiredFunctions, wired } from '../lib/wire.js';
+
+const words = (list: string) => CpuSet.parse(list).words;
+
+it('is one for all who evaluate the module in an environment', async () => {
+  const first = (await import('../lib/native.js')).native;
+  vi.resetModules();
+  const second = (await import('../lib/native.js')).native;
+  expect(second).not.toBe(first);
+  const { handle } = await discover({ synthetic: 'core:16 pu:1' });
+  second.wholeCores(handle, words('0-3'));
+  const taken = first.bestFit(handle, words('12-15'), 2, false, false, false, 1, false);
+  expect(String(new CpuSet(taken))).toBe('12-13');
+});
+
+it('keeps what is on it when it grows', () => {
+  let wire: { words: Uint32Array; amounts: Float64Array } | undefined;
+  const seen: number[][] = [];
+  const addon = {
+    setWire: (list: Uint32Array, amounts: Float64Array) => {
+      wire = { words: list, amounts };
+    },
+    memoryHints: (_nodes: number, _types: number, first: number, second: number, groups: number, must: number) => {
+      seen.push([...wire!.amounts.subarray(0, first + second)], [...wire!.words.subarray(0, groups + must)]);
+      return 0;
+    },
+  } as unknown as WiredFunctions;
+  const { memoryHints } = wired(addon);
+  const amounts = (length: number, first: number) => Float64Array.from({ length }, (_, i) => first + i);
+  const ids = (length: number, first: number) => Uint32Array.from({ length }, (_, i) => first + i);
+  memoryHints(2, 1, amounts(4000, 0), ids(4000, 0), amounts(2000, 4000), ids(9000, 4000));
+  expect(seen).toEqual([[...amounts(6000, 0)], [...ids(13_000, 0)]]);
+});
