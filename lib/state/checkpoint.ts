@@ -278,6 +278,14 @@ export function decodeSettings(value: unknown): MachineSettings {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
+/** @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what pods have */
+export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): void {
+  const clash = clashOf(pods);
+  if (clash) corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
+  const flaw = bookingFlaw(memory, pods);
+  if (flaw !== undefined) corrupt(flaw, memory);
+}
+
 function decodeIdentity(value: unknown, where: string): CpuIdentity {
   const row = list(value, where).map((cell) => whole(cell, where));
   if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
@@ -343,10 +351,7 @@ function decodeMembers(value: unknown): Checkpoint {
     memory: bookedMemory(given.memory, 'memory'),
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };
-  const clash = clashOf(body.pods);
-  if (clash) corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
-  const flaw = bookingFlaw(body.memory, body.pods);
-  if (flaw !== undefined) corrupt(flaw, body.memory);
+  checkHoldings(body);
   const known = { format: '', version: 0, checksum: '', ...header, ...body };
   return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
 }

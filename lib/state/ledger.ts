@@ -8,7 +8,7 @@ import { SharedMembers } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeLock, native } from '../native.js';
 import type { Assignments } from './assignments.js';
-import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
+import { type Checkpoint, checkHoldings, encodeCheckpoint } from './checkpoint.js';
 import { FolderWatch, type Listener } from './folder-watch.js';
 import { lockHolder, lockNote } from './lock-holder.js';
 import { Owners } from './owners.js';
@@ -380,6 +380,8 @@ export class Ledger implements Store {
     lock: NativeLock,
     isLast = false,
   ): Promise<void> {
+    // A mistake of ours must not become the record.
+    checkHoldings(next);
     const generation = this.#generation + 1;
     const checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
     const text = encodeCheckpoint(checkpoint);
