@@ -84,7 +84,6 @@ export const SHAPES = [
       'hugepages',
       'cgroups-v2',
       'enforcement',
-      'trace',
       'drift',
       'hotplug',
       'restart',
@@ -98,7 +97,7 @@ export const SHAPES = [
     about: 'the same with PCI devices on their nodes',
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: [...PACKAGES, ...DEVICES],
-    tests: ['machine', 'grants', 'devices'],
+    tests: ['machine', 'grants', 'devices', 'trace'],
   },
   {
     name: '8-nodes',
@@ -208,7 +207,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     kernel: 'backports',
-    tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement'],
+    tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement', 'drift'],
   },
 ];
 
