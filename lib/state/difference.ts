@@ -1,4 +1,5 @@
 // Difference: what one state has that another has not. Pure.
+import { isDeepStrictEqual } from 'node:util';
 import type { Assignments, PodAssignment } from './assignments.js';
 import { encodePod } from './checkpoint.js';
 
@@ -9,7 +10,9 @@ export interface Difference {
   readonly haveSettingsChanged: boolean;
 }
 
-const isSame = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b);
+// As they are in files, whatever the order of their members: what was read and what was made here may differ in that.
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
 
 /** A pod that was released and admitted again is both removed and added. */
 export function difference(before: Assignments, after: Assignments): Difference {
