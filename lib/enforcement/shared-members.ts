@@ -142,8 +142,10 @@ function withUnpinned(
   return [
     ...known.filter(({ tid }) => !unpinned.some((thread) => thread.tid === tid)),
     ...unpinned.map(({ tid, earlier }) => {
-      const given = known.find((thread) => thread.tid === tid && new CpuSet(thread.applied).equals(earlier));
-      return given ?? { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words };
+      const own = known.filter((thread) => thread.tid === tid);
+      // Where nothing is known of it, it was born of a thread with that mask.
+      const given = (own.length > 0 ? own : known).find(({ applied }) => new CpuSet(applied).equals(earlier));
+      return given ? { ...given, tid } : { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words };
     }),
   ];
 }
