@@ -127,6 +127,21 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
   return pin(cpus, { threads: tid ?? 'current' });
 }
 
+/**
+ * Takes every thread of a process, another one too, off CPUs by its mask, and reads back: a thread with nothing else goes to `pool`. One that has ended is no error.
+ * @throws ERR_SYSCALL where a thread stays there
+ */
+export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
+  const moved = native.confineMember(pid, [], taken.words, pool.words, [], [], false, false, CpuSet.EMPTY.words);
+  const [stuck] = moved?.stuck ?? [];
+  if (!stuck) return;
+  throw new NumalignError(
+    'ERR_SYSCALL',
+    `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? CLIPPED : getSystemErrorName(-stuck.errno)}`,
+    { errno: stuck.errno, syscall: 'sched_setaffinity', value: pid, valid: `a process that may run on ${pool}` },
+  );
+}
+
 /** The CPUs on which a thread may run; default: the calling one. @throws ERR_SYSCALL (ESRCH: no such thread) */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');

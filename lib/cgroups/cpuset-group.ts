@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, NodeSet } from '../cpu-set.js';
+import type { NumalignError } from '../errors.js';
 import type { IdSet } from '../id-set.js';
 import { native } from '../native.js';
 import { attempt, type CgroupAction, cgroupRefusal } from './cgroup-error.js';
@@ -472,11 +473,18 @@ export abstract class CommonGroup implements CpusetGroup {
         break;
       } catch (error) {
         if (!this.exists()) break;
-        // Processes may have been born while others were moved out.
-        if (leftoversTo === undefined || pass === PASSES || this.processes().length === 0) throw error;
+        if (pass === PASSES || !this.#emptiesSoon(error, leftoversTo !== undefined)) throw error;
       }
     }
     this.tree.made.remove(this.path, found.dev, found.ino);
+  }
+
+  // Processes may have been born while others were moved out, and one that has ended may be in it a moment longer, though no file tells of it any more.
+  #emptiesSoon(error: unknown, isEvacuated: boolean): boolean {
+    if ((error as NumalignError).errnoName !== 'EBUSY' || childNames(this.path).length > 0) return false;
+    if (this.processes().length > 0) return isEvacuated;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    return true;
   }
 
   // The only place outside of our root where anything is written: a process goes back to where it came from.

@@ -1,8 +1,8 @@
 // A group of a cgroup v2 hierarchy with the cpuset controller. See Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { moveProcess } from '../affinity.js';
 import { CpuSet } from '../cpu-set.js';
-import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
 import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
 import { childNames, readIfThere } from './cgroup-files.js';
@@ -208,16 +208,7 @@ export class CpusetGroupV2 extends CommonGroup {
 // Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions included, and leaves them running there.
 function keepOffPartitions(pid: number, allowed: CpuSet): void {
   const taken = new CpuSet(native.onlineCpus()).difference(allowed);
-  if (taken.isEmpty) return;
-  const done = native.confineMember(pid, [], taken.words, allowed.words, [], [], false, false, allowed.words);
-  const stuck = done?.stuck[0];
-  if (!stuck) return;
-  throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} has left a partition and stays on CPUs ${taken}`, {
-    syscall: 'sched_setaffinity',
-    errno: stuck.errno,
-    value: stuck.tid,
-    valid: allowed.toString(),
-  });
+  if (!taken.isEmpty) moveProcess(pid, taken, allowed);
 }
 
 // With anything behind it is not.

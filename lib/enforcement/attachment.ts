@@ -1,11 +1,9 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
-import { getSystemErrorName } from 'node:util';
+import { moveProcess } from '../affinity.js';
 import { invalidOption } from '../check-options.js';
-import { CpuSet } from '../cpu-set.js';
+import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
-import { NumalignError } from '../errors.js';
 import { heldGrant, type Site, transact } from '../managers/topology-manager.js';
-import { native } from '../native.js';
 import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
 import { GrantGroup } from './grant-group.js';
 import type { ProcessEntry } from './member-registry.js';
@@ -81,13 +79,5 @@ function registered<T>(
 }
 
 function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {
-  const others = topology.possible.union(topology.cpus).difference(cpus);
-  const moved = native.confineMember(pid, [], others.words, cpus.words, [], [], false, false, CpuSet.EMPTY.words);
-  const [stuck] = moved?.stuck ?? [];
-  if (!stuck) return;
-  throw new NumalignError(
-    'ERR_SYSCALL',
-    `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? 'clipped' : getSystemErrorName(-stuck.errno)}`,
-    { errno: stuck.errno, syscall: 'sched_setaffinity', value: pid, valid: `a process that may run on ${cpus}` },
-  );
+  moveProcess(pid, topology.possible.union(topology.cpus).difference(cpus), cpus);
 }

@@ -301,7 +301,8 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       pod.remove();
     });
 
-    it('are left by processes that keep being born', async () => {
+    // Now and then one has just ended, which the kernel counts a moment longer than it tells of it.
+    it('are left by processes that keep being born', { repeats: 30 }, async () => {
       const { tree } = madeRoot();
       const group = tree.group('a');
       group.create(cpus('0'), NODE0);

@@ -8,6 +8,7 @@
 #include "platform/affinity.h"
 #include "platform/cpu_activity.h"
 #include "platform/task_activity.h"
+#include "support/waiting_process.h"
 
 namespace numalign {
 namespace {
@@ -54,13 +55,9 @@ TEST(TaskActivity, TellsNothingOfAProcessThatIsNot) {
 }
 
 TEST(TaskScan, FindsATaskAndWhoseChildItIs) {
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
+  test::WaitingProcess waiting;
+  const pid_t child = waiting.pid();
   TaskScan scan = scan_tasks(online_cpus().value());
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
   auto found = std::ranges::find(scan.tasks, child, &ScannedTask::tid);
   ASSERT_NE(found, scan.tasks.end());
   EXPECT_EQ(found->pid, child);

@@ -1,20 +1,17 @@
 #include "platform/member_masks.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "platform/affinity.h"
+#include "support/waiting_process.h"
 
 namespace numalign {
 namespace {
@@ -69,38 +66,6 @@ class Other {
   std::thread thread_;
 };
 
-// A process that only waits. It is running when this returns: a sanitizer starts a thread of its own in it
-// first.
-class WaitingProcess {
- public:
-  WaitingProcess() {
-    int ready[2];
-    if (pipe2(ready, O_CLOEXEC) != 0) abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      if (write(ready[1], "", 1) != 1) _exit(1);
-      for (;;) pause();
-    }
-    close(ready[1]);
-    char byte;
-    if (pid_ < 0 || read(ready[0], &byte, 1) != 1) abort();
-    close(ready[0]);
-  }
-  ~WaitingProcess() { end(); }
-
-  pid_t pid() const { return pid_; }
-
-  void end() {
-    if (std::exchange(ended_, true)) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = 0;
-  bool ended_ = false;
-};
-
 // Tests that need two CPUs are skipped on a machine with one. Masks are restored after each.
 class MemberMasksTest : public testing::Test {
  protected:
@@ -130,6 +95,21 @@ class MemberMasksTest : public testing::Test {
     auto found =
         std::find_if(known_.begin(), known_.end(), [&](const auto& each) { return each.tid == tid; });
     return found == known_.end() ? std::nullopt : std::optional(*found);
+  }
+
+  // A thread that was put onto what it has chosen, but which its cpuset has cut: a partition has the first
+  // CPU.
+  void gets_back_after_a_partition(const CpuSet& chosen) const {
+    Other other(all_ - first_);
+    ConfinementRequest request = off({});
+    request.known = {{other.tid(), chosen, all_ - first_, chosen}};
+    request.limit = all_ - first_;
+    EXPECT_EQ(confine_member(request).value().moved, 0);
+    EXPECT_EQ(mask(other.tid()), all_ - first_);
+    // The partition has ended.
+    request.limit = all_;
+    EXPECT_EQ(confine_member(request).value().moved, 1);
+    EXPECT_EQ(mask(other.tid()), chosen);
   }
 
   CpuSet all_ = get_affinity(0).value();
@@ -241,30 +221,9 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
 }
 
-TEST_F(MemberMasksTest, LeavesWhatTheCpusetHasCutUntilItHasMore) {
-  Other other(all_ - first_);
-  ConfinementRequest request = off({});
-  // As beside a partition of the first CPU.
-  request.known = {{other.tid(), all_, all_ - first_, all_}};
-  request.limit = all_ - first_;
-  EXPECT_EQ(confine_member(request).value().moved, 0);
-  EXPECT_EQ(mask(other.tid()), all_ - first_);
-  // The partition has ended.
-  request.limit = all_;
-  EXPECT_EQ(confine_member(request).value().moved, 1);
-  EXPECT_EQ(mask(other.tid()), all_);
-}
+TEST_F(MemberMasksTest, LeavesWhatTheCpusetHasCutUntilItHasMore) { gets_back_after_a_partition(all_); }
 
-TEST_F(MemberMasksTest, GivesBackWhatTheCpusetHadNothingOf) {
-  Other other(all_ - first_);
-  ConfinementRequest request = off({});
-  request.known = {{other.tid(), first_, all_ - first_, first_}};
-  request.limit = all_ - first_;
-  EXPECT_EQ(confine_member(request).value().moved, 0);
-  request.limit = all_;
-  EXPECT_EQ(confine_member(request).value().moved, 1);
-  EXPECT_EQ(mask(other.tid()), first_);
-}
+TEST_F(MemberMasksTest, GivesBackWhatTheCpusetHadNothingOf) { gets_back_after_a_partition(first_); }
 
 TEST_F(MemberMasksTest, KnowsWhatAThreadHasChosenAfterACpuHasGone) {
   Other other(all_ - first_);
@@ -292,7 +251,7 @@ TEST_F(MemberMasksTest, AsksAgainForAThreadThatWasRefused) {
 }
 
 TEST_F(MemberMasksTest, MovesEveryThreadOfAnotherProcess) {
-  WaitingProcess other;
+  test::WaitingProcess other;
   const pid_t child = other.pid();
   ConfinementRequest request = off(first_);
   request.pid = child;
@@ -306,7 +265,7 @@ TEST_F(MemberMasksTest, MovesEveryThreadOfAnotherProcess) {
 
 TEST_F(MemberMasksTest, TellsWhoIsStuck) {
   if (geteuid() != 0) GTEST_SKIP() << "needs a process of another user";
-  WaitingProcess other;
+  test::WaitingProcess other;
   const pid_t child = other.pid();
   // As one that may move its own user's processes only.
   std::thread([&] {
