@@ -19,6 +19,7 @@ import { KERNEL_FILES } from '../../../dist/cgroups/cgroup-files.js';
 import { openCpusetHierarchy } from '../../../dist/cgroups/cpuset-hierarchy.js';
 import { MadeGroupsInMemory } from '../../../dist/cgroups/made-groups.js';
 import { CpuSet, NodeSet } from '../../../dist/index.js';
+import { removeCgroup } from './cgroup-removal.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign-test';
@@ -43,16 +44,9 @@ afterEach(async () => {
   }
   children.clear();
   for (const { name } of readdirSync(MOUNT, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
-    if (/test|\.service$|\.slice$|^beside$/.test(name)) removeAll(join(MOUNT, name));
+    if (/test|\.service$|\.slice$|^beside$/.test(name)) removeCgroup(join(MOUNT, name));
   }
 });
-
-function removeAll(folder) {
-  for (const entry of readdirSync(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) removeAll(join(folder, entry.name));
-  }
-  rmdirSync(folder);
-}
 
 /** Our root, not made yet, and a log of what is written. */
 function ownRoot(path = ROOT) {

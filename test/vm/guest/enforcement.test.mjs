@@ -22,6 +22,7 @@ import { after, afterEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { affinity, CpuSet } from '../../../dist/index.js';
+import { removeCgroup } from './cgroup-removal.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign';
@@ -158,16 +159,8 @@ afterEach(async () => {
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
   children.clear();
-  for (const name of readdirSync(MOUNT)) if (/^(numalign|beside|delegated)/.test(name)) removeAll(join(MOUNT, name));
+  for (const name of readdirSync(MOUNT)) if (/^(numalign|beside|delegated)/.test(name)) removeCgroup(join(MOUNT, name));
 });
-
-function removeAll(path) {
-  for (const entry of readdirSync(path, { withFileTypes: true })) {
-    if (entry.isDirectory()) removeAll(join(path, entry.name));
-  }
-  for (const pid of read(path, 'cgroup.procs').split('\n').filter(Boolean)) put(MOUNT, 'cgroup.procs', pid);
-  rmdirSync(path);
-}
 
 /** Threads of programs, other than of these processes, that the kernel lets run on some of these CPUs. */
 function intruders(list, ...holders) {
