@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url';
 const PROGRAM = fileURLToPath(new URL('program.mjs', import.meta.url));
 // Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor` is field 39.
 const PROCESSOR = 39 - 3;
+// The most, as a multiple of the usual time.
+const LONGER = 15;
 
 function readThread(pid, tid) {
   const folder = `/proc/${pid}/task/${tid}`;
@@ -22,11 +24,13 @@ function readThread(pid, tid) {
 
 const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/** By thread: the CPUs on which it was seen after it had run again. */
-async function sample(pid, milliseconds) {
+/** By thread: the CPUs on which it was seen after it had run again; on a busy machine looked at for longer, until all of these have. */
+async function sample(pid, milliseconds, busy) {
+  const begin = Date.now();
+  const isOver = () => Date.now() > begin + milliseconds * (busy.every((tid) => seen.has(tid)) ? 1 : LONGER);
   const first = new Map(threadsOf(pid).map((tid) => [tid, readThread(pid, tid)?.turns ?? 0]));
   const seen = new Map();
-  for (const end = Date.now() + milliseconds; Date.now() < end; ) {
+  while (!isOver()) {
     for (const tid of threadsOf(pid)) {
       const thread = readThread(pid, tid);
       if (!thread || thread.turns === first.get(tid)) continue;
@@ -50,7 +54,8 @@ export async function runProgram(options, milliseconds = 2_000) {
       return JSON.parse(value);
     };
     const placed = await next();
-    const seen = await sample(child.pid, milliseconds);
+    const { main, workers, pool } = placed.kinds;
+    const seen = await sample(child.pid, milliseconds, [...main, ...workers, ...pool]);
     child.stdin.end();
     return { pid: child.pid, placed, seen, ended: await next() };
   } finally {

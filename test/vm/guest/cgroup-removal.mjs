@@ -9,9 +9,10 @@ export function removeCgroup(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) removeCgroup(join(folder, entry.name));
   }
-  for (const pid of readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)) {
-    writeFileSync(join(MOUNT, 'cgroup.procs'), pid);
-  }
+  // That of an empty threaded one cannot be read.
+  const isPopulated = /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
+  const pids = isPopulated ? readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean) : [];
+  for (const pid of pids) writeFileSync(join(MOUNT, 'cgroup.procs'), pid);
   const partition = join(folder, 'cpuset.cpus.partition');
   if (existsSync(partition)) writeFileSync(partition, 'member');
   rmdirSync(folder);
