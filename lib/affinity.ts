@@ -95,8 +95,8 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }
     });
   }
   const outcome = native.pin(toTid(threads), cpus.words, grant, owner, replace);
-  const refused = outcome.unmovable.find((move) => move.errno !== 0);
-  if (outcome.moved.length === 0 && refused) {
+  const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
+  if (refused) {
     const reason = getSystemErrorName(-refused.errno);
     throw new NumalignError(
       'ERR_SYSCALL',

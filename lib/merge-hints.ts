@@ -136,33 +136,40 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   const distances =
     preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
   const families: HintFamily[] = [];
-  const resources: string[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
-    for (const resource of Object.keys(lists)) {
-      families.push(packed(resource, lists[resource]!, numaNodes));
-      resources.push(resource);
-    }
+    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
   }
   try {
     return mergeFamilies(families, { numaNodes, policy, distances });
   } catch (error) {
-    const wrong = families.findIndex((family) => !isFamily(family));
-    throw wrong < 0 ? error : noFamily(resources[wrong]!, families[wrong]!, numaNodes);
+    throw wrongFamily(providers, families, numaNodes) ?? error;
   }
+}
+
+// The first of these families, which are all that the providers gave, that is none.
+function wrongFamily(
+  providers: readonly ProviderHints[],
+  families: readonly HintFamily[],
+  numaNodes: readonly number[],
+): NumalignError | undefined {
+  const wrong = families.findIndex((family) => !isFamily(family));
+  if (wrong < 0) return undefined;
+  const resources = providers.flatMap((hints) => Object.keys(checkHints(hints)));
+  return noFamily(resources[wrong]!, families[wrong]!, numaNodes);
 }
 
 // Ascending, each once.
 function nodeIds(given: Iterable<number>): readonly number[] {
-  return isAscending(given) ? [...given] : NodeSet.from(given).toArray();
+  return isAscending(given) ? given.slice() : NodeSet.from(given).toArray();
 }
 
 function isAscending(given: unknown): given is readonly number[] {
   if (!Array.isArray(given) || given.length === 0) return false;
   let last = -1;
-  for (const id of given) {
-    if (!Number.isInteger(id) || id <= last) return false;
-    last = id;
+  for (let i = 0; i < given.length; i++) {
+    if (!Number.isInteger(given[i]) || given[i] <= last) return false;
+    last = given[i];
   }
   return last <= NodeSet.MAX_ID;
 }

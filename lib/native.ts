@@ -231,7 +231,7 @@ export interface Native {
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
-  mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): Words;
+  mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): number[];
 
   /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
   pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;

@@ -23,9 +23,9 @@ export interface WiredFunctions {
   wholeCores(topology: TopologyHandle, cpus: number): Answer;
   isHintFamily(words: number, nodes: number): boolean;
   /** [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words] */
-  pin(tid: number, cpus: number, grant: string, owner: string, replace: boolean): Answer;
-  /** On the wire: of each family its length and its words, then the distances, as many. */
-  mergeHints(families: number, nodes: number, policy: number, distances: number): Answer;
+  pin(tid: number, cpus: number, grant?: string, owner?: string, replace?: boolean): Answer;
+  /** On the wire: how many families, nodes, the policy, how many distances; of each family its length and its words; the distances. The answer is there too. */
+  mergeHints(): void;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
@@ -37,19 +37,34 @@ function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
+// `slice` takes longer for lists as short as these.
+function copied(words: Words, at: number, length: number): Words {
+  if (length > 64) return words.slice(at, at + length);
+  const list = new Uint32Array(length);
+  for (let i = 0; i < length; i++) list[i] = words[at + i]!;
+  return list;
+}
+
+const MOVE_HEADER = 4;
+
 function outcomeOf(words: Words): NativePinOutcome {
+  const moved: NativeMove[] = [];
+  const unmovable: NativeMove[] = [];
   let at = 2;
-  const next = (length: number) => {
-    at += length;
-    return words.slice(at - length, at);
-  };
-  const moves = (count: number) =>
-    Array.from({ length: count }, (): NativeMove => {
-      const [tid, errno, before, now] = [words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!];
-      at += 4;
-      return { tid, before: next(before), now: next(now), errno };
-    });
-  return { moved: moves(words[0]!), unmovable: moves(words[1]!) };
+  for (let left = words[0]! + words[1]!; left > 0; left--) {
+    const before = words[at + 2]!;
+    const now = words[at + 3]!;
+    const behind = at + MOVE_HEADER + before;
+    const move = {
+      tid: words[at]!,
+      before: copied(words, at + MOVE_HEADER, before),
+      now: copied(words, behind, now),
+      errno: words[at + 1]!,
+    };
+    (left > words[1]! ? moved : unmovable).push(move);
+    at = behind + now;
+  }
+  return { moved, unmovable };
 }
 
 /** What the functions are to those who do not care how their arguments get there. */
@@ -88,10 +103,7 @@ export function wired(addon: WiredFunctions): Wired {
 
   function taken(answer: Answer): Words {
     if (typeof answer !== 'number') return answer;
-    const list = new Uint32Array(answer);
-    if (answer > 64) list.set(words.subarray(0, answer));
-    else for (let i = 0; i < answer; i++) list[i] = words[i]!;
-    return list;
+    return copied(words, 0, answer);
   }
 
   return {
@@ -116,19 +128,28 @@ export function wired(addon: WiredFunctions): Wired {
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 
-    pin: (tid, cpus, grant, owner, replace) => outcomeOf(taken(addon.pin(tid, put(cpus, 0), grant, owner, replace))),
+    pin(tid, cpus, grant, owner, replace) {
+      const count = put(cpus, 0);
+      const answer = grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, owner, replace);
+      return outcomeOf(typeof answer === 'number' ? words : answer);
+    },
 
     isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
 
     mergeHints(families, nodes, policy, distances) {
-      let at = 0;
-      for (const family of families) {
+      let at = 4;
+      for (let i = 0; i < families.length; i++) {
         reserve(at + 1);
-        words[at] = family.length;
-        at += 1 + put(family, at + 1);
+        words[at] = families[i]!.length;
+        at += 1 + put(families[i]!, at + 1);
       }
       const count = distances ? put(distances, at) : 0;
-      return taken(addon.mergeHints(families.length, nodes, policy, count));
+      words[0] = families.length;
+      words[1] = nodes;
+      words[2] = policy;
+      words[3] = count;
+      addon.mergeHints();
+      return [words[0]!, words[1]!, words[2]!];
     },
   };
 }

@@ -56,8 +56,10 @@ std::string to_string(const Napi::Value& value, const char* what) {
 }
 
 int to_int(const Napi::Value& value, const char* what) {
-  if (!value.IsNumber()) throw wrong_shape(value.Env(), what, "an integer");
-  double number = value.As<Napi::Number>();
+  double number = 0;
+  if (napi_get_value_double(value.Env(), value, &number) != napi_ok) {
+    throw wrong_shape(value.Env(), what, "an integer");
+  }
   if (!(number >= INT32_MIN && number <= INT32_MAX) || number != static_cast<int>(number)) {
     throw wrong_shape(value.Env(), what, "a 32-bit integer");
   }
@@ -65,8 +67,9 @@ int to_int(const Napi::Value& value, const char* what) {
 }
 
 bool to_bool(const Napi::Value& value, const char* what) {
-  if (!value.IsBoolean()) throw wrong_shape(value.Env(), what, "a boolean");
-  return value.As<Napi::Boolean>();
+  bool flag = false;
+  if (napi_get_value_bool(value.Env(), value, &flag) == napi_ok) return flag;
+  throw wrong_shape(value.Env(), what, "a boolean");
 }
 
 namespace {

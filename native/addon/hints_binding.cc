@@ -158,45 +158,47 @@ Napi::Value is_hint_family(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), family && family->nodes == to_int(info[1], "the number of nodes"));
 }
 
-// (how many families, nodes, policy, whether there are distances; on the wire of each family its length and
-// its words, and the distances) -> [low, high, any | preferred << 1 | admitted << 2 | exact << 3]
+// On the wire: how many families, nodes, the policy, how many distances; of each family its length and its
+// words; the distances. What comes back there: low, high, any | preferred << 1 | admitted << 2 | exact << 3.
+// Arguments and an answer would take as long as the merge.
 Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  std::span<const uint32_t> words = Environment::of(env).words;
+  std::span<uint32_t> wire = Environment::of(env).words;
+  std::span<const uint32_t> words = wire;
   auto take = [&](size_t n) {
     if (n > words.size()) throw Napi::RangeError::New(env, "there are not as many words on the wire");
     std::span<const uint32_t> taken = words.first(n);
     words = words.subspan(n);
     return taken;
   };
-  int count = to_int(info[0], "the number of families");
-  MergeOptions options;
-  options.nodes = to_int(info[1], "the number of nodes");
-  int policy = to_int(info[2], "the policy");
-  if (count < 0 || options.nodes < 1 || options.nodes > NodeMask::kBits || policy < 0 || policy > 3) {
+  std::span<const uint32_t> head = take(4);
+  const size_t count = head[0], distances = head[3];
+  if (head[1] < 1 || head[1] > NodeMask::kBits || head[2] > 3) {
     throw Napi::RangeError::New(env, "1 to 64 nodes, and a policy from 0 to 3");
   }
-  options.policy = static_cast<TopologyPolicy>(policy);
+  MergeOptions options;
+  options.nodes = static_cast<int>(head[1]);
+  options.policy = static_cast<TopologyPolicy>(head[2]);
   std::vector<HintFamily> families;
-  families.reserve(std::min(words.size(), static_cast<size_t>(count)));
-  for (int i = 0; i < count; i++) {
+  families.reserve(std::min(words.size(), count));
+  for (size_t i = 0; i < count; i++) {
     size_t length = take(1).front();
     families.push_back(to_family(env, take(length)));
     if (families.back().nodes != options.nodes) {
       throw Napi::RangeError::New(env, "a family of hints is of another number of nodes");
     }
   }
-  const int distances = to_int(info[3], "the number of distances");
-  if (distances != 0 && distances != options.nodes * options.nodes) {
+  if (distances != 0 && distances != size_t{head[1]} * head[1]) {
     throw Napi::RangeError::New(env, "a distance is needed for each pair of nodes");
   }
-  options.distances = take(static_cast<size_t>(distances));
+  options.distances = take(distances);
   MergedHint merged = merge_hints(families, options);
   uint32_t flags = (merged.any ? 1u : 0u) | (merged.preferred ? 2u : 0u) | (merged.admitted ? 4u : 0u) |
                    (merged.exact ? 8u : 0u);
-  uint32_t result[] = {static_cast<uint32_t>(merged.mask.bits()),
-                       static_cast<uint32_t>(merged.mask.bits() >> 32), flags};
-  return to_wire(env, result);
+  wire[0] = static_cast<uint32_t>(merged.mask.bits());
+  wire[1] = static_cast<uint32_t>(merged.mask.bits() >> 32);
+  wire[2] = flags;
+  return {};
 }
 
 }  // namespace

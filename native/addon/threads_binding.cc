@@ -65,8 +65,10 @@ Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
 
 // [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words]
 std::vector<uint32_t> words_of(const PinOutcome& outcome) {
-  std::vector<uint32_t> words{static_cast<uint32_t>(outcome.moved.size()),
-                              static_cast<uint32_t>(outcome.unmovable.size())};
+  constexpr size_t kUsual = 64;
+  std::vector<uint32_t> words;
+  words.reserve(kUsual);
+  words = {static_cast<uint32_t>(outcome.moved.size()), static_cast<uint32_t>(outcome.unmovable.size())};
   for (const std::vector<ThreadMove>* moves : {&outcome.moved, &outcome.unmovable}) {
     for (const ThreadMove& move : *moves) {
       words.insert(words.end(),
@@ -79,13 +81,16 @@ std::vector<uint32_t> words_of(const PinOutcome& outcome) {
   return words;
 }
 
-// (tid, or -1 for the whole process; words on the wire; grant; owner; replace)
+// (tid, or -1 for the whole process; words on the wire; for a grant: grant; owner; replace)
 Napi::Value pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  auto result = unwrap(env, ThreadPins::of_this_process().pin(
-                                to_int(info[0], "the thread id"), WireReader(env).id_set<CpuTag>(info[1]),
-                                to_string(info[2], "the grant"), to_string(info[3], "the owner"),
-                                to_bool(info[4], "replace")));
+  const pid_t tid = to_int(info[0], "the thread id");
+  const CpuSet cpus = WireReader(env).id_set<CpuTag>(info[1]);
+  ThreadPins& pins = ThreadPins::of_this_process();
+  auto result = unwrap(env, info.Length() == 2
+                                ? pins.pin(tid, cpus, "", "", false)
+                                : pins.pin(tid, cpus, to_string(info[2], "the grant"),
+                                           to_string(info[3], "the owner"), to_bool(info[4], "replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   return to_wire(env, words_of(std::get<PinOutcome>(result)));
 }

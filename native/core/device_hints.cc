@@ -54,8 +54,8 @@ std::vector<uint64_t> missed_by_mask(const DeviceHintsRequest& request, Weigh&& 
 
 // The masks for which test(missed[mask]) is true, but the empty one.
 template <class Test>
-std::vector<uint64_t> bits_where(std::span<const uint64_t> missed, Test&& test) {
-  std::vector<uint64_t> bits((missed.size() + 63) / 64);
+SmallWords bits_where(std::span<const uint64_t> missed, Test&& test) {
+  SmallWords bits((missed.size() + 63) / 64);
   for (size_t i = 0; i < bits.size(); i++) {
     std::span<const uint64_t> part = missed.subspan(i * 64, std::min<size_t>(64, missed.size()));
     for (size_t j = 0; j < part.size(); j++) bits[i] |= uint64_t{test(part[j])} << j;
@@ -72,11 +72,10 @@ HintBits enumerate(const DeviceHintsRequest& request) {
   uint64_t total = missed[0];
   HintBits bits;
   bits.offered = bits_where(missed, [&](uint64_t m) { return (total - m) >> 32 >= count; });
-  std::vector<uint64_t> ever =
-      bits_where(missed, [&](uint64_t m) { return ((total - m) & UINT32_MAX) >= count; });
+  SmallWords ever = bits_where(missed, [&](uint64_t m) { return ((total - m) & UINT32_MAX) >= count; });
   if (std::ranges::any_of(request.devices, is_reusable)) {
     missed = missed_by_mask(request, [](const Device& device) { return uint64_t{is_reusable(device)}; });
-    std::vector<uint64_t> touching = bits_where(missed, [](uint64_t m) { return m == 0; });
+    SmallWords touching = bits_where(missed, [](uint64_t m) { return m == 0; });
     for (size_t i = 0; i < touching.size(); i++) bits.offered[i] &= touching[i];
   }
   bits.prefer_size(std::min(HintBits::narrowest(ever), request.nodes));

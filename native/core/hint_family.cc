@@ -54,8 +54,8 @@ void write_bits(Writer& writer, std::span<const uint64_t> bits, int nodes) {
   for (size_t i = 0; i < words32(nodes); i++) writer.word(static_cast<uint32_t>(bits[i / 2] >> (i % 2 * 32)));
 }
 
-std::vector<uint64_t> read_bits(Reader& reader, int nodes) {
-  std::vector<uint64_t> bits(HintBits::bit_words(nodes));
+SmallWords read_bits(Reader& reader, int nodes) {
+  SmallWords bits(HintBits::bit_words(nodes));
   for (size_t i = 0; i < words32(nodes); i++) bits[i / 2] |= uint64_t{reader.word()} << (i % 2 * 32);
   return bits;
 }
@@ -181,7 +181,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
 }
 
 void HintBits::prefer_size(int size) {
-  preferred.assign(offered.size(), 0);
+  preferred = SmallWords(offered.size());
   for (size_t i = 0; i < offered.size(); i++) {
     int low = size - count_ones(i);
     if (low >= 0 && low <= 6) preferred[i] = offered[i] & kBitsOfSize[low];
@@ -223,7 +223,7 @@ bool LinearHints::prefers(NodeMask mask) const {
 HintBits LinearHints::enumerate(int nodes) const {
   assert(nodes <= kEnumeratedNodes);
   HintBits bits;
-  bits.offered.resize(HintBits::bit_words(nodes));
+  bits.offered = SmallWords(HintBits::bit_words(nodes));
   std::vector<NeedInWords> in_words(needs.begin(), needs.end());
   uint64_t allowed = 0;  // among the lowest six nodes
   for (uint64_t low = 0; low < low_masks(static_cast<size_t>(nodes)); low++) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/id_set.h"
+#include "core/small_words.h"
 
 namespace numalign {
 
@@ -32,8 +33,8 @@ using HintList = std::vector<ListedHint>;
 // Bit m of `offered`: the mask m is a hint; of `preferred`: and a preferred one. Both have bit_words(n)
 // words.
 struct HintBits {
-  std::vector<uint64_t> offered;
-  std::vector<uint64_t> preferred;
+  SmallWords offered;
+  SmallWords preferred;
 
   static size_t bit_words(int nodes) { return nodes <= 6 ? 1 : size_t{1} << (nodes - 6); }
   static bool test(std::span<const uint64_t> bits, uint64_t mask) {

@@ -1,6 +1,7 @@
 #include "core/hint_merger.h"
 
 #include <algorithm>
+#include <forward_list>
 #include <functional>
 
 #include "core/fewest_nodes.h"
@@ -62,8 +63,8 @@ FewestNodes greater(FewestNodes a, FewestNodes b) { return {std::max(a.count, b.
 HintBits to_bits(const HintFamily& family) {
   if (auto* linear = std::get_if<LinearHints>(&family.masks)) return linear->enumerate(family.nodes);
   HintBits bits;
-  bits.offered.resize(HintBits::bit_words(family.nodes));
-  bits.preferred.resize(bits.offered.size());
+  bits.offered = SmallWords(HintBits::bit_words(family.nodes));
+  bits.preferred = SmallWords(bits.offered.size());
   for (const ListedHint& hint : std::get<HintList>(family.masks)) {
     HintBits::set(bits.offered, hint.mask.bits());
     if (hint.preferred) HintBits::set(bits.preferred, hint.mask.bits());
@@ -89,7 +90,7 @@ std::vector<Count> superset_sums_of(std::span<const uint64_t> bits, int nodes) {
 // The masks that the AND of one member of each set can be: a convolution, which is a product of superset
 // sums. A product of two sets of at most 2^nodes - 1 masks fits in twice as many bits as there are nodes.
 template <class Count>
-void and_with(std::vector<uint64_t>& reached, std::span<const uint64_t> offered, int nodes) {
+void and_with(SmallWords& reached, std::span<const uint64_t> offered, int nodes) {
   std::vector<Count> a = superset_sums_of<Count>(reached, nodes);
   std::vector<Count> b = superset_sums_of<Count>(offered, nodes);
   // Wide, since a product of two narrow unsigned numbers is computed as signed.
@@ -105,18 +106,17 @@ class Enumeration {
  public:
   Enumeration(std::span<const HintFamily> families, const MergeOptions& options) : options_(options) {
     families_.reserve(families.size());
-    made_.reserve(families.size());  // so that none of them moves
     for (const HintFamily& family : families) {
       auto* bits = std::get_if<HintBits>(&family.masks);
-      families_.push_back({&family, bits ? bits : &made_.emplace_back(to_bits(family))});
+      families_.push_back({&family, bits ? bits : &made_.emplace_front(to_bits(family))});
     }
   }
 
   // The best mask that every family prefers or does not care about; 0 where there is none.
   uint64_t preferred() const {
     size_t words = HintBits::bit_words(options_.nodes);
-    std::vector<uint64_t> common(words, ~uint64_t{0});
-    std::vector<uint64_t> any(words);
+    SmallWords common(words, ~uint64_t{0});
+    SmallWords any(words);
     for (const auto& [family, bits] : families_) {
       for (size_t i = 0; i < words; i++) {
         if (!family->any_preferred) common[i] &= bits->preferred[i];
@@ -131,9 +131,9 @@ class Enumeration {
 
   // The best mask that an AND of one hint of each family can be.
   uint64_t reachable(int wanted) const {
-    std::vector<uint64_t> reached;
+    SmallWords reached;
     for (const auto& [family, bits] : families_) {
-      std::vector<uint64_t> offered = bits->offered;
+      SmallWords offered = bits->offered;
       if (may_abstain(*family)) HintBits::set(offered, all_nodes(options_.nodes));
       if (reached.empty()) {
         reached = std::move(offered);
@@ -156,7 +156,7 @@ class Enumeration {
   };
   const MergeOptions& options_;
   std::vector<Entry> families_;
-  std::vector<HintBits> made_;
+  std::forward_list<HintBits> made_;  // in which none of them moves
 };
 
 // ---- many nodes: search

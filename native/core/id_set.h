@@ -11,7 +11,8 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
+
+#include "core/small_words.h"
 
 namespace numalign {
 
@@ -41,7 +42,7 @@ class IdSet {
   }
   static IdSet from_words(std::span<const Word> words) {
     IdSet set;
-    set.words_.assign(words.begin(), words.end());
+    set.words_ = SmallWords(words);
     set.trim();
     return set;
   }
@@ -135,10 +136,12 @@ class IdSet {
  private:
   static size_t word_of(int id) { return static_cast<size_t>(id) / kWordBits; }
   void trim() {
-    while (!words_.empty() && words_.back() == 0) words_.pop_back();
+    size_t size = words_.size();
+    while (size > 0 && words_[size - 1] == 0) size--;
+    if (size < words_.size()) words_.resize(size);
   }
 
-  std::vector<Word> words_;
+  SmallWords words_;
 };
 
 struct CpuTag {

@@ -55,7 +55,7 @@ class BestMasks {
   std::span<const uint32_t> distances_;
   int nodes_;
   std::array<uint64_t, NodeMask::kBits + 1> masks_{};
-  std::array<uint64_t, NodeMask::kBits + 1> distances_of_{};
+  std::array<uint64_t, NodeMask::kBits + 1> distances_of_;  // of those that are there
 };
 
 // Looks for the best subset of a fixed size of some nodes by deciding, from the highest node down, which are
