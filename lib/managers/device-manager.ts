@@ -209,7 +209,9 @@ function byAffinity(resource: DeviceResource, available: readonly Device[], { no
     else partlyNear.push({ id, outside: numaNodes.length - inside });
   }
   partlyNear.sort((a, b) => a.outside - b.outside);
-  return { aligned: near.concat(partlyNear.map(({ id }) => id)), others: elsewhere.concat(nowhere) };
+  for (const { id } of partlyNear) near.push(id);
+  for (const id of nowhere) elsewhere.push(id);
+  return { aligned: near, others: elsewhere };
 }
 
 function insufficient({ name, devices }: DeviceResource, count: number, free: number): NumalignError {

@@ -119,8 +119,12 @@ export function memoryRequests(
   return amounts;
 }
 
-function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number {
-  return Math.max(0, allocatableOn(node, type, state.settings) - bookedOn(memory.booked, node.id, type));
+function freeOn(draft: Draft, node: NumaNode, type: string): number {
+  return freeOf(draft, node, type, allocatableOn(node, type, draft.state.settings));
+}
+
+function freeOf({ memory }: Draft, { id }: NumaNode, type: string, allocatable: number): number {
+  return Math.max(0, allocatable - bookedOn(memory.booked, id, type));
 }
 
 const groupsOfPods = oncePerPods((pods) => memoryGroups(memoryBlocks(pods)));
@@ -130,6 +134,9 @@ function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number
   if (memory.blocks.size === 0) return groups;
   return new Map([...groups, ...memoryGroups([...memory.blocks.values()].flat())]);
 }
+
+// A mask: low and high.
+const NO_NODES = [0, 0] as const;
 
 const isSame = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((node, i) => node === b[i]);
@@ -146,22 +153,27 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   const groupWords: number[] = [];
   for (const node of numaNodes) {
     const group = groups.get(node);
-    if (group) groupWords.push(...maskOf(group.filter(isThere), numaNodes));
-    else groupWords.push(0, 0);
+    const [low, high] = group ? maskOf(group.filter(isThere), numaNodes) : NO_NODES;
+    groupWords.push(low, high);
   }
   const amounts: number[] = [];
   for (const type of types) {
+    const allocatable = nodes.map((node) => allocatableOn(node, type, state.settings));
     amounts.push(requests.get(type)!);
-    for (const node of nodes) amounts.push(isClosed(node.id) ? 0 : freeOn(draft, node, type));
-    for (const node of nodes) amounts.push(allocatableOn(node, type, state.settings));
+    for (let i = 0; i < nodes.length; i++) {
+      const node = nodes[i]!;
+      amounts.push(isClosed(node.id) ? 0 : freeOf(draft, node, type, allocatable[i]!));
+    }
+    amounts.push(...allocatable);
   }
-  const reusable = memory.reusable
-    .filter(({ type }) => requests.has(type))
-    .flatMap((block) => [
-      ...maskOf(block.nodes, numaNodes),
-      ...types.map((type) => (type === block.type ? block.bytes : 0)),
-    ]);
-  const words = native.memoryHints(nodes.length, types.length, amounts, groupWords, reusable, maskOf(must, numaNodes));
+  const reusable: number[] = [];
+  for (const block of memory.reusable) {
+    if (!requests.has(block.type)) continue;
+    reusable.push(...maskOf(block.nodes, numaNodes));
+    for (const type of types) reusable.push(type === block.type ? block.bytes : 0);
+  }
+  const mustWords = must.length > 0 ? maskOf(must, numaNodes) : NO_NODES;
+  const words = native.memoryHints(nodes.length, types.length, amounts, groupWords, reusable, mustWords);
   return new HintFamily(words, numaNodes);
 }
 
