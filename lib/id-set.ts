@@ -61,21 +61,26 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
     if (other.words.length === 0) return this.self;
     if (this.words.length === 0 && other.constructor === this.constructor) return other;
     const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
-    const words = long.words.slice();
+    const words = new Uint32Array(long.words);
     for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;
     return this.make(words);
   }
 
   intersection(other: Self): Self {
-    const words = this.words.slice(0, other.words.length);
-    for (let i = 0; i < words.length; i++) words[i]! &= other.words[i]!;
+    const own = this.words;
+    const others = other.words;
+    if (own.length === 0) return this.self;
+    let length = Math.min(own.length, others.length);
+    while (length > 0 && (own[length - 1]! & others[length - 1]!) === 0) length--;
+    const words = new Uint32Array(length);
+    for (let i = 0; i < length; i++) words[i] = own[i]! & others[i]!;
     return this.make(words);
   }
 
   /** The ids of this set that are not in `other`. */
   difference(other: Self): Self {
     if (this.words.length === 0 || other.words.length === 0) return this.self;
-    const words = this.words.slice();
+    const words = new Uint32Array(this.words);
     const n = Math.min(words.length, other.words.length);
     for (let i = 0; i < n; i++) words[i]! &= ~other.words[i]!;
     return this.make(words);

@@ -221,13 +221,13 @@ export interface Native {
   memoryHints(
     nodes: number,
     types: number,
-    amounts: Float64Array,
-    groups: Words,
-    reusable: Float64Array,
-    must: Words,
+    amounts: readonly number[],
+    groups: readonly number[],
+    reusable: readonly number[],
+    must: readonly number[],
   ): Words;
   /** A family of hints. `devices`: all that are registered, in rows of [low, high, available | reusable << 1]. */
-  deviceHints(nodes: number, request: number, devices: Words): Words;
+  deviceHints(nodes: number, request: number, devices: readonly number[]): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */

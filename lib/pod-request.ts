@@ -91,8 +91,14 @@ const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0
 
 /** Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not Kubernetes' own. */
 export function isExtendedResource(resource: string): boolean {
-  return RESOURCE_NAME.test(resource) && resource.includes('/') && !resource.includes('kubernetes.io/');
+  return isOfDevices(resource) && RESOURCE_NAME.test(resource);
 }
+
+const isOfDevices = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
+
+// Most ask for these, and the pattern takes its time.
+const isResourceName = (resource: string) =>
+  resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
 
 function fail(field: string, value: unknown, valid: string): never {
   const shown = inspect(value, { depth: 0, maxStringLength: 80 });
@@ -110,8 +116,8 @@ function parseName(value: unknown, field: string): string | undefined {
   return isName(value) ? value : fail(field, value, NAME);
 }
 
-// Of these nobody may use more than was asked for: a request is its limit.
-const isNeverOvercommitted = (resource: string) => isExtendedResource(resource) || resource.startsWith('hugepages-');
+// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name, as below.
+const isNeverOvercommitted = (resource: string) => isOfDevices(resource) || resource.startsWith('hugepages-');
 
 function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   const amounts: Amounts = new Map();
@@ -119,7 +125,7 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
   const all = parseObject(value, field);
   for (const resource of Object.keys(all)) {
     const given = all[resource];
-    if (!RESOURCE_NAME.test(resource)) {
+    if (!isResourceName(resource)) {
       refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
     }
     const where = `${field}.${resource}`;
@@ -127,7 +133,7 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
     let name = resource;
     if (amount < 0n) refuse(where, given, 'zero or more');
     // Half a device cannot be had, nor half a page.
-    if (isExtendedResource(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
     if (resource.startsWith('hugepages-')) {
       const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
       if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
@@ -194,17 +200,19 @@ function parseContainer(value: unknown, field: string, isInit: boolean, isManife
 
 /** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
 function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
-  const amounts = (resource: string, side: 'requests' | 'limits') =>
-    containers.map(({ exact }) => exact[side].get(resource) ?? 0n);
-  const sum = (list: readonly bigint[]) => list.reduce((total, amount) => total + amount, 0n);
-  const pairs = ['cpu', 'memory'].map((resource) => ({
-    requests: amounts(resource, 'requests'),
-    limits: amounts(resource, 'limits'),
-  }));
-  if (pairs.every(({ requests, limits }) => sum(requests) + sum(limits) === 0n)) return 'BestEffort';
-  const isGuaranteed = pairs.every(
-    ({ requests, limits }) => limits.every((limit) => limit > 0n) && sum(requests) === sum(limits),
-  );
+  let [isAnything, isGuaranteed] = [false, true];
+  for (const resource of ['cpu', 'memory']) {
+    let [requested, limited] = [0n, 0n];
+    for (const { exact } of containers) {
+      const limit = exact.limits.get(resource) ?? 0n;
+      requested += exact.requests.get(resource) ?? 0n;
+      limited += limit;
+      if (limit === 0n) isGuaranteed = false;
+    }
+    if (requested + limited > 0n) isAnything = true;
+    if (requested !== limited) isGuaranteed = false;
+  }
+  if (!isAnything) return 'BestEffort';
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 

@@ -93,8 +93,17 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
-  function putAmounts(list: Float64Array, at: number): number {
-    if (!types.isFloat64Array(list)) wrongList('Float64Array');
+  // Lists of numbers become no typed array on their way: to make one takes longer than to copy it.
+  function putNumbers(list: readonly number[], at: number): number {
+    if (!Array.isArray(list)) wrongList('list of numbers');
+    const { length } = list;
+    reserve(at + length);
+    for (let i = 0; i < length; i++) words[at + i] = list[i]!;
+    return length;
+  }
+
+  function putAmounts(list: readonly number[], at: number): number {
+    if (!Array.isArray(list)) wrongList('list of numbers');
     const { length } = list;
     reserve(0, at + length);
     for (let i = 0; i < length; i++) amounts[at + i] = list[i]!;
@@ -120,11 +129,11 @@ export function wired(addon: WiredFunctions): Wired {
     memoryHints(nodes, types, amountsOfTypes, groups, reusable, must) {
       const first = putAmounts(amountsOfTypes, 0);
       const rows = putAmounts(reusable, first);
-      const groupWords = put(groups, 0);
-      return taken(addon.memoryHints(nodes, types, first, rows, groupWords, put(must, groupWords)));
+      const groupWords = putNumbers(groups, 0);
+      return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
     },
 
-    deviceHints: (nodes, request, devices) => taken(addon.deviceHints(nodes, request, put(devices, 0))),
+    deviceHints: (nodes, request, devices) => taken(addon.deviceHints(nodes, request, putNumbers(devices, 0))),
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 

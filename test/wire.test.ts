@@ -28,8 +28,7 @@ it('keeps what is on it when it grows', () => {
     },
   } as unknown as WiredFunctions;
   const { memoryHints } = wired(addon);
-  const amounts = (length: number, first: number) => Float64Array.from({ length }, (_, i) => first + i);
-  const ids = (length: number, first: number) => Uint32Array.from({ length }, (_, i) => first + i);
-  memoryHints(2, 1, amounts(4000, 0), ids(4000, 0), amounts(2000, 4000), ids(9000, 4000));
-  expect(seen).toEqual([[...amounts(6000, 0)], [...ids(13_000, 0)]]);
+  const numbers = (length: number, first: number) => Array.from({ length }, (_, i) => first + i);
+  memoryHints(2, 1, numbers(4000, 0), numbers(4000, 0), numbers(2000, 4000), numbers(9000, 4000));
+  expect(seen).toEqual([numbers(6000, 0), numbers(13_000, 0)]);
 });

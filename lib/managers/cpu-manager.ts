@@ -81,7 +81,8 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
 
 /** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
-  const near = nodes.filter(({ id }) => wanted.has(id)).reduce((cpus, node) => cpus.union(node.cpus), CpuSet.EMPTY);
+  let near = CpuSet.EMPTY;
+  for (const { id, cpus } of nodes) if (wanted.has(id)) near = near.union(cpus);
   if (!alignBySocket) return near;
   return packages
     .filter(({ cpus }) => cpus.intersects(near))
@@ -155,6 +156,7 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
 function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, near: CpuSet, count: number): CpuSet {
   const take = (nearby: number, isWhole: boolean) => {
     const aligned = takeCpus(machine, placement, near, nearby, isWhole);
+    if (nearby === count) return aligned;
     return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
   };
   const most = Math.min(near.size, count);
@@ -187,6 +189,7 @@ export function takeCpus(
   count: number,
   isWhole = false,
 ): CpuSet {
+  if (count === 0) return CpuSet.EMPTY;
   return machine.bestFit(from, count, {
     strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
     distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,

@@ -90,7 +90,7 @@ interface Progress {
   container: ContainerRequest | undefined;
 }
 
-const POOLS: Readonly<Record<IsolatedCpusChoice, readonly [CpuPool, ...CpuPool[]]>> = {
+const POOLS: Readonly<Record<IsolatedCpusChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
   never: ['ordinary'],
   prefer: ['isolated', 'ordinary'],
   require: ['isolated'],
@@ -101,11 +101,9 @@ export function decide(
   question: Question,
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
-  const [first, ...others] = POOLS[question.request.placement.isolatedCpus];
-  return others.reduce(
-    (answer, pool) => ('pod' in answer ? answer : decideInPool(question, pool)),
-    decideInPool(question, first),
-  );
+  const [first, other] = POOLS[question.request.placement.isolatedCpus];
+  const answer = decideInPool(question, first);
+  return other === undefined || 'pod' in answer ? answer : decideInPool(question, other);
 }
 
 /**
@@ -300,6 +298,7 @@ function withMemoryAndReusable(
 
 /** Has custom providers give back what they allocated for a pod that is not admitted after all. Answers the first error. */
 export function undo(question: Question): unknown {
+  if (question.providers.length === 0) return undefined;
   return askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
 }
 

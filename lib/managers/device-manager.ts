@@ -7,7 +7,7 @@ import { NumalignError } from '../errors.js';
 import { HintFamily, maskOf, type TopologyHint } from '../hints.js';
 import { native } from '../native.js';
 import { amountFor, type ContainerRequest } from '../pod-request.js';
-import { type DeviceAssignment, deviceKey, deviceKeys, heldDevices } from '../state/assignments.js';
+import { type DeviceAssignment, deviceKey, deviceKeys, heldDevices, oncePerPods } from '../state/assignments.js';
 import type { Draft } from './draft.js';
 
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */
@@ -37,15 +37,28 @@ function keysOf({ name, devices }: DeviceResource): readonly string[] {
   return keys;
 }
 
+// By list, as the pods on record leave it.
+const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readonly Device[]>());
+
 /** The healthy devices that nobody holds. */
-export function availableDevices({ state, takenDevices }: Draft, resource: DeviceResource): Device[] {
-  const held = heldDevices(state);
+export function availableDevices({ state, takenDevices }: Draft, resource: DeviceResource): readonly Device[] {
+  const { devices } = resource;
   const keys = keysOf(resource);
-  return resource.devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!) && !takenDevices.has(keys[i]!));
+  const lists = availableBesides(state.pods);
+  let available = lists.get(devices);
+  if (!available) {
+    const held = heldDevices(state);
+    available = devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
+    lists.set(devices, available);
+  }
+  if (takenDevices.size === 0) return available;
+  return available.filter(({ id }) => !takenDevices.has(deviceKey(resource.name, id)));
 }
 
+const NO_IDS: ReadonlySet<string> = new Set();
+
 function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): ReadonlySet<string> {
-  return reusableDevices.get(name) ?? new Set();
+  return reusableDevices.get(name) ?? NO_IDS;
 }
 
 /**
@@ -60,28 +73,42 @@ export function deviceHints(draft: Draft, container: ContainerRequest | undefine
   return hints;
 }
 
+// Of one device on its way to the core: its mask, low and high, and its flags.
+const DEVICE_COLUMNS = 3;
+
+// Of lists that never change, on machines that do not either.
+const rowsOfLists = new WeakMap<
+  readonly Device[],
+  { readonly numaNodes: readonly number[]; readonly rows: number[] }
+>();
+
+// Without the flags.
+function rowsOf({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
+  const known = rowsOfLists.get(devices);
+  if (known?.numaNodes === numaNodes) return known.rows;
+  const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
+  rowsOfLists.set(devices, { numaNodes, rows });
+  return rows;
+}
+
 function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFamily {
   const { topology } = draft;
+  const { devices } = resource;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
-  if (count > resource.devices.length) return HintFamily.from([], topology.numaNodes);
-  const available = new Set<string>();
-  for (const { id } of availableDevices(draft, resource)) available.add(id);
+  if (count > devices.length) return HintFamily.from([], topology.numaNodes);
+  const available = availableDevices(draft, resource);
   const reusable = reusableIds(draft, resource);
-  const rows = new Uint32Array(DEVICE_COLUMNS * resource.devices.length);
-  let at = 0;
-  for (const { id, numaNodes } of resource.devices) {
-    const [low, high] = maskOf(numaNodes ?? [], topology.numaNodes);
-    rows[at] = low;
-    rows[at + 1] = high;
-    rows[at + 2] = (available.has(id) ? 1 : 0) | (reusable.has(id) ? 2 : 0);
-    at += DEVICE_COLUMNS;
+  const rows = rowsOf(resource, topology.numaNodes).slice();
+  let next = 0;
+  for (let i = 0; i < devices.length; i++) {
+    // They are in the same order.
+    const isAvailable = devices[i] === available[next];
+    if (isAvailable) next++;
+    rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
   }
   const family = new HintFamily(native.deviceHints(topology.nodes.length, count, rows), topology.numaNodes);
   return shapedByChoice(resource, family, available, reusable, count);
 }
-
-// Of one device on its way to the core: its mask, low and high, and its flags.
-const DEVICE_COLUMNS = 3;
 
 // Sets of NUMA nodes for which a callback is asked, while others wait.
 const MOST_CHOICES = 256;
@@ -90,7 +117,7 @@ const MOST_CHOICES = 256;
 function shapedByChoice(
   resource: DeviceResource,
   family: HintFamily,
-  available: ReadonlySet<string>,
+  available: readonly Device[],
   reusable: ReadonlySet<string>,
   count: number,
 ): HintFamily {
@@ -98,11 +125,12 @@ function shapedByChoice(
   // Preferred ones are the narrowest of all, and come first.
   const preferred = family.first(MOST_CHOICES + 1).filter((hint) => hint.preferred);
   if (preferred.length > MOST_CHOICES) return family;
+  const free = new Set(available.map(({ id }) => id));
   const refused: NodeSet[] = [];
   let isAnyGood = false;
   for (const { nodes } of preferred) {
     const near = resource.devices.filter(
-      ({ id, numaNodes }) => reusable.has(id) || (available.has(id) && numaNodes?.some((node) => nodes!.has(node))),
+      ({ id, numaNodes }) => reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
     );
     const ids = near.map(({ id }) => id);
     const choice = askForPreferred(
@@ -128,18 +156,25 @@ export function allocateDevices(draft: Draft, container: ContainerRequest, hint:
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
   const takenDevices = new Set(draft.takenDevices);
   for (const [resource, count] of deviceRequests(draft, container)) {
+    const { name, devices } = resource;
+    const keys = keysOf(resource);
     const chosen = new Set(choose({ ...draft, takenDevices }, resource, count, hint));
-    // Of a PCI device that two resources have, the second must know.
-    for (const id of chosen) takenDevices.add(deviceKey(resource.name, id));
-    allocation[resource.name] = resource.devices
-      .filter(({ id }) => chosen.has(id))
-      .map(({ id, numaNodes }) => Object.freeze({ id, nodes: numaNodes }));
+    const own: DeviceAssignment[] = [];
+    for (let i = 0; i < devices.length && own.length < count; i++) {
+      const { id, numaNodes } = devices[i]!;
+      if (!chosen.has(id)) continue;
+      // Of a PCI device that two resources have, the second must know.
+      takenDevices.add(keys[i]!);
+      own.push(Object.freeze({ id, nodes: numaNodes }));
+    }
+    allocation[name] = own;
   }
   return allocation;
 }
 
 function choose(draft: Draft, resource: DeviceResource, count: number, hint: TopologyHint): readonly string[] {
-  const kept = [...reusableIds(draft, resource)].sort(byteOrder).slice(0, count);
+  const reusable = reusableIds(draft, resource);
+  const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : [];
   const needed = count - kept.length;
   if (needed === 0) return kept;
   const available = availableDevices(draft, resource);
@@ -161,15 +196,22 @@ function choose(draft: Draft, resource: DeviceResource, count: number, hint: Top
 // Devices near the hint's nodes, those that are near no other node first; and all others, those that tell no node last.
 function byAffinity(resource: DeviceResource, available: readonly Device[], { nodes }: TopologyHint) {
   if (nodes === null || !isAligned(resource)) return { aligned: [], others: available.map(({ id }) => id) };
-  const outside = ({ numaNodes }: Device) => numaNodes!.filter((node) => !nodes.has(node)).length;
-  const isNear = ({ numaNodes }: Device) => numaNodes?.some((node) => nodes.has(node)) ?? false;
-  const aligned = available.filter(isNear).sort((a, b) => outside(a) - outside(b));
-  const elsewhere = available.filter((device) => !isNear(device));
-  const others = [
-    ...elsewhere.filter(({ numaNodes }) => numaNodes !== null),
-    ...elsewhere.filter(({ numaNodes }) => numaNodes === null),
-  ];
-  return { aligned: aligned.map(({ id }) => id), others: others.map(({ id }) => id) };
+  const near: string[] = [];
+  const partlyNear: { readonly id: string; readonly outside: number }[] = [];
+  const elsewhere: string[] = [];
+  const nowhere: string[] = [];
+  for (const { id, numaNodes } of available) {
+    let inside = 0;
+    for (const node of numaNodes ?? []) if (nodes.has(node)) inside++;
+    if (numaNodes === null) nowhere.push(id);
+    else if (inside === 0) elsewhere.push(id);
+    else if (inside === numaNodes.length) near.push(id);
+    else partlyNear.push({ id, outside: numaNodes.length - inside });
+  }
+  partlyNear.sort((a, b) => a.outside - b.outside);
+  for (const { id } of partlyNear) near.push(id);
+  for (const id of nowhere) elsewhere.push(id);
+  return { aligned: near, others: elsewhere };
 }
 
 function insufficient({ name, devices }: DeviceResource, count: number, free: number): NumalignError {
@@ -190,7 +232,9 @@ export function withDevices(draft: Draft, { kind }: ContainerRequest, allocation
   const takenDevices = new Set(draft.takenDevices);
   for (const key of deviceKeys(allocation)) takenDevices.add(key);
   const reusableDevices = new Map(draft.reusableDevices);
-  for (const name of names) {
+  // Others than init containers leave nothing behind.
+  const changed = kind === 'init' ? names : names.filter((name) => reusableDevices.has(name));
+  for (const name of changed) {
     const devices = allocation[name]!;
     const own = new Set(reusableDevices.get(name));
     for (const { id } of devices) kind === 'init' ? own.add(id) : own.delete(id);

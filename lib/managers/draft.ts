@@ -53,6 +53,12 @@ export interface Draft {
   readonly kept?: Kept;
 }
 
+// Of drafts that have just begun: a draft is never changed, only replaced.
+const NO_BLOCKS: MemoryDraft['blocks'] = new Map();
+const NOTHING: readonly MemoryBlock[] = [];
+const NO_DEVICES: Draft['takenDevices'] = new Set();
+const NO_IDS: Draft['reusableDevices'] = new Map();
+
 /** A draft without any container yet. */
 export function firstDraft(
   given: Pick<Draft, 'topology' | 'present' | 'pool' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
@@ -71,9 +77,9 @@ export function firstDraft(
     free: freeCpus(state, present, pool).intersection(allowed),
     taken: CpuSet.EMPTY,
     reusable: CpuSet.EMPTY,
-    memory: { booked: state.memory, blocks: new Map(), reusable: [] },
-    takenDevices: new Set(),
-    reusableDevices: new Map(),
+    memory: { booked: state.memory, blocks: NO_BLOCKS, reusable: NOTHING },
+    takenDevices: NO_DEVICES,
+    reusableDevices: NO_IDS,
   };
 }
 

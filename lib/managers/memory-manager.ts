@@ -9,7 +9,7 @@ import { mergeFamilies } from '../merge-hints.js';
 import { native } from '../native.js';
 import { amountFor, type ContainerRequest, type PodRequest } from '../pod-request.js';
 import { formatBytes } from '../quantity.js';
-import type { Assignments, MachineSettings, MemoryBlock } from '../state/assignments.js';
+import { type Assignments, type MachineSettings, type MemoryBlock, oncePerPods } from '../state/assignments.js';
 import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../state/booked-memory.js';
 import type { TotalOn } from '../state/recovery.js';
 import type { NumaNode, Topology } from '../topology.js';
@@ -119,15 +119,24 @@ export function memoryRequests(
   return amounts;
 }
 
-function freeOn({ state, memory }: Draft, node: NumaNode, type: string): number {
-  return Math.max(0, allocatableOn(node, type, state.settings) - bookedOn(memory.booked, node.id, type));
+function freeOn(draft: Draft, node: NumaNode, type: string): number {
+  return freeOf(draft, node, type, allocatableOn(node, type, draft.state.settings));
 }
 
-function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
-  const blocks = memoryBlocks(state.pods);
-  for (const own of memory.blocks.values()) blocks.push(...own);
-  return memoryGroups(blocks);
+function freeOf({ memory }: Draft, { id }: NumaNode, type: string, allocatable: number): number {
+  return Math.max(0, allocatable - bookedOn(memory.booked, id, type));
 }
+
+const groupsOfPods = oncePerPods((pods) => memoryGroups(memoryBlocks(pods)));
+
+function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
+  const groups = groupsOfPods(state.pods);
+  if (memory.blocks.size === 0) return groups;
+  return new Map([...groups, ...memoryGroups([...memory.blocks.values()].flat())]);
+}
+
+// A mask: low and high.
+const NO_NODES = [0, 0] as const;
 
 const isSame = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((node, i) => node === b[i]);
@@ -141,31 +150,30 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   // A group that has lost a node takes nothing more: it is to be as it was when the node comes back.
   const isThere = (node: number) => numaNodes.includes(node);
   const isClosed = (node: number) => groups.get(node)?.every(isThere) === false;
-  const groupWords = new Uint32Array(2 * nodes.length);
-  for (const [node, group] of groups) {
-    if (isThere(node)) groupWords.set(maskOf(group.filter(isThere), numaNodes), 2 * numaNodes.indexOf(node));
+  const groupWords: number[] = [];
+  for (const node of numaNodes) {
+    const group = groups.get(node);
+    const [low, high] = group ? maskOf(group.filter(isThere), numaNodes) : NO_NODES;
+    groupWords.push(low, high);
   }
-  const amounts = new Float64Array(types.length * (1 + 2 * nodes.length));
-  let at = 0;
+  const amounts: number[] = [];
   for (const type of types) {
-    amounts[at++] = requests.get(type)!;
-    for (const node of nodes) amounts[at++] = isClosed(node.id) ? 0 : freeOn(draft, node, type);
-    for (const node of nodes) amounts[at++] = allocatableOn(node, type, state.settings);
+    const allocatable = nodes.map((node) => allocatableOn(node, type, state.settings));
+    amounts.push(requests.get(type)!);
+    for (let i = 0; i < nodes.length; i++) {
+      const node = nodes[i]!;
+      amounts.push(isClosed(node.id) ? 0 : freeOf(draft, node, type, allocatable[i]!));
+    }
+    amounts.push(...allocatable);
   }
-  const reusable = memory.reusable
-    .filter(({ type }) => requests.has(type))
-    .flatMap((block) => [
-      ...maskOf(block.nodes, numaNodes),
-      ...types.map((type) => (type === block.type ? block.bytes : 0)),
-    ]);
-  const words = native.memoryHints(
-    nodes.length,
-    types.length,
-    amounts,
-    groupWords,
-    Float64Array.from(reusable),
-    Uint32Array.from(maskOf(must, numaNodes)),
-  );
+  const reusable: number[] = [];
+  for (const block of memory.reusable) {
+    if (!requests.has(block.type)) continue;
+    reusable.push(...maskOf(block.nodes, numaNodes));
+    for (const type of types) reusable.push(type === block.type ? block.bytes : 0);
+  }
+  const mustWords = must.length > 0 ? maskOf(must, numaNodes) : NO_NODES;
+  const words = native.memoryHints(nodes.length, types.length, amounts, groupWords, reusable, mustWords);
   return new HintFamily(words, numaNodes);
 }
 

@@ -199,8 +199,8 @@ export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
     resources,
     providers: providers.list,
     owner: PERSISTENT_OWNER,
-    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
-    uid: randomUUID(),
+    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold for it must stay. Nobody else hears of it.
+    uid: providers.isEmpty ? '' : randomUUID(),
     now: NEVER,
     dryRun: true,
   });

@@ -173,7 +173,7 @@ export function settingWarnings({ settings }: Assignments, { nodes }: Topology, 
 
 /** What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where some are booked. */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {
-  return [...hugepageWarnings(pod, question.state, question.topology), ...resourceWarnings(question)];
+  return hugepageWarnings(pod, question.state, question.topology).concat(resourceWarnings(question));
 }
 
 // `before`: the state without the pod. Simulated machines have no kernel.
@@ -198,13 +198,14 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
 
 function resourceWarnings({ request, resources, providers }: Question): Warning[] {
   if (providers.length > 0) return [];
-  const unknown = new Set<string>();
+  const unknown: string[] = [];
   for (const { requests } of request.pod.containers) {
     for (const name of Object.keys(requests)) {
-      if (requests[name]! > 0 && !resources.has(name) && isExtendedResource(name)) unknown.add(name);
+      const isUnknown = requests[name]! > 0 && !resources.has(name) && isExtendedResource(name);
+      if (isUnknown && !unknown.includes(name)) unknown.push(name);
     }
   }
-  return Array.from(unknown, (resource) => {
+  return unknown.map((resource) => {
     const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
     return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
   });

@@ -205,11 +205,30 @@ export function devicesOf({
   return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
 }
 
-/** Every CPU that somebody holds exclusively. */
-export function exclusiveCpus(state: Assignments): CpuSet {
+/** What is asked of one list of pods again and again: by every plan on a state, and more than once by each. */
+export function oncePerPods<T extends object>(
+  find: (pods: readonly PodAssignment[]) => T,
+): (pods: readonly PodAssignment[]) => T {
+  const found = new WeakMap<readonly PodAssignment[], T>();
+  return (pods) => {
+    let known = found.get(pods);
+    if (!known) {
+      known = find(pods);
+      found.set(pods, known);
+    }
+    return known;
+  };
+}
+
+const cpusOfPods = oncePerPods((pods) => {
   let cpus = CpuSet.EMPTY;
-  for (const pod of state.pods) cpus = cpus.union(cpusOf(pod));
+  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
   return cpus;
+});
+
+/** Every CPU that somebody holds exclusively. */
+export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {
+  return cpusOfPods(pods);
 }
 
 /** What the kernel tells of a machine's CPUs at one moment. */
@@ -274,13 +293,17 @@ export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssig
 }
 
 /** The {@link deviceKey}s of all devices that somebody holds. */
-export function heldDevices({ pods }: Pick<Assignments, 'pods'>): Set<string> {
+export function heldDevices({ pods }: Pick<Assignments, 'pods'>): ReadonlySet<string> {
+  return devicesOfPods(pods);
+}
+
+const devicesOfPods = oncePerPods((pods) => {
   const held = new Set<string>();
   for (const { containers } of pods) {
     for (const { devices } of containers) for (const key of deviceKeys(devices)) held.add(key);
   }
   return held;
-}
+});
 
 function withoutMemory(booked: BookedMemory, containers: readonly ContainerAssignment[]): BookedMemory {
   return containers.flatMap(({ memory }) => memory).reduce(releaseMemory, booked);

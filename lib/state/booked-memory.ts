@@ -24,8 +24,9 @@ function without<Value>(members: Readonly<Record<string, Value>>, name: string):
 function withBytes(booked: BookedMemory, node: number, type: string, bytes: number): BookedMemory {
   const types = without(booked[node] ?? {}, type);
   if (bytes > 0) types[type] = bytes;
-  const next: Record<string, Readonly<Record<string, number>>> = without(booked, String(node));
-  if (Object.keys(types).length > 0) next[node] = types;
+  else if (Object.keys(types).length === 0) return without(booked, String(node));
+  const next: Record<number, Readonly<Record<string, number>>> = { ...booked };
+  next[node] = types;
   return next;
 }
 
