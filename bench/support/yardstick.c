@@ -199,21 +199,52 @@ static napi_value durable_write(napi_env env, napi_callback_info info) {
 
 // ---- what a thread feels of others
 
-// (times, pause): sleeps for so long again and again; how much later than asked for it woke up.
+// How long the calling thread has been ready to run and waited for a CPU since it was born, as the kernel counts; -1 where it does not. `fd` is of its schedstat.
+static double run_delay_ns(int fd) {
+  char text[96];
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  ssize_t length = pread(fd, text, sizeof text - 1, 0);
+  if (length <= 0) return -1;
+  text[length] = '\0';
+  return sscanf(text, "%llu %llu", &ran, &waited) == 2 ? (double)waited : -1;
+}
+
+static int open_schedstat(void) { return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC); }
+
+// () -> run_delay_ns of the calling thread
+static napi_value run_delay(napi_env env, napi_callback_info info) {
+  (void)info;
+  int fd = open_schedstat();
+  if (fd < 0) return fail(env, "schedstat");
+  double waited = run_delay_ns(fd);
+  close(fd);
+  return number(env, waited);
+}
+
+// (times, delays, pause): sleeps for so long again and again; how much later than asked for it woke up, and for how much of that it waited for a CPU.
 static napi_value wake_ups(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
+  size_t delay_count = 0;
   double pause = 0;
-  if (!arguments(env, info, 2, argv)) return NULL;
+  if (!arguments(env, info, 3, argv)) return NULL;
   double* times = elements(env, argv[0], &count);
-  napi_get_value_double(env, argv[1], &pause);
-  for (size_t i = 0; times != NULL && i < count; i++) {
+  double* delays = elements(env, argv[1], &delay_count);
+  napi_get_value_double(env, argv[2], &pause);
+  if (times == NULL || delays == NULL) return NULL;
+  int fd = open_schedstat();
+  if (fd < 0) return fail(env, "schedstat");
+  for (size_t i = 0; i < count && i < delay_count; i++) {
+    double waited = run_delay_ns(fd);
     double wanted = now_ns() + pause;
     struct timespec until = {(time_t)(wanted / 1e9), 0};
     until.tv_nsec = (long)(wanted - (double)until.tv_sec * 1e9);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
     times[i] = now_ns() - wanted;
+    delays[i] = run_delay_ns(fd) - waited;
   }
+  close(fd);
   return NULL;
 }
 
@@ -250,6 +281,7 @@ NAPI_MODULE_INIT() {
       {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
       {"durableWrite", NULL, durable_write, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"runDelay", NULL, run_delay, NULL, NULL, NULL, napi_enumerable, NULL},
       {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
       {"spinGaps", NULL, spin_gaps, NULL, NULL, NULL, napi_enumerable, NULL},
   };
