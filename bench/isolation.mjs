@@ -28,6 +28,7 @@ const slice = `${cgroupRoot}-slice`;
 const [own, ...others] = affinity();
 const isV2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
 const taskset = ['taskset', '-c', String(own)];
+const spin = ['sh', '-c', 'while :; do :; done'];
 
 /** What others are compared with. */
 const IDLE = 'idle machine';
@@ -82,12 +83,10 @@ export const chart = (rows, about) =>
     rows.filter(({ medianNs }) => medianNs !== undefined),
   );
 
-/** Runs `action` with a new state folder, beside aggressors. */
-async function beside(count, action) {
+/** Runs `action` with a new state folder, beside aggressors that are started by a command. */
+async function beside(count, [program, ...args], action) {
   const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
-  const aggressors = Array.from({ length: count }, () =>
-    spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
-  );
+  const aggressors = Array.from({ length: count }, () => spawn(program, args, { stdio: 'ignore' }));
   try {
     await Promise.all(aggressors.map((other) => once(other, 'spawn')));
     return await action(
@@ -105,22 +104,29 @@ async function beside(count, action) {
   }
 }
 
-// As AllowedCPUs= of a slice does it.
+// As AllowedCPUs= of a slice does it. Answers why not, where that is not allowed here.
 function putIntoSlice(pids) {
   const folder = isV2 ? `/sys/fs/cgroup${slice}` : `/sys/fs/cgroup/cpuset${slice}`;
-  if (isV2) writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
-  mkdirSync(folder);
-  writeFileSync(`${folder}/cpuset.cpus`, CpuSet.from(others).toString());
-  if (!isV2) writeFileSync(`${folder}/cpuset.mems`, readFileSync(`${folder}/../cpuset.mems`, 'utf8'));
-  for (const pid of pids) writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  try {
+    if (isV2) writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
+    mkdirSync(folder);
+    writeFileSync(`${folder}/cpuset.cpus`, CpuSet.from(others).toString());
+    if (!isV2) writeFileSync(`${folder}/cpuset.mems`, readFileSync(`${folder}/../cpuset.mems`, 'utf8'));
+    for (const pid of pids) writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  } catch (error) {
+    return error.message;
+  }
 }
 
 const cpusOf = (pid) => /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 
 function measure(way, seconds) {
   const { aggressors = AGGRESSORS, command = [], manager = recorded, members = false, pin = false, request = {} } = way;
-  return beside(aggressors, async (stateDir, pids) => {
-    if (way.slice) putIntoSlice(pids);
+  return beside(aggressors, spin, async (stateDir, pids) => {
+    if (way.slice) {
+      const unreached = putIntoSlice(pids);
+      if (unreached) return { unreached };
+    }
     const order = { manager: { ...manager, stateDir }, request, members: members ? pids : [], pin, seconds };
     const answer = await victim(command, [VICTIM, JSON.stringify(order)], () => pids.map(cpusOf));
     if ((way.slice || command.length > 0) && answer.cpus !== String(own)) {
@@ -131,9 +137,9 @@ function measure(way, seconds) {
 }
 
 function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
-  return beside(aggressors, async (stateDir, pids) => {
-    // The aggressors are where the shared pool is: off the granted CPU.
-    putIntoSlice(pids);
+  // The aggressors are where the shared pool is: off the granted CPU.
+  const spinElsewhere = ['taskset', '-c', CpuSet.from(others).toString(), ...spin];
+  return beside(aggressors, spinElsewhere, async (stateDir) => {
     const order = { manager: { ...recorded, stateDir }, threads, seconds };
     return victim([], [...flags, GC_VICTIM, JSON.stringify(order)], () => []);
   });

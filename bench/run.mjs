@@ -80,12 +80,16 @@ async function rowsOf(name, run) {
 
 const MARKS = ['<!-- tables -->', '<!-- end of tables -->'];
 
-function putInto(file, tables) {
-  const before = readFileSync(file, 'utf8');
-  const [begin, end] = MARKS.map((mark) => before.indexOf(mark));
+/** The document that the tables go into: what is before and behind them. */
+function documentOf(docs) {
+  const file = join(docs, 'benchmarks.md');
+  const text = readFileSync(file, 'utf8');
+  const [begin, end] = MARKS.map((mark) => text.indexOf(mark));
   if (begin < 0 || end < begin) throw new Error(`${file}: there are no marks ${MARKS.join(' and ')}`);
-  writeFileSync(file, `${before.slice(0, begin)}${MARKS[0]}\n\n${tables.join('\n\n')}\n\n${before.slice(end)}`);
+  return { file, head: text.slice(0, begin + MARKS[0].length), tail: text.slice(end) };
 }
+
+const document = values.docs === undefined ? undefined : ordered(() => documentOf(values.docs));
 
 // What part of the machine's CPUs others have from now on: where it is much, times are of a busy machine.
 function lookAtOthers() {
@@ -104,7 +108,7 @@ console.log(about);
 const othersShare = lookAtOthers();
 const all = [];
 const tables = [];
-const charts = [];
+const charts = [['benchmarks.svg', (when) => targetsChart(all, when)]];
 for (const [name, { description, run, chart }] of scenarios) {
   if (!isAsked(name)) continue;
   console.log(`\n${name}: ${description}`);
@@ -112,28 +116,24 @@ for (const [name, { description, run, chart }] of scenarios) {
   const shown = tablesOf(rows);
   for (const table of shown) console.log(`${inTerminal(table)}\n`);
   tables.push([`### ${name}`, `${description}.`, ...shown.map(inMarkdown)].join('\n\n'));
-  if (chart) charts.push([`${name}.svg`, chart(rows, about)]);
+  if (chart) charts.push([`${name}.svg`, (when) => chart(rows, when)]);
   all.push(...rows.map((row) => ({ scenario: name, ...row })));
 }
 const seconds = Math.round(performance.now() / 1000);
 const failed = all.filter(({ code }) => code !== undefined);
 const [met, missed] = [true, false].map((outcome) => all.filter((row) => row.met === outcome).length);
 const others = othersShare();
-const summary = [
-  `${seconds} s, in which others had ${percent(others)} of the CPUs`,
-  `${met} targets met, ${missed} missed${failed.length > 0 ? `, ${failed.length} failed` : ''}`,
-].join('; ');
-console.log(summary);
+const when = `${about}; others had ${percent(others)} of the CPUs`;
+const summary = `${seconds} s, ${met} targets met, ${missed} missed${failed.length > 0 ? `, ${failed.length} failed` : ''}`;
+console.log(`${when}\n${summary}`);
 
 if (values.json !== undefined) {
-  writeFileSync(
-    values.json,
-    `${JSON.stringify({ date, machine, seconds, othersShare: others, rows: all }, null, 2)}\n`,
-  );
+  const result = { date, machine, seconds, othersShare: others, rows: all };
+  writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
 }
-if (values.docs !== undefined) {
-  putInto(join(values.docs, 'benchmarks.md'), [`Measured on ${about}; ${summary}.`, ...tables]);
-  charts.unshift(['benchmarks.svg', targetsChart(all, about)]);
-  for (const [file, svg] of charts) writeFileSync(join(values.docs, file), svg);
+if (document !== undefined) {
+  const text = [document.head, `Measured on ${when}; ${summary}.`, ...tables, document.tail].join('\n\n');
+  writeFileSync(document.file, text);
+  for (const [file, draw] of charts) writeFileSync(join(values.docs, file), draw(when));
 }
 if (failed.length > 0) process.exitCode = 1;

@@ -141,6 +141,7 @@ export function row(
     name,
     medianNs,
     p99Ns: quantile(singles, 0.99),
+    samples: singles.length,
     ...(bytes !== undefined && { bytes }),
     yardstick: what,
     yardstickNs,

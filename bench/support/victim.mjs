@@ -105,7 +105,7 @@ try {
   await grant.release();
   console.log(JSON.stringify(answer));
 } catch (error) {
-  if (error.code !== 'ERR_ENFORCEMENT') throw error;
+  if (!['ERR_ENFORCEMENT', 'ERR_CGROUP', 'ERR_MEMBER_UNMOVABLE'].includes(error.code)) throw error;
   console.log(JSON.stringify({ unreached: error.message }));
 } finally {
   manager.close();
