@@ -20,7 +20,7 @@ const RELATIONS = [
 ];
 
 /** The first two CPUs of each relation. */
-function pairsOf(cpus) {
+export function pairsOf(cpus) {
   const pairs = new Map();
   for (const a of cpus) {
     for (const b of cpus) {
@@ -45,8 +45,8 @@ async function roundTrips([near, far]) {
   return times;
 }
 
-/** Of the first node with CPUs of ours: itself, and the first node at each distance from it. */
-function memoriesOf({ nodes }, cpus) {
+/** The first node with CPUs of ours, and of each distance from it the first node with memory. */
+export function memoriesOf({ nodes }, cpus) {
   const home = nodes.find((node) => cpus.some((location) => location.node === node.id));
   const distance = (i) => home.distances?.[i] ?? (nodes[i] === home ? 10 : 20);
   const byDistance = new Map();

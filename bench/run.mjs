@@ -89,6 +89,7 @@ function documentOf(docs) {
   return { file, head: text.slice(0, begin + MARKS[0].length), tail: text.slice(end) };
 }
 
+if (values.docs !== undefined && positionals.length > 0) fail('--docs is of everything, without NAME');
 const document = values.docs === undefined ? undefined : ordered(() => documentOf(values.docs));
 
 // What part of the machine's CPUs others have from now on: where it is much, times are of a busy machine.

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { discover } from '../lib/index.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -15,6 +16,7 @@ const { rangesChart } = await support('ranges-chart');
 const { inMarkdown, tablesOf } = await support('tables');
 const { targetsChart } = await support('targets-chart');
 const { duration } = await support('units');
+const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
 let folder: string;
 beforeEach(() => {
@@ -43,7 +45,8 @@ describe('A folder of inputs', () => {
     ]);
     const [, row] = rows;
     expect(row).toMatchObject({ scenario: 'inputs', yardstick: 'E', kubeletNs: 360_000 });
-    for (const member of ['medianNs', 'p99Ns', 'samples', 'yardstickNs', 'ratio', 'bytes']) expect(row[member]).toBeGreaterThan(0);
+    for (const member of ['medianNs', 'p99Ns', 'samples', 'yardstickNs', 'ratio', 'bytes'])
+      expect(row[member]).toBeGreaterThan(0);
   });
 
   it('has to be there', () => {
@@ -86,6 +89,53 @@ describe('Statistics', () => {
 });
 
 const ROW = { scenario: 's', name: 'a < b', medianNs: 1500, p99Ns: 2e6, yardstick: 'E', yardstickNs: 10, ratio: 150 };
+
+describe('Locality', () => {
+  it('looks at one pair of CPUs of each relation there is', async () => {
+    const { locations } = await discover({ synthetic: 'package:2 numa:2 l3:2 core:2 pu:2' });
+    expect(pairsOf(locations)).toEqual([
+      { relation: 'same core', pair: [0, 1] },
+      { relation: 'same L3', pair: [0, 2] },
+      { relation: 'same NUMA node', pair: [0, 4] },
+      { relation: 'same package', pair: [0, 8] },
+      { relation: 'other package', pair: [0, 16] },
+    ]);
+  });
+
+  it('looks at one memory at each distance', async () => {
+    const distances = [
+      [10, 12, 20, 20],
+      [12, 10, 20, 20],
+      [20, 20, 10, 12],
+      [20, 20, 12, 10],
+    ];
+    const machine = await discover({
+      json: {
+        columns: ['cpu', 'core', 'socket', 'numa'],
+        cpus: [0, 1, 2, 3].map((id) => [id, id, id >> 1, id]),
+        nodes: distances.map((row, id) => ({ id, memory: 2 ** 30, distances: row })),
+      },
+    });
+    const ofCpus = (...cpus: number[]) => machine.locations.filter(({ cpu }) => cpus.includes(cpu));
+    const home = (found: ReturnType<typeof memoriesOf>) => [found.home.id, found.memories];
+    expect(home(memoriesOf(machine, ofCpus(0, 1, 2, 3)))).toEqual([
+      0,
+      [
+        [10, 0],
+        [12, 1],
+        [20, 2],
+      ],
+    ]);
+    expect(home(memoriesOf(machine, ofCpus(2)))).toEqual([
+      2,
+      [
+        [10, 2],
+        [12, 3],
+        [20, 0],
+      ],
+    ]);
+  });
+});
 
 describe('Tables', () => {
   it('leave out columns in which nothing is said, and tell times apart from the rest', () => {
