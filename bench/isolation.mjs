@@ -77,9 +77,10 @@ export async function run({ seconds: text = '12' }) {
   ];
 }
 
-export const chart = (rows, about) =>
+export const chart = (rows, when) =>
   rangesChart(
-    `Median to p99, p99.9 and the greatest (mark), beside ${AGGRESSORS} that spin, ${about}`,
+    `Beside ${AGGRESSORS} that spin: from the median to p99 (the number), p99.9 (thin) and the greatest (mark)`,
+    when,
     rows.filter(({ medianNs }) => medianNs !== undefined),
   );
 

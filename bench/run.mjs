@@ -1,6 +1,6 @@
 // Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is a file of this folder that exports
 // `description`, perhaps `options` (as node:util's parseArgs takes them, each with a `help`), `run(options, names)`, which gives rows: plain objects, `name` first, numbers as they are,
-// and perhaps `chart(rows, about)`, the SVG of them. `names` are those of the inputs that were asked for.
+// and perhaps `chart(rows, when)`, the SVG of them. `names` are those of the inputs that were asked for.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';

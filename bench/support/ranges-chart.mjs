@@ -6,7 +6,7 @@ import { duration } from './units.mjs';
 const [FIRST, LAST] = [2, 10];
 
 /** The SVG of rows with `medianNs`, `p99Ns`, `p999Ns` and `maxNs`. */
-export function rangesChart(title, rows) {
+export function rangesChart(title, when, rows) {
   const x = logScale(FIRST, LAST);
   const ticks = [];
   for (let decade = FIRST; decade <= LAST; decade++) ticks.push({ at: x(10 ** decade), label: duration(10 ** decade) });
@@ -19,5 +19,5 @@ export function rangesChart(title, rows) {
       bar(x(maxNs) - 2, x(maxNs) + 2, y, { color: '#c0632f' }),
     ],
   }));
-  return page(title, ticks, drawn);
+  return page(title, when, ticks, drawn);
 }

@@ -26,10 +26,11 @@ export function bar(from, to, y, { color, height = 0.64 }) {
 
 /**
  * The SVG.
+ * @param when when and where it was measured
  * @param ticks lines through all rows: `{ at, label, color }`
  * @param rows `{ label, value, draw }`: what is written before and behind, and what is drawn at a height
  */
-export function page(title, ticks, rows) {
+export function page(title, when, ticks, rows) {
   const height = TOP + rows.length * ROW + 12;
   const lines = ticks.flatMap(({ at, label, color = '#ddd' }) => [
     `<line x1="${at}" y1="${TOP - 6}" x2="${at}" y2="${height - 12}" stroke="${color}"/>`,
@@ -43,7 +44,8 @@ export function page(title, ticks, rows) {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
     `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    text(8, 20, title, ' font-size="13"'),
+    text(8, 18, title, ' font-size="13"'),
+    text(8, 34, when, ' fill="#666"'),
     ...lines,
     ...drawn,
     '</svg>',

@@ -12,7 +12,7 @@ function partOf({ ratio, target, medianNs, targetNs }) {
 }
 
 /** The SVG of a run's rows. */
-export function targetsChart(rows, about) {
+export function targetsChart(rows, when) {
   const x = logScale(-DECADES, DECADES);
   const ticks = [];
   for (let decade = -DECADES; decade <= DECADES; decade++) {
@@ -25,5 +25,5 @@ export function targetsChart(rows, about) {
     value: duration(row.medianNs),
     draw: (y) => [bar(x(10 ** -DECADES), x(partOf(row)), y, { color: row.met ? '#4a8f5c' : '#c0632f' })],
   }));
-  return page(`Medians as parts of their targets, ${about}`, ticks, drawn);
+  return page('Medians as parts of their targets', when, ticks, drawn);
 }
