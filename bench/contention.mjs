@@ -12,8 +12,8 @@ import { yardstick } from './support/yardstick.mjs';
 
 export const description = 'admit with 512 live grants and 8 processes that contend: how long, and how fair';
 export const options = {
-  admits: { type: 'string', help: 'contention: how many admissions at least (default 800)' },
-  contend: { type: 'string', help: 'contention: for how many seconds at most (default 60)' },
+  admits: { type: 'string', help: 'contention: how many admissions at least (default 600)' },
+  contend: { type: 'string', help: 'contention: for how many seconds at most (default 45)' },
 };
 
 const GRANTS = 512;
@@ -79,7 +79,7 @@ async function measure({ where, path, fileSystem }, limits) {
   }
 }
 
-export async function run({ admits = '800', contend: seconds = '60' }) {
+export async function run({ admits = '600', contend: seconds = '45' }) {
   const limits = { admits: Number(admits), seconds: Number(seconds) };
   if (!(Number.isInteger(limits.admits) && limits.admits > 0))
     throw new Error(`--admits ${admits}: a whole number above 0`);
