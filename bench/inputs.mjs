@@ -10,17 +10,23 @@ export const options = {
 /** The names that may be asked for. */
 export const inputNames = ({ inputs }) => [...inputsIn(inputs).keys()];
 
+async function measure(name, path) {
+  const { call, close } = await prepared(readInput(path));
+  try {
+    return await measured(name, call, { kubeletNs: kubeletTime(name) });
+  } finally {
+    close();
+  }
+}
+
+// One that is damaged does not stop the others.
+const damaged = (name, { code = 'ERR_INPUT', message }) => ({ name, code, remark: message });
+
 export async function run({ inputs }, names) {
-  const files = inputsIn(inputs);
   const rows = [];
-  for (const [name, path] of files) {
+  for (const [name, path] of inputsIn(inputs)) {
     if (names.length > 0 && !names.includes(name)) continue;
-    const { call, close } = await prepared(readInput(path));
-    try {
-      rows.push(await measured(name, call, { kubeletNs: kubeletTime(name) }));
-    } finally {
-      close();
-    }
+    rows.push(await measure(name, path).catch((error) => damaged(name, error)));
   }
   return rows;
 }

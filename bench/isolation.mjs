@@ -1,5 +1,5 @@
-// What isolation is worth: a process on one CPU beside three that take whatever they get. Run delay, switches and the like are of grant.audit(), the rest is what the process itself
-// feels: gaps while it spins, how late it wakes up, how late its event loop is; p50, p99, p99.9 and the greatest of each. And how long garbage collections take by where V8's helpers run.
+// What isolation is worth: a process on one CPU beside three that take whatever they get. How late it wakes up and for how much of that it waited for a CPU, gaps while it spins,
+// how late its event loop is, and how long garbage collections take by where V8's helpers run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,11 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { affinity, CpuSet } from '../dist/index.js';
+import { rangesChart } from './support/ranges-chart.mjs';
 import { removeCgroups } from './support/remove-cgroups.mjs';
+import { number, percent } from './support/units.mjs';
 
-export const description = 'a process beside three others, by how it is kept from them: µs at p50 / p99 / p99.9 / most';
+export const description = 'a process beside three that spin, by how it is kept from them';
 export const options = {
-  seconds: { type: 'string', help: 'isolation: how long each way is measured (default 3)' },
+  seconds: { type: 'string', help: 'isolation: how long each way is measured (default 12)' },
 };
 
 const [VICTIM, GC_VICTIM] = ['victim.mjs', 'gc-victim.mjs'].map((name) =>
@@ -25,36 +27,67 @@ const slice = `${cgroupRoot}-slice`;
 // The lowest is the first to be granted.
 const [own, ...others] = affinity();
 const isV2 = existsSync('/sys/fs/cgroup/cgroup.controllers');
+const taskset = ['taskset', '-c', String(own)];
+const spin = ['sh', '-c', 'while :; do :; done'];
+
+/** What others are compared with. */
+const IDLE = 'idle machine';
+
+const level = (name, manager) => ({
+  name: `numalign, ${name}`,
+  ...{ manager, members: name !== 'recorded', pin: true, request: { require: name } },
+});
+const enforced = (name) => level(name, { cgroupRoot, enforcement: name });
 
 const WAYS = [
-  { name: 'idle machine', aggressors: 0, pin: true, manager: recorded },
-  { name: 'left alone', aggressors: AGGRESSORS, pin: false, manager: recorded },
-  { name: 'taskset', aggressors: AGGRESSORS, pin: true, manager: recorded },
-  { name: 'taskset, others in a slice', aggressors: AGGRESSORS, pin: true, manager: recorded, slice: true },
-  { name: 'members moved', aggressors: AGGRESSORS, pin: true, manager: { cgroupRoot: null }, members: true },
-  { name: 'cpuset or partition', aggressors: AGGRESSORS, pin: true, manager: { cgroupRoot }, members: true },
+  { name: IDLE, aggressors: 0, command: taskset },
+  { name: 'left alone' },
+  { name: 'taskset', command: taskset },
+  { name: 'taskset, others in a slice', command: taskset, slice: true },
+  level('recorded', recorded),
+  level('members', { cgroupRoot: null }),
+  enforced('cpuset'),
+  enforced('partition'),
+  enforced('isolated'),
 ];
 
 const COLLECTIONS = [
-  { name: 'collections, helpers with the others', threads: 'current', flags: [] },
-  { name: 'collections, helpers beside the main thread', threads: 'process', flags: [] },
-  { name: 'collections without helpers', threads: 'process', flags: ['--single-threaded-gc'] },
+  { name: IDLE, aggressors: 0, threads: 'process' },
+  { name: 'helpers with the others', threads: 'current' },
+  { name: 'helpers beside the main thread', threads: 'process' },
+  { name: 'no helpers', threads: 'process', flags: ['--single-threaded-gc'] },
 ];
 
-export async function run({ seconds = '3' }) {
-  if (!(Number(seconds) > 0)) throw new Error(`--seconds ${seconds}: a number above 0`);
-  const rows = [];
-  for (const way of WAYS) rows.push(await measure(way, Number(seconds)));
-  for (const way of COLLECTIONS) rows.push(await collections(way, Number(seconds)));
-  return rows;
+export async function run({ seconds: text = '12' }) {
+  const seconds = Number(text);
+  if (!(seconds > 0)) throw new Error(`--seconds ${text}: a number above 0`);
+  if (others.length === 0) throw new Error('at least two CPUs are needed, one of them for the others');
+  const ways = [];
+  for (const way of WAYS) ways.push({ name: way.name, ...(await measure(way, seconds)) });
+  const collections = [];
+  for (const way of COLLECTIONS) collections.push({ name: way.name, ...(await collect(way, seconds)) });
+  const reached = ways.filter(({ unreached }) => unreached === undefined);
+  return [
+    ...spreads('wake-up', reached, ({ felt }) => felt.wakeUps),
+    ...spreads('run delay of a wake-up', reached, ({ felt }) => felt.runDelays),
+    ...spreads('gap while spinning', reached, ({ felt }) => felt.gaps, gapsRemark),
+    ...spreads('event loop', reached, ({ felt }) => felt.eventLoop),
+    ...spreads('collection', collections, ({ pauses }) => pauses, collectionRemark),
+    ...ways.map(circumstances),
+  ];
 }
 
-/** Runs `action` with a new state folder, beside aggressors. */
-async function beside(count, action) {
-  const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
-  const aggressors = Array.from({ length: count }, () =>
-    spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
+export const chart = (rows, when) =>
+  rangesChart(
+    `Beside ${AGGRESSORS} that spin: from the median to p99 (the number), p99.9 (thin) and the greatest (mark)`,
+    when,
+    rows.filter(({ medianNs }) => medianNs !== undefined),
   );
+
+/** Runs `action` with a new state folder, beside aggressors that are started by a command. */
+async function beside(count, [program, ...args], action) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
+  const aggressors = Array.from({ length: count }, () => spawn(program, args, { stdio: 'ignore' }));
   try {
     await Promise.all(aggressors.map((other) => once(other, 'spawn')));
     return await action(
@@ -72,63 +105,99 @@ async function beside(count, action) {
   }
 }
 
-// As AllowedCPUs= of a slice does it.
+// As AllowedCPUs= of a slice does it. Answers why not, where that is not allowed here.
 function putIntoSlice(pids) {
   const folder = isV2 ? `/sys/fs/cgroup${slice}` : `/sys/fs/cgroup/cpuset${slice}`;
-  if (isV2) writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
-  mkdirSync(folder);
-  writeFileSync(`${folder}/cpuset.cpus`, CpuSet.from(others).toString());
-  if (!isV2) writeFileSync(`${folder}/cpuset.mems`, readFileSync(`${folder}/../cpuset.mems`, 'utf8'));
-  for (const pid of pids) writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  try {
+    if (isV2) writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
+    mkdirSync(folder);
+    writeFileSync(`${folder}/cpuset.cpus`, CpuSet.from(others).toString());
+    if (!isV2) writeFileSync(`${folder}/cpuset.mems`, readFileSync(`${folder}/../cpuset.mems`, 'utf8'));
+    for (const pid of pids) writeFileSync(`${folder}/cgroup.procs`, String(pid));
+  } catch (error) {
+    return error.message;
+  }
 }
 
-function measure({ name, aggressors, pin, manager, members = false, slice: isInSlice = false }, seconds) {
-  return beside(aggressors, async (stateDir, pids) => {
-    if (isInSlice) putIntoSlice(pids);
-    const order = { manager: { ...manager, stateDir }, members: members ? pids : [], pin, seconds };
-    const answer = await victim(VICTIM, order);
-    if (isInSlice && answer.cpus !== String(own)) throw new Error(`CPU ${answer.cpus} was granted, not ${own}`);
-    return rowOf(name, answer);
+const cpusOf = (pid) => /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
+
+function measure(way, seconds) {
+  const { aggressors = AGGRESSORS, command = [], manager = recorded, members = false, pin = false, request = {} } = way;
+  return beside(aggressors, spin, async (stateDir, pids) => {
+    if (way.slice) {
+      const unreached = putIntoSlice(pids);
+      if (unreached) return { unreached };
+    }
+    const order = { manager: { ...manager, stateDir }, request, members: members ? pids : [], pin, seconds };
+    const answer = await victim(command, [VICTIM, JSON.stringify(order)], () => pids.map(cpusOf));
+    if ((way.slice || command.length > 0) && answer.cpus !== String(own)) {
+      throw new Error(`${way.name}: CPU ${answer.cpus} was granted, not ${own}`);
+    }
+    return answer;
   });
 }
 
-function collections({ name, threads, flags }, seconds) {
-  return beside(AGGRESSORS, async (stateDir, pids) => {
-    // The aggressors are where the shared pool is: off the granted CPU.
-    putIntoSlice(pids);
+function collect({ aggressors = AGGRESSORS, threads, flags = [] }, seconds) {
+  // The aggressors are where the shared pool is: off the granted CPU.
+  const spinElsewhere = ['taskset', '-c', CpuSet.from(others).toString(), ...spin];
+  return beside(aggressors, spinElsewhere, async (stateDir) => {
     const order = { manager: { ...recorded, stateDir }, threads, seconds };
-    const { count, mean, p99, max } = await victim(GC_VICTIM, order, flags);
-    return { name, collections: count, 'mean ms': mean, 'p99 ms': p99, 'most ms': max };
+    return victim([], [...flags, GC_VICTIM, JSON.stringify(order)], () => []);
   });
 }
 
-async function victim(program, order, flags = []) {
-  const child = spawn(process.execPath, ['--expose-gc', ...flags, program, JSON.stringify(order)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+// `lookAtOthers` is called in the middle of the measurement, when everybody is where he is to be.
+async function victim(command, args, lookAtOthers) {
+  const [program, ...rest] = [...command, process.execPath, '--expose-gc', ...args];
+  const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
+  let aggressorCpus = [];
   child.stdout.setEncoding('utf8').on('data', (part) => {
+    // The first line says that it begins.
+    if (text === '') aggressorCpus = lookAtOthers();
     text += part;
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`the measured process ended with ${code}`);
-  return JSON.parse(text);
+  return { ...JSON.parse(text.trim().split('\n').at(-1)), aggressorCpus: [...new Set(aggressorCpus)].join(' ') };
 }
 
-const ms = (ns) => (ns === null ? null : Math.round(ns / 1e5) / 10);
+// A row for each way that has samples; the medians beside that of the idle machine.
+function spreads(what, ways, spreadOf, remarkOf = () => '') {
+  const idleNs = spreadOf(ways.find(({ name }) => name === IDLE)).medianNs;
+  return ways.map((way) => {
+    const { samples, ...times } = spreadOf(way);
+    const remark = remarkOf(way);
+    const row = { name: `${what}: ${way.name}`, ...times, samples, remark };
+    return idleNs > 0 && times.medianNs !== undefined
+      ? { ...row, yardstick: 'idle', yardstickNs: idleNs, ratio: times.medianNs / idleNs }
+      : row;
+  });
+}
 
-function rowOf(name, { audit: { level, elapsedMs, threads, totals }, felt }) {
-  const main = threads.find(({ role }) => role === 'main');
+const gapsRemark = ({ felt }) =>
+  `${number(felt.gapsASecond)} gaps a second, ${percent(felt.lost)} of the time; run delay ${percent(felt.waited)}`;
+
+const collectionRemark = ({ meanNs }) => `mean ${number(meanNs / 1e6)} ms`;
+
+// What a way came to, and whether others were on the CPU.
+function circumstances(way) {
+  if (way.unreached !== undefined) return { name: way.name, level: 'not reached here', remark: way.unreached };
+  const { audit, threads, cpus, aggressorCpus, othersShare, stolenShare } = way;
+  const main = audit.threads.find(({ role }) => role === 'main');
+  const isConfined = threads.main === cpus;
   return {
-    name,
-    level,
-    'elapsed ms': Math.round(elapsedMs),
-    'run delay ms': ms(main.runDelayNs),
+    name: way.name,
+    level: audit.level,
+    'main thread on': threads.main,
+    'helpers on': threads.others.join(' '),
+    'aggressors on': aggressorCpus,
+    'others on its CPU': isConfined ? percent(othersShare) : undefined,
+    stolen: percent(stolenShare),
+    'run delay ms': Math.round(main.runDelayNs / 1e6),
+    'elapsed ms': Math.round(audit.elapsedMs),
     involuntary: main.involuntarySwitches,
     migrations: main.migrations,
-    'foreign tasks': totals.foreignTasks,
-    'gaps µs': felt.gaps.join(' / '),
-    'wake-up µs': felt.wakeUps.join(' / '),
-    'event loop µs': felt.eventLoop.join(' / '),
+    'foreign tasks': audit.totals.foreignTasks,
   };
 }

@@ -32,7 +32,7 @@ export async function run({ plans = '1000000' }) {
     const after = await settled();
     const heap = (after.heapUsed - before.heapUsed) / count;
     const external = (after.external - before.external) / count;
-    const remark = `retained a plan: ${heap.toFixed(3)} bytes of heap, ${external.toFixed(3)} external, over ${count}`;
+    const remark = `retained a plan: ${heap.toFixed(3)} bytes of heap, ${external.toFixed(3)} external, over ${count.toLocaleString('en')}`;
     // Half a byte a plan is none: what a run of any length leaves behind, such as compiled code.
     const met = heap < 0.5 && external < 0.5;
     return [{ ...row('plans, 2 nodes', measured), retainedHeap: heap, retainedExternal: external, met, remark }];

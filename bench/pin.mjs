@@ -1,6 +1,6 @@
 // Pinning the calling thread, read back, beside the system calls that it cannot do without.
 import { affinity, CpuSet, pinThread } from '../dist/index.js';
-import { beside, medianOf, row } from './support/measure.mjs';
+import { beside, emptyTimes, medianOf, row } from './support/measure.mjs';
 import { inTurn } from './support/random.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
@@ -18,9 +18,7 @@ function times(fill) {
 function raw(masks) {
   const set = times((samples) => yardstick.setAffinity(samples, masks[0].words, masks[1].words));
   const gets = medianOf(times(yardstick.getAffinity));
-  const begin = process.hrtime.bigint();
-  for (let i = 0; i < 10_000; i++) yardstick.empty();
-  const empty = Number(process.hrtime.bigint() - begin) / 10_000;
+  const empty = medianOf(emptyTimes());
   return set.map((ns) => ns + 2 * gets + 15 * empty);
 }
 

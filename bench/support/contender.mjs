@@ -1,21 +1,28 @@
-// One of the processes of the scenario contention: admits and releases for a while, and sends how long each admission took.
+// One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it tells of each admission, and in the end how long each took.
 import { discover, openManager } from '../../dist/index.js';
 
-const { stateDir, machine, seconds } = JSON.parse(process.argv[2]);
+const { stateDir, machine } = JSON.parse(process.argv[2]);
 const manager = await openManager({
   topology: await discover({ synthetic: machine }),
   stateDir,
   lockTimeoutMs: 120_000,
 });
-process.once('message', async () => {
+
+async function contend() {
   const times = [];
-  const end = performance.now() + seconds * 1000;
-  for (let i = 0; performance.now() < end; i++) {
+  let isOver = false;
+  process.once('message', () => {
+    isOver = true;
+  });
+  for (let i = 0; !isOver; i++) {
     const begin = performance.now();
     const grant = await manager.acquire({ cpu: 1 + (i % 4) });
     times.push((performance.now() - begin) * 1e6);
+    process.send({ admitted: times.length });
     await grant.release();
   }
   process.send({ times });
-});
-process.send('ready');
+}
+
+process.once('message', contend);
+process.send({ ready: true });

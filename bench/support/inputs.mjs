@@ -11,7 +11,7 @@ import { inTurn, randomNumbers, someOf } from './random.mjs';
 const VARIANTS = 64;
 const MANAGERS = 8;
 const OWN = fileURLToPath(new URL('../inputs', import.meta.url));
-const kubeletTimes = JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns;
+const kubeletTimes = new Map(Object.entries(JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns));
 
 /** The names of all inputs in a folder, and how to read one. */
 export function inputsIn(folder = OWN) {
@@ -34,7 +34,7 @@ export function readInput(path) {
 export const ownInput = (name) => readInput(join(OWN, `${name}.json.gz`));
 
 /** What the kubelet took for an input of this name, in nanoseconds; undefined where that is not known. */
-export const kubeletTime = (name) => kubeletTimes[name];
+export const kubeletTime = (name) => kubeletTimes.get(name);
 
 // Recorded machines do not list their nodes.
 function described(topology) {
@@ -129,13 +129,19 @@ function optionsOf({ config, machine }) {
 /** A manager of a simulated machine with a state folder of its own, which has some grants. */
 async function managerOf(topology, options, resources, pods) {
   const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
-  const manager = await openManager({ topology, stateDir, ...options });
-  for (const { name, devices } of resources) manager.registerDevices(name, devices);
-  for (const pod of pods) await manager.admit(pod, { owner: 'persistent', policy: 'none' });
+  let manager;
   const close = () => {
-    manager.close();
+    manager?.close();
     rmSync(stateDir, { recursive: true });
   };
+  try {
+    manager = await openManager({ topology, stateDir, ...options });
+    for (const { name, devices } of resources) manager.registerDevices(name, devices);
+    for (const pod of pods) await manager.admit(pod, { owner: 'persistent', policy: 'none' });
+  } catch (error) {
+    close();
+    throw error;
+  }
   return { manager, close };
 }
 
@@ -147,10 +153,15 @@ const GIB = 2 ** 30;
  */
 export async function managersOf(topology, options, resources, pods, random) {
   const all = [];
-  for (let i = 0; i < MANAGERS; i++) all.push(await managerOf(topology, options, resources, pods(random)));
   const close = () => {
     for (const each of all) each.close();
   };
+  try {
+    for (let i = 0; i < MANAGERS; i++) all.push(await managerOf(topology, options, resources, pods(random)));
+  } catch (error) {
+    close();
+    throw error;
+  }
   return { managers: all.map(({ manager }) => manager), close };
 }
 
@@ -175,12 +186,12 @@ async function admit(input, random) {
   return { call, close };
 }
 
-const KINDS = { 'cpu-take': cpuTake, 'cpu-hints': cpuHints, 'hint-merge': hintMerge, admit };
+const KINDS = new Map(Object.entries({ 'cpu-take': cpuTake, 'cpu-hints': cpuHints, 'hint-merge': hintMerge, admit }));
 
 /** What an input asks, ready to be called again and again; `close` where there is something to give back; `hints` where they were packed one by one. */
 export async function prepared(input, seed = 1) {
-  const kind = KINDS[input.bench];
-  if (!kind) throw new Error(`${input.name}: "bench" is one of ${Object.keys(KINDS).join(', ')}, not ${input.bench}`);
+  const kind = KINDS.get(input.bench);
+  if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);
   const { call, close = () => {}, hints } = await kind(input, randomNumbers(seed));
   return { call, close, hints };
 }

@@ -1,26 +1,34 @@
 // Measures a function beside its yardstick, in turns, so that both have the same share of whatever else the machine does.
 //
-// A call of more than 2 µs is timed by itself. Shorter ones are timed 64 at a time, since reading the clock takes as long as some of them: their p99 is of such batches.
+// Short calls are timed 64 at a time for the median, since reading the clock takes as long as some of them, and one by one for the 99th percentile, since that of batches would hide single slow calls.
 
 import { getHeapStatistics } from 'node:v8';
 import { measure } from 'mitata';
 import { yardstick } from './yardstick.mjs';
 
-const ROUNDS = 5;
-const ROUND_NS = 150e6;
+// Many and short: a CPU that shares its core with another has two speeds and keeps one for a second or so. Both sides of a ratio are of the same round.
+const ROUNDS = 25;
+const ROUND_NS = 30e6;
 // Until the compiler has done its best, as far as that can be waited for.
 const WARM_UP = { ms: 300, calls: 10_000, mostMs: 3000 };
 const LONG_NS = 2000;
 const BATCH = 64;
 const FEWEST = 12;
 
-/** The median and the 99th of a hundred. */
+/** The least sample that this share of all is not above. */
 export function quantile(samples, share) {
   const sorted = Float64Array.from(samples).sort();
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
 export const medianOf = (samples) => quantile(samples, 0.5);
+
+/** How samples are spread; nothing where there are none. */
+export function spread(samples) {
+  if (samples.length === 0) return { samples: 0 };
+  const [medianNs, p99Ns, p999Ns, maxNs] = [0.5, 0.99, 0.999, 1].map((share) => quantile(samples, share));
+  return { samples: samples.length, medianNs, p99Ns, p999Ns, maxNs };
+}
 
 const collect = () => globalThis.gc({ type: 'minor' });
 
@@ -44,18 +52,34 @@ async function warmUp(fn, { ms, calls: enough, mostMs }) {
 }
 
 // The times of one round.
-async function round(fn, { isLong, roundNs, least }) {
+async function round(fn, { isBatch, roundNs, least }) {
   const { samples } = await measure(fn, {
+    max_samples: 1e6,
     gc: collect,
     min_cpu_time: roundNs,
     min_samples: least,
-    max_samples: 1e6,
     batch_samples: BATCH,
-    batch_threshold: isLong ? -1 : Number.POSITIVE_INFINITY,
+    batch_threshold: isBatch ? Number.POSITIVE_INFINITY : -1,
     warmup_threshold: Number.POSITIVE_INFINITY,
     samples_threshold: Number.POSITIVE_INFINITY,
   });
   return samples;
+}
+
+const nothing = () => {};
+const { empty } = yardstick;
+
+/**
+ * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever called, in 26 ns from where several functions were.
+ */
+export function emptyTimes(count = 2000) {
+  const times = new Float64Array(count);
+  for (let i = 0; i < count; i++) {
+    const begin = performance.now();
+    for (let call = 0; call < BATCH; call++) empty();
+    times[i] = ((performance.now() - begin) * 1e6) / BATCH;
+  }
+  return times;
 }
 
 // Bytes that a call allocates, in the JavaScript heap and beside it for typed arrays.
@@ -65,53 +89,60 @@ async function allocated(fn) {
     return used_heap_size + external_memory;
   };
   const found = [];
-  for (let i = 0; i < 200; i++) {
-    const before = heap();
+  const begin = performance.now();
+  while (found.length < FEWEST || (found.length < 400 && performance.now() - begin < 200)) {
+    const [before, looked] = [heap(), heap()];
     const result = fn();
     if (result instanceof Promise) await result;
-    found.push(heap() - before);
+    // Looking allocates too.
+    found.push(heap() - looked - (looked - before));
   }
-  const alone = [];
-  for (let i = 0; i < 200; i++) {
-    const before = heap();
-    alone.push(heap() - before);
-  }
-  return Math.max(0, medianOf(found) - medianOf(alone));
+  return Math.max(0, medianOf(found));
 }
 
 /**
- * The times of `fn` and of its yardstick; `fn` is called again and again and has to vary its work itself.
- * `yardstickTimes`: makes some times of a yardstick that is no JavaScript function.
+ * The times of `fn` and of its yardstick, and the ratio of their medians in each round. `fn` is called again and again and has to vary its work itself.
+ * `yardstickTimes`: makes some times of another yardstick than E.
  */
-export async function beside(fn, { rounds = ROUNDS, roundNs = ROUND_NS, least = FEWEST, yardstickTimes } = {}) {
-  const isLong = (await warmUp(fn, WARM_UP)) > LONG_NS;
-  if (!yardstickTimes) await warmUp(yardstick.empty, { ...WARM_UP, ms: 20 });
-  const samples = [];
-  let others = [];
+export async function beside(
+  fn,
+  { rounds = ROUNDS, roundNs = ROUND_NS, least = FEWEST, yardstickTimes = emptyTimes } = {},
+) {
+  const isBatch = (await warmUp(fn, WARM_UP)) <= LONG_NS;
+  await yardstickTimes();
+  const [samples, singles, others, ratios] = [[], [], [], []];
   for (let i = 0; i < rounds; i++) {
-    const raw = yardstickTimes
-      ? await yardstickTimes()
-      : await round(yardstick.empty, { isLong: false, roundNs: roundNs / 5, least });
-    if (yardstickTimes) for (const ns of raw) others.push(ns);
-    // Of E the best round: what disturbs so short a call would make everything beside it look better.
-    else if (i === 0 || medianOf(raw) < medianOf(others)) others = raw;
-    for (const ns of await round(fn, { isLong, roundNs, least })) samples.push(ns);
+    const raw = await yardstickTimes();
+    const times = await round(fn, { isBatch, roundNs, least });
+    ratios.push(medianOf(times) / medianOf(raw));
+    for (const ns of raw) others.push(ns);
+    for (const ns of times) samples.push(ns);
+    if (!isBatch) continue;
+    for (const ns of await round(fn, { isBatch: false, roundNs: roundNs / 2, least })) singles.push(ns);
   }
-  return { samples, others, bytes: await allocated(fn) };
+  const measured = { samples, others, ratios, bytes: await allocated(fn) };
+  if (!isBatch) return measured;
+  const clockNs = medianOf(await round(nothing, { isBatch: false, roundNs, least }));
+  return { ...measured, singles: singles.map((ns) => Math.max(0, ns - clockNs)) };
 }
 
 /**
- * A row from times that were measured together. `limit`: the target as a multiple of the yardstick, or, with `limitNs`, as a time.
+ * A row from times that were measured together. `singles`: of calls one by one, where `samples` are means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick, or, with `limitNs`, as a time.
  */
-export function row(name, { samples, others, bytes }, { yardstick: what = 'E', limit, limitNs, ...more } = {}) {
+export function row(
+  name,
+  { samples, singles = samples, others, ratios, bytes },
+  { yardstick: what = 'E', limit, limitNs, ...more } = {},
+) {
   const medianNs = medianOf(samples);
   const yardstickNs = medianOf(others);
-  const ratio = medianNs / yardstickNs;
+  const ratio = ratios ? medianOf(ratios) : medianNs / yardstickNs;
   const isMet = limit !== undefined ? ratio <= limit : limitNs !== undefined ? medianNs <= limitNs : undefined;
   return {
     name,
     medianNs,
-    p99Ns: quantile(samples, 0.99),
+    p99Ns: quantile(singles, 0.99),
+    samples: singles.length,
     ...(bytes !== undefined && { bytes }),
     yardstick: what,
     yardstickNs,

@@ -6,9 +6,12 @@
 #include <hwloc.h>
 #include <node_api.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -199,21 +202,52 @@ static napi_value durable_write(napi_env env, napi_callback_info info) {
 
 // ---- what a thread feels of others
 
-// (times, pause): sleeps for so long again and again; how much later than asked for it woke up.
+// How long the calling thread has been ready to run and waited for a CPU since it was born, as the kernel counts; -1 where it does not. `fd` is of its schedstat.
+static double run_delay_ns(int fd) {
+  char text[96];
+  unsigned long long ran = 0;
+  unsigned long long waited = 0;
+  ssize_t length = pread(fd, text, sizeof text - 1, 0);
+  if (length <= 0) return -1;
+  text[length] = '\0';
+  return sscanf(text, "%llu %llu", &ran, &waited) == 2 ? (double)waited : -1;
+}
+
+static int open_schedstat(void) { return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC); }
+
+// () -> run_delay_ns of the calling thread
+static napi_value run_delay(napi_env env, napi_callback_info info) {
+  (void)info;
+  int fd = open_schedstat();
+  if (fd < 0) return fail(env, "schedstat");
+  double waited = run_delay_ns(fd);
+  close(fd);
+  return number(env, waited);
+}
+
+// (times, delays, pause): sleeps for so long again and again; how much later than asked for it woke up, and for how much of that it waited for a CPU.
 static napi_value wake_ups(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
+  size_t delay_count = 0;
   double pause = 0;
-  if (!arguments(env, info, 2, argv)) return NULL;
+  if (!arguments(env, info, 3, argv)) return NULL;
   double* times = elements(env, argv[0], &count);
-  napi_get_value_double(env, argv[1], &pause);
-  for (size_t i = 0; times != NULL && i < count; i++) {
+  double* delays = elements(env, argv[1], &delay_count);
+  napi_get_value_double(env, argv[2], &pause);
+  if (times == NULL || delays == NULL) return NULL;
+  int fd = open_schedstat();
+  if (fd < 0) return fail(env, "schedstat");
+  for (size_t i = 0; i < count && i < delay_count; i++) {
+    double waited = run_delay_ns(fd);
     double wanted = now_ns() + pause;
     struct timespec until = {(time_t)(wanted / 1e9), 0};
     until.tv_nsec = (long)(wanted - (double)until.tv_sec * 1e9);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) continue;
     times[i] = now_ns() - wanted;
+    delays[i] = run_delay_ns(fd) - waited;
   }
+  close(fd);
   return NULL;
 }
 
@@ -242,6 +276,96 @@ static napi_value spin_gaps(napi_env env, napi_callback_info info) {
   return number(env, (double)found);
 }
 
+// ---- how far CPUs are from each other, and from memory
+
+enum { kTurns = 100, kLine = 64, kLoads = 1000 };
+static const double kPatienceNs = 60e9;
+
+// Whether the cell came to have this value before patience was lost: the thread on the other side may have failed.
+static int await_value(_Atomic uint32_t* cell, uint32_t wanted) {
+  double begin = now_ns();
+  for (uint32_t spins = 1; atomic_load_explicit(cell, memory_order_acquire) != wanted; spins++) {
+    if (spins % (1u << 20) == 0 && now_ns() - begin > kPatienceNs) return 0;
+  }
+  return 1;
+}
+
+// (times, shared cell, side): two threads hand a cache line to each other, each with as many times: how long there and back takes, the mean of 100 turns.
+static napi_value ping_pong(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  size_t cells = 0;
+  uint32_t side = 0;
+  if (!arguments(env, info, 3, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  _Atomic uint32_t* cell = elements(env, argv[1], &cells);
+  napi_get_value_uint32(env, argv[2], &side);
+  if (times == NULL || cell == NULL || cells == 0) return NULL;
+  uint32_t value = 0;
+  for (size_t i = 0; i < count; i++) {
+    double begin = now_ns();
+    for (int turn = 0; turn < kTurns; turn++, value += 2) {
+      if (side == 0) atomic_store_explicit(cell, value + 1, memory_order_release);
+      if (!await_value(cell, side == 0 ? value + 2 : value + 1)) {
+        errno = ETIMEDOUT;
+        return fail(env, "the other side");
+      }
+      if (side != 0) atomic_store_explicit(cell, value + 2, memory_order_release);
+    }
+    times[i] = (now_ns() - begin) / kTurns;
+  }
+  return NULL;
+}
+
+// Each line holds the offset of another, in one circle through all of them (Sattolo), which no prefetcher foresees.
+static void make_circle(unsigned char* memory, size_t lines) {
+  for (size_t i = 0; i < lines; i++) *(size_t*)(memory + i * kLine) = i * kLine;
+  uint64_t state = 1;
+  for (size_t i = lines - 1; i > 0; i--) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    size_t* one = (size_t*)(memory + i * kLine);
+    size_t* other = (size_t*)(memory + (state >> 33) % i * kLine);
+    size_t kept = *one;
+    *one = *other;
+    *other = kept;
+  }
+}
+
+// (times, bytes, NUMA node): how long a load from memory of that node takes that waits for the one before, the mean of 1,000.
+static napi_value memory_latency(napi_env env, napi_callback_info info) {
+  napi_value argv[kMaxArguments];
+  size_t count = 0;
+  double size = 0;
+  uint32_t node = 0;
+  if (!arguments(env, info, 3, argv)) return NULL;
+  double* times = elements(env, argv[0], &count);
+  napi_get_value_double(env, argv[1], &size);
+  napi_get_value_uint32(env, argv[2], &node);
+  if (times == NULL) return NULL;
+  enum { kBind = 2, kMaxNode = 1024, kWordBits = 64 };
+  size_t bytes = (size_t)size;
+  uint64_t nodes[kMaxNode / kWordBits] = {0};
+  if (node >= kMaxNode) return fail(env, "node");
+  nodes[node / kWordBits] = (uint64_t)1 << node % kWordBits;
+  unsigned char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return fail(env, "mmap");
+  // Large pages, so that it is the memory that is measured and not the page tables.
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  if (syscall(SYS_mbind, memory, bytes, kBind, nodes, (unsigned long)kMaxNode, 0) != 0) {
+    munmap(memory, bytes);
+    return fail(env, "mbind");
+  }
+  make_circle(memory, bytes / kLine);
+  size_t at = 0;
+  for (size_t i = 0; i < count; i++) {
+    double begin = now_ns();
+    for (int load = 0; load < kLoads; load++) at = *(volatile size_t*)(memory + at);
+    times[i] = (now_ns() - begin) / kLoads;
+  }
+  munmap(memory, bytes);
+  return NULL;
+}
+
 NAPI_MODULE_INIT() {
   const napi_property_descriptor functions[] = {
       {"empty", NULL, empty, NULL, NULL, NULL, napi_enumerable, NULL},
@@ -250,7 +374,10 @@ NAPI_MODULE_INIT() {
       {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
       {"durableWrite", NULL, durable_write, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"runDelay", NULL, run_delay, NULL, NULL, NULL, napi_enumerable, NULL},
       {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"pingPong", NULL, ping_pong, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"memoryLatency", NULL, memory_latency, NULL, NULL, NULL, napi_enumerable, NULL},
       {"spinGaps", NULL, spin_gaps, NULL, NULL, NULL, napi_enumerable, NULL},
   };
   napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions);

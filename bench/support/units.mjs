@@ -1,0 +1,20 @@
+// Numbers as a person reads them.
+
+const UNITS = [
+  [1e9, 's'],
+  [1e6, 'ms'],
+  [1e3, 'µs'],
+  [0, 'ns'],
+];
+
+/** Three digits. */
+export const number = (value) => Number(value.toPrecision(3)).toLocaleString('en');
+
+export function duration(ns) {
+  if (ns === undefined) return '-';
+  const [unit, name] = UNITS.find(([least]) => Math.abs(ns) >= least);
+  return `${number(ns / (unit || 1))} ${name}`;
+}
+
+/** What part of a whole. */
+export const percent = (part) => `${number(100 * part)} %`;
