@@ -118,8 +118,13 @@ export const MEMS: Ids<NodeSet> = {
   parse: (text) => NodeSet.parse(text),
 };
 
-// How often processes that are born while others are moved out are followed.
-const PASSES = 100;
+// How long processes that are born while others are moved out are followed, and those that have ended waited for.
+const ENDED_MS = 1000;
+
+// A millisecond, in which nothing of this thread runs.
+function aMoment(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+}
 
 export abstract class CommonGroup implements CpusetGroup {
   readonly path: string;
@@ -457,7 +462,7 @@ export abstract class CommonGroup implements CpusetGroup {
   #removeAlone(leftoversTo: string | ((pid: number) => string) | undefined): void {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     if (!found) return;
-    for (let pass = 1; ; pass++) {
+    for (const end = performance.now() + ENDED_MS; ; ) {
       if (leftoversTo !== undefined) {
         for (const pid of this.processes()) {
           const to = typeof leftoversTo === 'string' ? leftoversTo : leftoversTo(pid);
@@ -473,18 +478,27 @@ export abstract class CommonGroup implements CpusetGroup {
         break;
       } catch (error) {
         if (!this.exists()) break;
-        if (pass === PASSES || !this.#emptiesSoon(error, leftoversTo !== undefined)) throw error;
+        if (performance.now() > end || childNames(this.path).length > 0) throw error;
+        // Processes may have been born while others were moved out; and one that has ended is counted a moment longer than it is told of.
+        const isPopulated = this.processes().length > 0;
+        if (isPopulated ? leftoversTo === undefined : (error as NumalignError).errnoName !== 'EBUSY') throw error;
+        if (!isPopulated) aMoment();
       }
     }
     this.tree.made.remove(this.path, found.dev, found.ino);
   }
 
-  // Processes may have been born while others were moved out, and one that has ended may be in it a moment longer, though no file tells of it any more.
-  #emptiesSoon(error: unknown, isEvacuated: boolean): boolean {
-    if ((error as NumalignError).errnoName !== 'EBUSY' || childNames(this.path).length > 0) return false;
-    if (this.processes().length > 0) return isEvacuated;
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
-    return true;
+  /** Empties the CPUs (v2). A process that has ended the kernel counts a moment longer than any file tells of it, and refuses meanwhile. */
+  protected clearCpus(changes: Changes): void {
+    for (const end = performance.now() + ENDED_MS; ; aMoment()) {
+      try {
+        this.place(changes, CPUS, CpuSet.EMPTY);
+        return;
+      } catch (error) {
+        const isRefused = (error as NumalignError).errnoName === 'ENOSPC' && performance.now() < end;
+        if (!isRefused || this.#descent().some((group) => group.processes().length > 0)) throw error;
+      }
+    }
   }
 
   // The only place outside of our root where anything is written: a process goes back to where it came from.

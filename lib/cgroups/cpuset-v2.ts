@@ -132,7 +132,8 @@ export class CpusetGroupV2 extends CommonGroup {
         // It would stay invalid, whatever its CPUs are from now on.
         if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
         if (kind !== 'member') this.checkNeighbours(cpus, true);
-        this.place(changes, CPUS, cpus);
+        if (cpus.isEmpty) this.clearCpus(changes);
+        else this.place(changes, CPUS, cpus);
         if (kind === 'member') return;
         if (this.partition().kind !== kind) this.#write(changes, kind);
         const { valid, text } = this.partition();

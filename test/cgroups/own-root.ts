@@ -71,10 +71,21 @@ export function removeAll(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) removeAll(join(folder, entry.name));
   }
-  for (const tid of read(folder, 'tasks').split('\n').filter(Boolean)) {
-    writeFileSync(join(dirname(folder), 'tasks'), tid);
+  // Processes may be born meanwhile, and those that have ended are counted a moment longer.
+  for (const end = Date.now() + 5_000; existsSync(folder); ) {
+    for (const tid of read(folder, 'tasks').split('\n').filter(Boolean)) {
+      try {
+        writeFileSync(join(dirname(folder), 'tasks'), tid);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    try {
+      rmdirSync(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EBUSY' || Date.now() > end) throw error;
+    }
   }
-  rmdirSync(folder);
 }
 
 /** A file of a cgroup. */

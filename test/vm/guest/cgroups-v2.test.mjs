@@ -407,6 +407,23 @@ describe('partitions', () => {
     assert.equal(read(beside, 'cpuset.cpus.partition'), 'root');
   });
 
+  it('are ended though a process inside has only just ended', () => {
+    const { tree } = ownRoot();
+    for (let round = 0; round < 30; round++) {
+      tree.setPartition('root', cpus('4-7'));
+      const group = tree.group('a');
+      group.create(cpus('4-5'), NONE);
+      const pid = idler();
+      group.attach(pid);
+      process.kill(pid, 'SIGKILL');
+      while (group.processes().length > 0);
+      tree.setPartition('member', CpuSet.EMPTY);
+      group.remove();
+      assert.equal(tree.partition().kind, 'member');
+      assert.equal(read(tree.rootPath, 'cpuset.cpus'), '');
+    }
+  });
+
   it('that another made invalid are made again', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
