@@ -143,7 +143,8 @@ export interface NativeFolder {
   /** Differs from that of every other folder while this one is open. */
   identity(): string;
   isCurrent(): boolean;
-  read(name: string): Buffer | undefined;
+  /** `known`: answered itself where the file has these bytes. */
+  read(name: string, known?: Buffer): Buffer | undefined;
   version(name: string): string | undefined;
   list(): string[];
   remove(name: string): void;
@@ -153,16 +154,16 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /**
    * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one of its file (else ESTALE); released once the new file is durable
-   * if it `isLast`.
+   * if it `isLast`. Answers the version of the new file: at once where the folder is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
     previous: string,
-    text: string,
+    bytes: Buffer,
     stamp: number,
     lock?: NativeLock,
     isLast?: boolean,
-  ): Promise<void>;
+  ): string | Promise<string>;
   /** `pastWaiting`: although somebody waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;

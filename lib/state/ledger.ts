@@ -369,7 +369,7 @@ export class Ledger implements Store {
     const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
     await this.#folder
       .child(ARCHIVE_FOLDER, true, this.#folder.owner().mode, -1)
-      .replaceDurably(name, '', encodeCheckpoint(checkpoint), 0);
+      .replaceDurably(name, '', Buffer.from(encodeCheckpoint(checkpoint)), 0);
     return `${ARCHIVE_FOLDER}/${name}`;
   }
 
@@ -384,14 +384,14 @@ export class Ledger implements Store {
     checkHoldings(next);
     const generation = this.#generation + 1;
     const checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
-    const text = encodeCheckpoint(checkpoint);
-    const bytes = Buffer.from(text);
+    const bytes = Buffer.from(encodeCheckpoint(checkpoint));
     const settle =
       bootId === this.#bootId
         ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
         : undefined;
+    let version: string | undefined;
     try {
-      await this.#replaceState(text, generation, lock, isLast);
+      version = await this.#replaceState(bytes, generation, lock, isLast);
     } catch (error) {
       // The new file may be in place although syncing the folder failed: then everybody sees it, and it counts.
       const found = this.#load(undefined);
@@ -403,17 +403,19 @@ export class Ledger implements Store {
     settle?.(true);
     // What was written need not be decoded, where that is what is read.
     this.#good = { kind: 'good', checkpoint, bytes };
+    this.#version = version;
+    this.#generation = Math.max(this.#generation, generation);
     if (isLast) return;
     // What is decided next is decided on it.
     const found = this.#load(this.#folder.version(STATE_FILE));
     if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
   }
 
-  async #replaceState(text: string, generation: number, lock: NativeLock, isLast: boolean): Promise<void> {
+  async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
     const stamp = generation % 1_000_000_000;
-    const replace = () => this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, text, stamp, lock, isLast);
+    const replace = () => this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, bytes, stamp, lock, isLast);
     try {
-      await replace();
+      return await replace();
     } catch (error) {
       if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
       // A folder under one of the names that a commit uses.
@@ -421,7 +423,7 @@ export class Ledger implements Store {
         const found = findState(this.#folder, name);
         if (found.kind === 'damaged' && found.isFolder) this.#quarantine(name, found);
       }
-      await replace();
+      return await replace();
     }
   }
 

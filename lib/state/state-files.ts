@@ -40,16 +40,17 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing about the file
  */
 export function findState(folder: NativeFolder, name: string, known?: FoundState): FoundState {
+  const last = known?.kind === 'good' ? known : undefined;
   let bytes: Buffer | undefined;
   try {
-    bytes = folder.read(name);
+    bytes = folder.read(name, last?.bytes);
   } catch (error) {
     const why = whyUnreadable(folder, error);
     if (why === undefined) throw error;
     return { kind: 'damaged', why, generation: 0, isFolder: (error as NumalignError).errnoName === 'EISDIR' };
   }
   if (!bytes) return { kind: 'missing' };
-  if (known?.kind === 'good' && known.bytes.equals(bytes)) return known;
+  if (last && bytes === last.bytes) return last;
   try {
     return { kind: 'good', checkpoint: decodeCheckpoint(bytes), bytes };
   } catch (error) {

@@ -19,6 +19,13 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 256 << 20;
 
+// Good until JavaScript runs again.
+std::string_view to_bytes(const Napi::Value& value) {
+  if (!value.IsBuffer()) throw Napi::TypeError::New(value.Env(), "the bytes must be a Buffer");
+  auto buffer = value.As<Napi::Buffer<char>>();
+  return {buffer.Data(), buffer.Length()};
+}
+
 // The lock of a folder, held until release(), until the commit that was told to release it is durable, or
 // until its environment ends.
 class LockObject : public Napi::ObjectWrap<LockObject> {
@@ -263,18 +270,21 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value is_current(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->is_current());
   }
+  // (name, bytes that it may have or undefined): these themselves where it has them.
   Napi::Value read(const Napi::CallbackInfo& info) {
     auto bytes = unwrap(info.Env(), folder_->read(to_string(info[0], "the name"), kMaxFileBytes));
     if (!bytes) return info.Env().Undefined();
+    if (!info[1].IsUndefined() && to_bytes(info[1]) == *bytes) return info[1];
     return Napi::Buffer<char>::Copy(info.Env(), bytes->data(), bytes->size());
   }
   // A text that differs for every version of the file.
   Napi::Value version(const Napi::CallbackInfo& info) {
     auto version = unwrap(info.Env(), folder_->version(to_string(info[0], "the name")));
-    if (!version) return info.Env().Undefined();
-    return Napi::String::New(info.Env(), std::to_string(version->inode) + ":" +
-                                             std::to_string(version->size) + ":" +
-                                             std::to_string(version->modified_ns));
+    return version ? from_version(info.Env(), *version) : info.Env().Undefined();
+  }
+  static Napi::Value from_version(Napi::Env env, const FileVersion& version) {
+    return Napi::String::New(env, std::to_string(version.inode) + ":" + std::to_string(version.size) + ":" +
+                                      std::to_string(version.modified_ns));
   }
   Napi::Value list(const Napi::CallbackInfo& info) {
     std::vector<std::string> names = unwrap(info.Env(), folder_->list());
@@ -298,24 +308,29 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of the kept previous file or "", text, stamp, the lock under which it is done or undefined,
-  // whether to release it once it is durable). The job shares the lock: it cannot go to somebody else before
-  // the files are in place.
+  // (name, name of the kept previous file or "", bytes, stamp, the lock under which it is done or undefined,
+  // whether to release it once it is durable): the version of the new file, or a promise of it where a device
+  // has to be waited for. The job shares the lock: it cannot go to somebody else before the files are in
+  // place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    std::string name = to_string(info[0], "the name");
+    std::string previous = to_string(info[1], "the previous name");
+    std::string_view bytes = to_bytes(info[2]);
+    auto stamp = static_cast<uint32_t>(to_int(info[3], "the stamp"));
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
     bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
-    return run_async<Done>(
-        info.Env(),
-        [folder = folder_, name = to_string(info[0], "the name"),
-         previous = to_string(info[1], "the previous name"), text = to_string(info[2], "the text"),
-         stamp = static_cast<uint32_t>(to_int(info[3], "the stamp")), lock, is_last] {
-          Result<Done> replaced = folder->replace_durably(name, previous, text, stamp, [&] {
-            return lock ? lock->check(*folder) : Result<Done>(Done{});
-          });
-          if (replaced.ok() && lock && is_last) lock->release();
-          return replaced;
-        },
-        [](Napi::Env env, Done) { return env.Undefined(); });
+    auto replace = [folder = folder_, name, previous, stamp, lock, is_last](std::string_view bytes) {
+      Result<FileVersion> replaced = folder->replace_durably(
+          name, previous, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
+      if (replaced.ok() && lock && is_last) lock->release();
+      return replaced;
+    };
+    // To hand it to another thread and back takes longer.
+    if (folder_->in_memory()) return from_version(env, unwrap(env, replace(bytes)));
+    return run_async<FileVersion>(
+        env, [replace = std::move(replace), copy = std::string(bytes)] { return replace(copy); },
+        [](Napi::Env env, FileVersion version) { return from_version(env, version); });
   }
 
   // (name, note, whether past those who wait)

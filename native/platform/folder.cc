@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,7 +65,9 @@ Result<Folder> Folder::open_at(int parent, const std::string& name, std::string 
   }
   struct stat s;
   if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
-  return Folder(std::move(path), std::move(fd), s.st_mode & 0660);
+  struct statfs fs;
+  bool in_memory = fstatfs(fd.get(), &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+  return Folder(std::move(path), std::move(fd), s.st_mode & 0660, in_memory);
 }
 
 Result<FolderOwner> Folder::owner() const {
@@ -180,9 +184,9 @@ Result<Done> Folder::replace(const std::string& name, std::string_view bytes) co
   return error("rename", "cannot replace " + name);
 }
 
-Result<Done> Folder::replace_durably(const std::string& name, const std::string& previous,
-                                     std::string_view bytes, uint32_t stamp,
-                                     const std::function<Result<Done>()>& may_go_on) const {
+Result<FileVersion> Folder::replace_durably(const std::string& name, const std::string& previous,
+                                            std::string_view bytes, uint32_t stamp,
+                                            const std::function<Result<Done>()>& may_go_on) const {
   // Fixed names, since writers hold the folder's lock.
   const std::string beside = name + ".new";
   const std::string kept = previous + ".new";
@@ -196,10 +200,10 @@ Result<Done> Folder::replace_durably(const std::string& name, const std::string&
   if (futimens(fd, times) != 0) return error("futimens", "cannot stamp " + beside);
   if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
   if (may_go_on) {
-    if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed;
+    if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
   }
   if (!previous.empty()) {
-    if (Result<Done> removed = remove(kept); !removed.ok()) return removed;
+    if (Result<Done> removed = remove(kept); !removed.ok()) return removed.error();
     if (linkat(fd_.get(), name.c_str(), fd_.get(), kept.c_str(), 0) == 0) {
       if (renameat(fd_.get(), kept.c_str(), fd_.get(), previous.c_str()) != 0) {
         return error("rename", "cannot keep " + name + " as " + previous);
@@ -211,11 +215,16 @@ Result<Done> Folder::replace_durably(const std::string& name, const std::string&
   if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
     return error("rename", "cannot replace " + name);
   if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");
-  return Done{};
+  struct stat s;
+  if (fstat(fd, &s) != 0) return error("fstat", "cannot look at " + name);
+  return version_of(s);
 }
 
 Result<Done> overwrite(int fd, std::string_view bytes) {
   if (Result<Done> written = write_all(fd, bytes); !written.ok()) return written;
+  // Most files keep their length; to cut one makes the file system work where there is nothing to cut too.
+  struct stat s;
+  if (fstat(fd, &s) == 0 && static_cast<uint64_t>(s.st_size) == bytes.size()) return Done{};
   if (ftruncate(fd, static_cast<off_t>(bytes.size())) != 0)
     return syscall_error("ftruncate", "cannot cut the file");
   return Done{};

@@ -44,6 +44,8 @@ class Folder {
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;
 
   const std::string& path() const { return path_; }
+  // Whether its file system is one of memory (tmpfs), where to write and to sync waits for no device.
+  bool in_memory() const { return in_memory_; }
   Result<FolderOwner> owner() const;
   // A text that no other folder has while this one is open: device and inode.
   Result<std::string> identity() const;
@@ -71,12 +73,14 @@ class Folder {
   // the file's modification time: kernels count time in steps of milliseconds and file systems use inodes
   // again, so that without it two versions could look the same.
   // `may_go_on`, if any, is asked once the new file is synced, before anything that others see is changed.
-  Result<Done> replace_durably(const std::string& name, const std::string& previous, std::string_view bytes,
-                               uint32_t stamp, const std::function<Result<Done>()>& may_go_on = {}) const;
+  // Answers the version of the new file.
+  Result<FileVersion> replace_durably(const std::string& name, const std::string& previous,
+                                      std::string_view bytes, uint32_t stamp,
+                                      const std::function<Result<Done>()>& may_go_on = {}) const;
 
  private:
-  Folder(std::string path, UniqueFd fd, unsigned file_mode)
-      : path_(std::move(path)), fd_(std::move(fd)), file_mode_(file_mode) {}
+  Folder(std::string path, UniqueFd fd, unsigned file_mode, bool in_memory)
+      : path_(std::move(path)), fd_(std::move(fd)), file_mode_(file_mode), in_memory_(in_memory) {}
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
@@ -86,6 +90,7 @@ class Folder {
   std::string path_;
   UniqueFd fd_;
   unsigned file_mode_;  // for new files: what the folder's own mode allows
+  bool in_memory_;
 };
 
 // Writes all of `bytes` at the start of an open file and cuts off what was behind.
