@@ -54,17 +54,22 @@ export function encodePod({ unknown, ...pod }: PodAssignment) {
 }
 
 // Most of what is written was written before.
-const podTexts = new WeakMap<PodAssignment, string>();
+const texts = new WeakMap<object, string>();
 
-/** A pod as it is in files, in JSON. */
-export function podText(pod: PodAssignment): string {
-  let text = podTexts.get(pod);
+function textOf<T extends object>(value: T, encode: (value: T) => unknown): string {
+  let text = texts.get(value);
   if (text === undefined) {
-    text = JSON.stringify(encodePod(pod));
-    podTexts.set(pod, text);
+    text = JSON.stringify(encode(value));
+    texts.set(value, text);
   }
   return text;
 }
+
+/** A pod as it is in files, in JSON. */
+export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
+
+/** Pods as they are in files, in JSON. */
+export const podsText = (pods: readonly PodAssignment[]): string => `[${pods.map(podText).join(',')}]`;
 
 /** The plain object that settings are in files. */
 export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
@@ -75,8 +80,9 @@ export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSe
 export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
-  const before = { ...unknownMembers, ...header, settings: encodeSettings(settings), cpus };
-  return seal(STATE_FORMAT, before, pods.map(podText), { memory, lastCpus });
+  const before = { ...unknownMembers, ...header, settings: encodeSettings(settings) };
+  const known = { cpus: textOf(cpus, (rows) => rows), pods: podsText(pods) };
+  return seal(STATE_FORMAT, before, known, { memory, lastCpus });
 }
 
 // ---- reading

@@ -15,7 +15,7 @@ import {
   members,
   oneOf,
   orNull,
-  podText,
+  podsText,
   text,
   uuid,
   whole,
@@ -41,7 +41,7 @@ export interface OwnerFile {
 }
 
 export function encodeOwnerFile({ settings, pods, ...header }: OwnerFile): string {
-  return seal(OWNER_FORMAT, { ...header, settings: encodeSettings(settings) }, pods.map(podText), {});
+  return seal(OWNER_FORMAT, { ...header, settings: encodeSettings(settings) }, { pods: podsText(pods) }, {});
 }
 
 /** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION where a newer numalign wrote it */

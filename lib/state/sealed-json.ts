@@ -27,11 +27,17 @@ function checksum(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** A file with `members`, the member `pods` of these JSON texts, and `others`, in this order. */
-export function seal({ name, version }: FileFormat, members: object, pods: readonly string[], others: object): string {
+/** A file with `members`, those of which the JSON is known already (`texts`), and `others`, in this order. */
+export function seal(
+  { name, version }: FileFormat,
+  members: object,
+  texts: Readonly<Record<string, string>>,
+  others: object,
+): string {
   const before = JSON.stringify({ format: name, version, ...members }).slice(0, -1);
+  const between = Object.entries(texts).map(([member, text]) => `,"${member}":${text}`);
   const after = JSON.stringify(others).slice(1, -1);
-  const body = `${before},"pods":[${pods.join(',')}]${after === '' ? '' : `,${after}`}`;
+  const body = `${before}${between.join('')}${after === '' ? '' : `,${after}`}`;
   return `${body},"checksum":"sha256:${checksum(body)}"}\n`;
 }
 
