@@ -1,5 +1,5 @@
 // Grant: CPUs that are this holder's alone, until released.
-import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn } from 'node:child_process';
+import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import {
   affinity,
@@ -13,6 +13,7 @@ import {
 } from './affinity.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
+import { childProcess } from './builtins.js';
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import type { Placement } from './config.js';
@@ -416,6 +417,7 @@ export class Grant {
     while (streams.length < 3) streams.push('pipe');
     const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
     if (ownerFd !== undefined) streams.push(ownerFd);
+    const { spawn } = childProcess();
     const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
     const child = tracedApply(this.#site, this, 'spawn', () => this.#startChild(start));
     if (child.pid !== undefined) watchChild(this.id, child);

@@ -1,5 +1,7 @@
 // Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it meaning.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NumalignError } from './errors.js';
 import { type WiredFunctions, wired } from './wire.js';
@@ -336,8 +338,10 @@ type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 function load(): Addon {
   const require = createRequire(import.meta.url);
   const packageFolder = fileURLToPath(new URL('..', import.meta.url));
+  // What node-gyp-build finds first, without the time that it takes to load.
+  const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
-    return require('node-gyp-build')(packageFolder) as Addon;
+    return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;
   } catch (cause) {
     throw new NumalignError(
       'ERR_ADDON_MISSING',

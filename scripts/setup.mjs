@@ -130,7 +130,9 @@ function addon() {
 }
 
 function javascript() {
-  step('typescript', ['lib', 'tsconfig.json', 'tsconfig.build.json'], ['dist/index.js'], 'compiling TypeScript', () => {
+  const inputs = ['lib', 'rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'];
+  step('typescript', inputs, ['dist/index.js', 'dist/index.d.ts'], 'compiling TypeScript', () => {
+    run(process.execPath, [join(root, 'node_modules/rolldown/bin/cli.mjs'), '-c']);
     run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
   });
 }

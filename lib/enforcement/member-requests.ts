@@ -1,8 +1,9 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked to leave CPUs themselves, and answer when they have. The one that
 // asks holds the state's lock. Whoever is asked only leaves: late or early, that takes CPUs from nobody.
-import { randomUUID } from 'node:crypto';
+
 import { type FSWatcher, watch } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { randomUUID } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
 import type { NativeFolder } from '../native.js';
 

@@ -1,5 +1,5 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
-import { randomUUID } from 'node:crypto';
+import { randomUUID } from '../builtins.js';
 import { thrownText } from '../check-options.js';
 import { type IsolatedCpusChoice, type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../config.js';
 import { CpuSet } from '../cpu-set.js';

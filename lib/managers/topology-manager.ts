@@ -1,5 +1,5 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
-import { randomUUID } from 'node:crypto';
+import { randomUUID } from '../builtins.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';

@@ -1,5 +1,5 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for nobody until whoever hands it over has left the CPUs.
-import { randomUUID } from 'node:crypto';
+import { randomUUID } from '../builtins.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../state/assignments.js';

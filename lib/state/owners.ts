@@ -1,6 +1,6 @@
 // Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file in owners/; the kernel drops the lock when
 // the process dies, in whatever pid namespace. A cgroup owns while a process is in it, a persistent owner until its grant is released.
-import { randomUUID } from 'node:crypto';
+import { randomUUID } from '../builtins.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import type { OwnerChoice } from '../request.js';

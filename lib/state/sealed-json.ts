@@ -1,6 +1,6 @@
 // Sealed JSON: a line that begins with its format and version and ends with a checksum over every byte before. How state.json and the owners' files
 // are written. Pure.
-import { createHash } from 'node:crypto';
+import { createHash } from '../builtins.js';
 import { NumalignError } from '../errors.js';
 
 /** A kind of file, and the newest version of it that is known here. */

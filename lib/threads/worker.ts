@@ -1,5 +1,6 @@
 // Workers that are born on the CPUs of a grant.
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import type { Worker, WorkerOptions } from 'node:worker_threads';
+import { workerThreads } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { preferring } from '../memory.js';
@@ -36,6 +37,7 @@ export function startWorker(
   }
   // A thread is born with the mask and the memory policy of the one that starts it.
   const before = native.affinity(0);
+  const { Worker } = workerThreads();
   const start = () => native.bornOn(cpus.words, () => new Worker(filename, workerOptions));
   const startHere = () => target.group?.startInside(start) ?? start();
   const { value: worker, tid } = preferring(target.memoryNodes, startHere);

@@ -225,7 +225,7 @@ struct Place {
 
 class Sanitizer {
  public:
-  explicit Sanitizer(std::string_view text) : reader_(text) {}
+  explicit Sanitizer(std::string_view text) : reader_(text) { out_.reserve(text.size()); }
 
   Result<HwlocXml> run() {
     if (!document()) return reader_.error();
@@ -237,7 +237,16 @@ class Sanitizer {
     reader_.fail(std::move(what));
     return false;
   }
-  void line(std::string text) { out_ += std::move(text) + "\n"; }
+  void line(std::string_view text) {
+    out_ += text;
+    out_ += '\n';
+  }
+  void add_attribute(const char* name, std::string_view value) {
+    for (std::string_view part : {std::string_view(" "), std::string_view(name), std::string_view("=\""),
+                                  value, std::string_view("\"")}) {
+      out_ += part;
+    }
+  }
   static std::string attribute(const char* name, std::string_view value) {
     return std::string(" ") + name + "=" + quoted(value);
   }
@@ -322,10 +331,17 @@ class Sanitizer {
     auto nodes = parse_bitmap<NodeTag>(reader_.attribute("nodeset").value_or(""));
     if (!cpus) return bad_set("cpuset", CpuSet::kMaxId);
     if (!nodes) return bad_set("nodeset", NodeSet::kMaxId);
-    // Sets without end are meant as "all": what the object has is then as good.
-    auto all_cpus = parse_bitmap<CpuTag>(reader_.attribute("complete_cpuset").value_or(""));
-    auto all_nodes = parse_bitmap<NodeTag>(reader_.attribute("complete_nodeset").value_or(""));
-    return Place{*cpus, all_cpus.value_or(*cpus), *nodes, all_nodes.value_or(*nodes)};
+    CpuSet all_cpus = read_complete("cpuset", "complete_cpuset", *cpus);
+    NodeSet all_nodes = read_complete("nodeset", "complete_nodeset", *nodes);
+    return Place{*std::move(cpus), std::move(all_cpus), *std::move(nodes), std::move(all_nodes)};
+  }
+  // Most often the same text as that of the set itself, which is then not parsed again. Sets without end are
+  // meant as "all": what the object has is then as good.
+  template <class Tag>
+  IdSet<Tag> read_complete(const char* name, const char* complete_name, const IdSet<Tag>& ids) const {
+    std::string_view text = reader_.attribute(complete_name).value_or("");
+    if (text == reader_.attribute(name)) return ids;
+    return parse_bitmap<Tag>(text).value_or(ids);
   }
   std::nullopt_t bad_set(const std::string& name, int limit) {
     return reader_.fail("an object of type " + quoted(reader_.attribute("type").value_or("").substr(0, 20)) +
@@ -453,7 +469,7 @@ class Sanitizer {
   }
 
   // As hwloc writes it: from the highest word down, of those that are zero nothing but the comma.
-  static std::string bitmap(const char* name, std::span<const uint64_t> words) {
+  static std::string bitmap(std::span<const uint64_t> words) {
     std::string text;
     bool is_first = true;
     for (size_t i = words.size(); i-- > 0;) {
@@ -469,15 +485,26 @@ class Sanitizer {
     }
     // The last word is always written.
     if (text.empty() || text.back() == ',') text += "0x0";
-    return attribute(name, text);
+    return text;
+  }
+
+  template <class Tag>
+  void add_sets(const char* name, const IdSet<Tag>& ids, const char* complete_name,
+                const IdSet<Tag>& complete) {
+    std::string text = bitmap(ids.words());
+    add_attribute(name, text);
+    add_attribute(complete_name, complete == ids ? text : bitmap(complete.words()));
   }
 
   bool write_object(const std::string& type, Place& place, const std::string& extra,
                     bool (Sanitizer::*child)(Place*) = &Sanitizer::object_child) {
-    line("<object" + attribute("type", type) + os_index() + bitmap("cpuset", place.cpus.words()) +
-         bitmap("complete_cpuset", place.complete_cpus.words()) + bitmap("nodeset", place.nodes.words()) +
-         bitmap("complete_nodeset", place.complete_nodes.words()) +
-         attribute("gp_index", std::to_string(++objects_)) + subtype() + extra + ">");
+    out_ += "<object";
+    add_attribute("type", type);
+    out_ += os_index();
+    add_sets("cpuset", place.cpus, "complete_cpuset", place.complete_cpus);
+    add_sets("nodeset", place.nodes, "complete_nodeset", place.complete_nodes);
+    add_attribute("gp_index", std::to_string(++objects_));
+    line(subtype() + extra + ">");
     if (!children(child, &place)) return false;
     line("</object>");
     return true;

@@ -11,8 +11,8 @@ const COPIED = [
   'dist',
   'package.json',
   'binding.gyp',
+  'rolldown.config.mjs',
   'tsconfig.json',
-  'tsconfig.build.json',
   'scripts',
 ];
 
@@ -57,10 +57,5 @@ export function plant(folder, { file, before, after }) {
   );
   if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
   else
-    must(
-      run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], {
-        cwd: folder,
-      }),
-      'tsc',
-    );
+    must(run(process.execPath, [join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), '-c'], { cwd: folder }), 'rolldown');
 }

@@ -1,0 +1,11 @@
+// The parts of Node that take it long to load, loaded where they are first used: most programs that import numalign start no Worker and no child.
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+const crypto = () => require('node:crypto') as typeof import('node:crypto');
+
+export const createHash = (algorithm: string) => crypto().createHash(algorithm);
+export const randomUUID = () => crypto().randomUUID();
+export const childProcess = () => require('node:child_process') as typeof import('node:child_process');
+export const workerThreads = () => require('node:worker_threads') as typeof import('node:worker_threads');
