@@ -1,5 +1,5 @@
-// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N]: boots each machine of shapes.mjs once and runs its tests there, all in one batch. --list: the machines.
-// --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
+// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N]: boots each machine of shapes.mjs once and runs its tests there, all in one batch, for so many
+// minutes at most. --list: the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { availableParallelism, homedir, tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 // Lines of what is told of a failed test.
 const MOST_DETAILS = 60;
 const BOOT_MS = 3 * 60_000;
-const TIMEOUT_MS = 40 * 60_000;
+const MINUTES = 40;
 // An emulator of several CPUs now and then trips over a kernel that changes its own code; most often while that boots.
 const MOST_BOOTS = 3;
 const PACKAGES = {
@@ -57,6 +57,7 @@ const { values } = parseArgs({
     shape: { type: 'string', multiple: true },
     test: { type: 'string', multiple: true },
     jobs: { type: 'string' },
+    minutes: { type: 'string' },
     fixtures: { type: 'boolean' },
     list: { type: 'boolean' },
   },
@@ -79,11 +80,10 @@ function chosenShapes() {
   return SHAPES.filter(({ name }) => values.shape?.includes(name) ?? true);
 }
 
-/** How many machines at a time. Most of what is tested in one keeps one CPU busy. */
-function chosenJobs(shapes) {
-  const jobs = Number(values.jobs ?? Math.min(2, availableParallelism()));
-  if (Number.isInteger(jobs) && jobs >= 1) return Math.min(jobs, shapes.length);
-  console.error(`test:vm: --jobs is ${values.jobs}; valid: a whole number of at least 1`);
+function chosenNumber(option, usual) {
+  const number = Number(values[option] ?? usual);
+  if (Number.isInteger(number) && number >= 1) return number;
+  console.error(`test:vm: --${option} is ${values[option]}; valid: a whole number of at least 1`);
   return process.exit(2);
 }
 
@@ -135,7 +135,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   });
   const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
   const { status, complaint, isTooLate, xml } = await boot(shape, kernel, command, {
-    ...{ cwd: root, console: console_, bootMs: BOOT_MS, timeoutMs: TIMEOUT_MS, disk },
+    ...{ cwd: root, console: console_, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
     onOutput: (text) => reader.add(text),
   });
   reader.end();
@@ -185,10 +185,12 @@ installPackages();
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'numalign-vm');
 const logs = join(root, '.cache/vm');
 mkdirSync(logs, { recursive: true });
-const jobs = chosenJobs(shapes);
+// Most of what is tested in a machine keeps one CPU busy.
+const jobs = Math.min(chosenNumber('jobs', Math.min(2, availableParallelism())), shapes.length);
 const kernels = new Map(
   [...new Set(shapes.map(({ kernel = 'stable' }) => kernel))].map((kind) => [kind, kernelOf(kind, cache)]),
 );
+const minutes = chosenNumber('minutes', MINUTES);
 const results = [];
 const waiting = [...shapes];
 
