@@ -118,8 +118,10 @@ export const MEMS: Ids<NodeSet> = {
   parse: (text) => NodeSet.parse(text),
 };
 
-// How long processes that are born while others are moved out are followed, and those that have ended waited for.
-const ENDED_MS = 1000;
+// How long processes that are born while others are moved out are followed.
+const BORN_MS = 1000;
+// How long what no file tells of is waited for: a process that has just ended, which the kernel counts a moment longer. One of another pid namespace stays.
+const ENDED_MS = 30;
 
 // A millisecond, in which nothing of this thread runs.
 function aMoment(): void {
@@ -462,7 +464,8 @@ export abstract class CommonGroup implements CpusetGroup {
   #removeAlone(leftoversTo: string | ((pid: number) => string) | undefined): void {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     if (!found) return;
-    for (const end = performance.now() + ENDED_MS; ; ) {
+    let waited = 0;
+    for (const end = performance.now() + BORN_MS; ; ) {
       if (leftoversTo !== undefined) {
         for (const pid of this.processes()) {
           const to = typeof leftoversTo === 'string' ? leftoversTo : leftoversTo(pid);
@@ -478,11 +481,14 @@ export abstract class CommonGroup implements CpusetGroup {
         break;
       } catch (error) {
         if (!this.exists()) break;
-        if (performance.now() > end || childNames(this.path).length > 0) throw error;
-        // Processes may have been born while others were moved out; and one that has ended is counted a moment longer than it is told of.
-        const isPopulated = this.processes().length > 0;
-        if (isPopulated ? leftoversTo === undefined : (error as NumalignError).errnoName !== 'EBUSY') throw error;
-        if (!isPopulated) aMoment();
+        if (childNames(this.path).length > 0) throw error;
+        // Processes may have been born while others were moved out.
+        if (this.processes().length > 0) {
+          if (leftoversTo === undefined || performance.now() > end) throw error;
+        } else {
+          if ((error as NumalignError).errnoName !== 'EBUSY' || waited++ === ENDED_MS) throw error;
+          aMoment();
+        }
       }
     }
     this.tree.made.remove(this.path, found.dev, found.ino);
@@ -490,13 +496,14 @@ export abstract class CommonGroup implements CpusetGroup {
 
   /** Empties the CPUs (v2). A process that has ended the kernel counts a moment longer than any file tells of it, and refuses meanwhile. */
   protected clearCpus(changes: Changes): void {
-    for (const end = performance.now() + ENDED_MS; ; aMoment()) {
+    for (let waited = 0; ; waited++) {
       try {
         this.place(changes, CPUS, CpuSet.EMPTY);
         return;
       } catch (error) {
-        const isRefused = (error as NumalignError).errnoName === 'ENOSPC' && performance.now() < end;
+        const isRefused = (error as NumalignError).errnoName === 'ENOSPC' && waited < ENDED_MS;
         if (!isRefused || this.#descent().some((group) => group.processes().length > 0)) throw error;
+        aMoment();
       }
     }
   }

@@ -36,13 +36,21 @@ export class MemberRequests {
     this.#path = path;
   }
 
-  /** Asks, and waits for the answers; answers the registrations that have not. REQUIRES: the lock. */
-  async ask(request: Omit<ClearRequest, 'id'>, timeoutMs: number): Promise<readonly string[]> {
+  /** Asks, and waits for the answers of those that are there; answers the registrations that have answered. REQUIRES: the lock. */
+  async ask(
+    request: Omit<ClearRequest, 'id'>,
+    timeoutMs: number,
+    isThere: (name: string) => boolean,
+  ): Promise<ReadonlySet<string>> {
     const id = this.tell(request);
-    const end = performance.now() + timeoutMs;
-    for (let waiting = request.names; ; ) {
-      waiting = waiting.filter((name) => this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') !== id);
-      if (waiting.length === 0 || performance.now() >= end) return waiting;
+    const answered = new Set<string>();
+    for (const end = performance.now() + timeoutMs; ; ) {
+      for (const name of request.names) {
+        if (this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') === id) answered.add(name);
+      }
+      // Whoever has ended answers no more.
+      const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
+      if (!isWaiting || performance.now() >= end) return answered;
       await pause(LOOK_MS);
     }
   }

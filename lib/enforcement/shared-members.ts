@@ -318,8 +318,12 @@ export class SharedMembers {
   async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
-    const silent = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs);
-    return stuck.filter((each) => each.member.kind !== 'process' || each.names.every((name) => silent.includes(name)));
+    const isThere = (name: string) => this.registry.look([name]).length > 0;
+    const answered = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs, isThere);
+    return stuck.filter(
+      ({ member, names }) =>
+        member.kind !== 'process' || (!names.some((name) => answered.has(name)) && names.some(isThere)),
+    );
   }
 
   /** Tells those who cannot be moved that CPUs are given back. */
