@@ -55,6 +55,11 @@ static void* elements(napi_env env, napi_value array, size_t* length) {
   return data;
 }
 
+// The arguments, of which the first is where times are written. Returns NULL and throws where they are not there.
+static double* times_of(napi_env env, napi_callback_info info, size_t wanted, napi_value* argv, size_t* count) {
+  return arguments(env, info, wanted, argv) ? elements(env, argv[0], count) : NULL;
+}
+
 // ---- E
 
 static napi_value empty(napi_env env, napi_callback_info info) {
@@ -69,8 +74,7 @@ static napi_value empty(napi_env env, napi_callback_info info) {
 static napi_value get_affinity(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
-  if (!arguments(env, info, 1, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 1, argv, &count);
   static unsigned char mask[kMaskBytes];
   for (size_t i = 0; times != NULL && i < count; i++) {
     double begin = now_ns();
@@ -85,8 +89,7 @@ static napi_value set_affinity(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
   size_t words[2] = {0, 0};
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   const void* masks[2] = {elements(env, argv[1], &words[0]), elements(env, argv[2], &words[1])};
   if (times == NULL || masks[0] == NULL || masks[1] == NULL) return NULL;
   for (size_t i = 0; i < count; i++) {
@@ -182,8 +185,7 @@ static napi_value durable_write(napi_env env, napi_callback_info info) {
   size_t count = 0;
   size_t size = 0;
   char path[kMaxPath];
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   const char* bytes = elements(env, argv[2], &size);
   if (times == NULL || bytes == NULL) return NULL;
   napi_get_value_string_utf8(env, argv[1], path, sizeof path, NULL);
@@ -231,8 +233,7 @@ static napi_value wake_ups(napi_env env, napi_callback_info info) {
   size_t count = 0;
   size_t delay_count = 0;
   double pause = 0;
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   double* delays = elements(env, argv[1], &delay_count);
   napi_get_value_double(env, argv[2], &pause);
   if (times == NULL || delays == NULL) return NULL;
@@ -258,8 +259,7 @@ static napi_value spin_gaps(napi_env env, napi_callback_info info) {
   size_t count = 0;
   double duration = 0;
   double least = 0;
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   napi_get_value_double(env, argv[1], &duration);
   napi_get_value_double(env, argv[2], &least);
   if (times == NULL) return NULL;
@@ -296,8 +296,7 @@ static napi_value ping_pong(napi_env env, napi_callback_info info) {
   size_t count = 0;
   size_t cells = 0;
   uint32_t side = 0;
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   _Atomic uint32_t* cell = elements(env, argv[1], &cells);
   napi_get_value_uint32(env, argv[2], &side);
   if (times == NULL || cell == NULL || cells == 0) return NULL;
@@ -337,8 +336,7 @@ static napi_value memory_latency(napi_env env, napi_callback_info info) {
   size_t count = 0;
   double size = 0;
   uint32_t node = 0;
-  if (!arguments(env, info, 3, argv)) return NULL;
-  double* times = elements(env, argv[0], &count);
+  double* times = times_of(env, info, 3, argv, &count);
   napi_get_value_double(env, argv[1], &size);
   napi_get_value_uint32(env, argv[2], &node);
   if (times == NULL) return NULL;

@@ -1,6 +1,5 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked to leave CPUs themselves, and answer when they have. The one that
 // asks holds the state's lock. Whoever is asked only leaves: late or early, that takes CPUs from nobody.
-
 import { type FSWatcher, watch } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../builtins.js';

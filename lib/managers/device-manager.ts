@@ -42,17 +42,17 @@ const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readon
 
 /** The healthy devices that nobody holds. */
 export function availableDevices({ state, takenDevices }: Draft, resource: DeviceResource): readonly Device[] {
-  const { devices } = resource;
-  const keys = keysOf(resource);
+  const { name, devices } = resource;
   const lists = availableBesides(state.pods);
   let available = lists.get(devices);
   if (!available) {
     const held = heldDevices(state);
+    const keys = keysOf(resource);
     available = devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
     lists.set(devices, available);
   }
   if (takenDevices.size === 0) return available;
-  return available.filter(({ id }) => !takenDevices.has(deviceKey(resource.name, id)));
+  return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();
