@@ -15,23 +15,27 @@ import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { inPlace } from './documents.js';
 import { type MachineFlags, machineOf, machineOptions } from './machine.js';
+import { holdingsOfPlan } from './picture/holdings.js';
+import { machinePicture } from './picture/machine-picture.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { podTable, podTitle, warningLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
+import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
 import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
-interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags {
+interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
   file?: string;
   stateDir?: string;
-  output: 'text' | 'json';
 }
 
 /** The answer for one pod. */
 interface PodPlan {
   readonly pod: FilePod;
+  /** In the state, where it is admitted. */
+  readonly uid: string;
   /** It was there before: it keeps what it has. */
   readonly isPlaced: boolean;
   readonly policy: string;
@@ -52,6 +56,7 @@ export function addPlan(program: Command): void {
   command
     .addOption(stateDirOption())
     .addOption(outputOption())
+    .addOption(svgOption())
     .addHelpText(
       'after',
       `
@@ -65,9 +70,13 @@ Examples:
   $ numalign plan -f pod.yaml --policy single-numa-node --cpu-option full-pcpus-only
   $ numalign plan -f pod.yaml --device example.com/nic=class:0200,vendor:8086
   $ numalign plan -f pod.yaml --config kubelet.yaml --synthetic 'package:2 numa:2 core:16 pu:2'
+  $ numalign plan -f pod.yaml --svg plan.svg
   $ kubectl get pod web -o yaml | numalign plan -f - --output json | jq .pods[0].containers`,
     )
-    .action((flags: PlanFlags) => showPlan(fileOf(command, flags), flags));
+    .action((flags: PlanFlags) => {
+      checkSvg(command, flags);
+      return showPlan(fileOf(command, flags), flags);
+    });
 }
 
 async function showPlan(file: string, flags: PlanFlags): Promise<void> {
@@ -80,39 +89,60 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   });
   const topology = await machineOf(flags);
   checkPlacement(config.placement, topology);
-  const plans = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
+  const { plans, state } = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
   const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
-  const text =
+  const text = () =>
     flags.output === 'json'
       ? formatJson({ admitted: isAdmitted, pods: plans.map(planJson) })
       : plans.map((answer) => `${planLines(answer, stdoutWidth(), stdoutColors()).join('\n')}\n`).join('\n');
-  process.stdout.write(text);
+  await printWithSvg(text, flags.svg, () => pictureOf(plans, state, topology));
   if (!isAdmitted) process.exitCode = REJECTED;
 }
 
+function pictureOf(plans: readonly PodPlan[], state: Assignments, topology: Topology): string {
+  const planned = new Map(
+    plans.map(({ uid, pod, isPlaced }) => [uid, `${podTitle(pod)} (${isPlaced ? 'admitted already' : 'planned'})`]),
+  );
+  const rejected = plans.filter(({ plan: { admitted } }) => !admitted).map(({ pod }) => podTitle(pod));
+  return machinePicture(topology, {
+    holdings: holdingsOfPlan(state, topology, cpusNow(topology, state.pods), planned),
+    ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
+  });
+}
+
+/** The answers, and the state with what is admitted. */
 function planAll(
   pods: readonly FilePod[],
   config: Config,
   topology: Topology,
   isolatedCpus: IsolatedCpusChoice,
-): PodPlan[] {
+): { plans: PodPlan[]; state: Assignments } {
   let state = stateOf(config, topology);
   const resources = deviceResources(config, topology);
   const present = cpusNow(topology);
-  return pods.map((pod) => {
+  const plans = pods.map((pod): PodPlan => {
     const request = parseAdmit(pod.spec, { owner: 'persistent', isolatedCpus }, config.placement);
     const { topologyPolicy, scope, cpuPolicy } = request.placement;
     const placed = inPlace(pod.place, () => placedPod(state, request.pod));
     if (placed) {
       const { policy } = placed;
-      return { pod, isPlaced: true, policy, scope: placed.scope, cpuPolicy, plan: planOfPlaced(placed) };
+      return {
+        pod,
+        uid: placed.uid,
+        isPlaced: true,
+        policy,
+        scope: placed.scope,
+        cpuPolicy,
+        plan: planOfPlaced(placed),
+      };
     }
     const uid = pod.uid ?? randomUUID();
     const question = { topology, present, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
     const planned = plan({ ...question, now: NEVER, dryRun: true });
     state = planned.next ?? state;
-    return { pod, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
+    return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
   });
+  return { plans, state };
 }
 
 /** What the pods are planned on, checked as openManager checks it. */

@@ -1,7 +1,16 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
 import { CpuSet } from '../cpu-set.js';
-import type { CpuGroup, NumaNode, PciDevice, Topology } from '../topology.js';
+import type { CpuGroup, NumaNode, Topology } from '../topology.js';
 import { deviceLines } from './device-lines.js';
+import {
+  cpuUse,
+  devicesElsewhere,
+  hasOwnL3Groups,
+  type MachineBox,
+  machineBoxes,
+  type NodeBox,
+  type PackageBox,
+} from './machine-boxes.js';
 import type { StateView } from './state-view.js';
 import { type Colors, PLAIN } from './terminal.js';
 import { counted, formatBytes, labelled, listed, printable } from './text.js';
@@ -27,11 +36,7 @@ interface Branch {
 export function topologyTree(topology: Topology, { width, colors = PLAIN, state }: TreeOptions): string {
   const view = state && 'view' in state ? state.view : undefined;
   const paint = painter(colors, view);
-  const memoryOnly = topology.nodes.filter((node) => node.cpus.isEmpty);
-  const branches = [
-    ...machineBranches(topology, width),
-    ...memoryOnly.map((node) => ({ label: nodeLabel(node), children: deviceBranches(topology, node, width) })),
-  ];
+  const branches = machineBoxes(topology).map((box) => branchOf(box, topology, width));
   const blocks = [
     [colors.bold(machineLine(topology)), ...renderChildren(branches, '', width, paint)],
     elsewhereLines(topology, width, colors),
@@ -45,7 +50,8 @@ export function topologyTree(topology: Topology, { width, colors = PLAIN, state 
     .join('\n\n')}\n`;
 }
 
-function machineLine(topology: Topology): string {
+/** What the machine has, in one line. */
+export function machineLine(topology: Topology): string {
   const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
   const parts = [
     counted(packages.length, 'package'),
@@ -65,55 +71,22 @@ function smt(cores: readonly CpuGroup[]): string {
   return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
 }
 
-// Where there is no L3, the package stands in for it: groups that are whole packages may be no caches at all, so they are not named.
-function hasOwnL3Groups({ l3Groups, packages }: Topology): boolean {
-  return l3Groups.some((group) => !packages.some((pack) => pack.cpus.equals(group.cpus)));
-}
-
-// Nodes are inside packages, or (numa=off, some virtual machines) packages inside nodes.
-function machineBranches(topology: Topology, width: number): Branch[] {
-  const packagesOf = (node: NumaNode) => topology.packages.filter((pack) => pack.cpus.intersects(node.cpus));
-  if (!topology.nodes.some((node) => packagesOf(node).length > 1)) {
-    return topology.packages.map((pack) => ({
-      label: `Package ${pack.id}  ${counted(pack.cpus.size, 'CPU')}`,
-      children: topology.nodes
-        .filter((node) => node.cpus.intersects(pack.cpus))
-        .map((node) => ({
-          label: nodeLabel(node),
-          children: [...coreBranches(topology, node.cpus), ...deviceBranches(topology, node, width)],
-        })),
-    }));
+function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
+  const children = (of: PackageBox | NodeBox) => of.children.map((child) => branchOf(child, topology, width));
+  switch (box.kind) {
+    case 'package': {
+      const label = `Package ${box.id}${box.isPart ? ' (part)' : ''}  ${counted(box.cpus.size, 'CPU')}`;
+      return { label, children: children(box) };
+    }
+    case 'node': {
+      const devices = deviceLines(box.devices, topology.devices, width - DEVICE_INDENT).map((label) => ({ label }));
+      return { label: nodeLabel(box.node), children: [...children(box), ...devices] };
+    }
+    case 'cores': {
+      const l3 = box.l3 ? `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}  ` : '';
+      return { label: `${l3}${counted(box.cores.length, 'core')}`, cores: box.cores };
+    }
   }
-  return topology.nodes
-    .filter((node) => !node.cpus.isEmpty)
-    .map((node) => ({
-      label: nodeLabel(node),
-      children: [
-        ...packagesOf(node).map((pack) => {
-          const cpus = pack.cpus.intersection(node.cpus);
-          return {
-            label: `Package ${pack.id}${partOf(pack, cpus)}  ${counted(cpus.size, 'CPU')}`,
-            children: coreBranches(topology, cpus),
-          };
-        }),
-        ...deviceBranches(topology, node, width),
-      ],
-    }));
-}
-
-function partOf(whole: CpuGroup, cpus: CpuSet): string {
-  return whole.cpus.isSubsetOf(cpus) ? '' : ' (part)';
-}
-
-function coreBranches(topology: Topology, cpus: CpuSet): Branch[] {
-  const leaf = (label: string, within: CpuSet): Branch => {
-    const cores = topology.cores.map((core) => core.cpus.intersection(within)).filter((core) => !core.isEmpty);
-    return { label: `${label}${counted(cores.length, 'core')}`, cores };
-  };
-  if (!hasOwnL3Groups(topology)) return [leaf('', cpus)];
-  return topology.l3Groups
-    .filter((group) => group.cpus.intersects(cpus))
-    .map((group) => leaf(`L3 ${group.id}${partOf(group, cpus)}  `, group.cpus.intersection(cpus)));
 }
 
 function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
@@ -129,21 +102,12 @@ function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
 /** What stands before a device in the tree: three characters a level. */
 const DEVICE_INDENT = 9;
 
-function deviceBranches({ devices }: Topology, { id }: NumaNode, width: number): Branch[] {
-  const near = devices.filter(({ numaNodes }) => numaNodes?.length === 1 && numaNodes[0] === id);
-  return deviceLines(near, devices, width - DEVICE_INDENT).map((label) => ({ label }));
-}
-
 /** Devices that belong to no single node, and how many there are that are not shown. */
-function elsewhereLines({ devices }: Topology, width: number, colors: Colors): string[] {
-  const byPlace = new Map<string, PciDevice[]>();
-  for (const device of devices.filter(({ numaNodes }) => numaNodes?.length !== 1)) {
-    const place = device.numaNodes ? `near NUMA nodes ${device.numaNodes.join(',')}` : 'of unknown NUMA node';
-    byPlace.set(place, [...(byPlace.get(place) ?? []), device]);
-  }
+function elsewhereLines(topology: Topology, width: number, colors: Colors): string[] {
+  const { devices } = topology;
   const others = devices.filter(({ kind }) => kind === 'other').length;
   return [
-    ...[...byPlace].flatMap(([place, there]) => {
+    ...[...devicesElsewhere(topology)].flatMap(([place, there]) => {
       const lines = deviceLines(there, devices, width - 2);
       return lines.length > 0 ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)] : [];
     }),
@@ -156,13 +120,9 @@ type Painter = (cpu: number) => string;
 function painter(colors: Colors, view: StateView | undefined): Painter {
   if (!view) return String;
   const exclusive = view.grants.reduce((cpus, grant) => cpus.union(grant.cpus), CpuSet.EMPTY);
-  return (cpu) => {
-    if (exclusive.has(cpu)) return colors.red(cpu);
-    if (!view.managed.has(cpu)) return colors.dim(cpu);
-    if (view.reserved.has(cpu)) return colors.yellow(cpu);
-    if (view.isolated.has(cpu)) return colors.cyan(cpu);
-    return colors.green(cpu);
-  };
+  const { red, dim, yellow, cyan, green } = colors;
+  const colorOf = { exclusive: red, unmanaged: dim, reserved: yellow, isolated: cyan, free: green };
+  return (cpu) => colorOf[cpuUse(view, exclusive, cpu)](cpu);
 }
 
 function renderChildren(branches: readonly Branch[], prefix: string, width: number, paint: Painter): string[] {
@@ -221,6 +181,12 @@ function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width
   return rows.length > 0 ? labelled(rows, width) : [];
 }
 
+/** Which state it is. */
+export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot }: StateView): string {
+  const boot = isOfEarlierBoot ? ', of an earlier boot: its grants are void' : '';
+  return `${stateDir} (${scope}), generation ${generation}${boot}`;
+}
+
 /** The state of the CPUs in words, so that no colour is needed to read it. */
 function stateLines(view: StateView, width: number, colors: Colors): string[] {
   // Pods may have no exclusive CPUs at all.
@@ -232,10 +198,7 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
     );
   const unmanaged = view.managesAll ? [] : [['managed:', listed(view.managed)] as const];
   const rows = [
-    [
-      'state:',
-      `${view.stateDir} (${view.scope}), generation ${view.generation}${view.isOfEarlierBoot ? ', of an earlier boot: its grants are void' : ''}`,
-    ],
+    ['state:', stateTitle(view)],
     ...unmanaged,
     ['free:', listed(view.free)],
     ['shared:', listed(view.sharedPool)],

@@ -4,15 +4,17 @@ import { NumalignError } from '../errors.js';
 import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { type MachineFlags, machineOf, machineOptions } from './machine.js';
+import { holdingsOfView } from './picture/holdings.js';
+import { machinePicture } from './picture/machine-picture.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
+import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
 import { formatJson } from './text.js';
-import { type StateNote, topologyTree } from './topology-tree.js';
+import { type StateNote, stateTitle, topologyTree } from './topology-tree.js';
 
-interface TopologyFlags extends MachineFlags {
+interface TopologyFlags extends MachineFlags, SvgFlags {
   stateDir?: string;
-  output: 'text' | 'json';
 }
 
 export function addTopology(program: Command): void {
@@ -25,30 +27,43 @@ export function addTopology(program: Command): void {
   command
     .addOption(stateDirOption())
     .addOption(outputOption())
+    .addOption(svgOption())
     .addHelpText(
       'after',
       `
 Only looks: no state folder is made or changed. Described machines have no state.
 
+Exit code: 0; 1 for an error, such as a file that describes no machine; 2 for a wrong command line.
+
 Examples:
   $ numalign topology
   $ numalign topology --synthetic 'package:2 numa:2 l3:2 core:4 pu:2'
   $ numalign topology --output json > machine.json
-  $ numalign topology --json machine.json`,
+  $ numalign topology --json machine.json
+  $ numalign topology --svg machine.svg`,
     )
-    .action(showTopology);
+    .action((flags: TopologyFlags) => {
+      checkSvg(command, flags);
+      return showTopology(flags);
+    });
 }
 
-async function showTopology({ output, stateDir, ...source }: TopologyFlags): Promise<void> {
+async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags): Promise<void> {
   const topology = await machineOf(source);
   const state = topology.isSimulated ? undefined : look(topology, stateDir);
-  if (output === 'text') {
-    process.stdout.write(
-      topologyTree(topology, { width: stdoutWidth(), colors: stdoutColors(), ...(state && { state }) }),
-    );
-    return;
-  }
-  process.stdout.write(formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) }));
+  const text = () =>
+    output === 'text'
+      ? topologyTree(topology, { width: stdoutWidth(), colors: stdoutColors(), ...(state && { state }) })
+      : formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) });
+  await printWithSvg(text, svg, () => pictureOf(topology, state));
+}
+
+function pictureOf(topology: Topology, state: StateNote | undefined): string {
+  if (!state || 'note' in state) return machinePicture(topology, state);
+  const { view } = state;
+  const refusal = view.refusal === null ? '' : `; nothing is granted: ${view.refusal}`;
+  const note = `${stateTitle(view)}${refusal}`;
+  return machinePicture(topology, { holdings: holdingsOfView(view), note });
 }
 
 // The tree is worth showing where the machine's folder is closed to us; a folder that was asked for is not passed over.

@@ -1,0 +1,123 @@
+// Blocks of a picture, laid out from the inside outwards: each knows the room it needs, and is drawn into the room that it gets. Pure.
+import { shorten } from '../text.js';
+import { element, escaped, hoverText } from './svg.js';
+
+export interface Block {
+  readonly width: number;
+  readonly height: number;
+  /** Into at least that much. */
+  draw(x: number, y: number, width: number, height: number): string;
+}
+
+/** Of a character, by the font's size. Fonts are not known here: those of one width a character are all about that wide. */
+const CHARACTER = 0.61;
+
+export function textWidth(text: string, size: number): number {
+  return text.length * size * CHARACTER;
+}
+
+/** How many characters there is room for. */
+export function charactersIn(width: number, size: number): number {
+  return Math.floor(width / (size * CHARACTER));
+}
+
+export interface LineOptions {
+  readonly size: number;
+  /** Classes of the style. */
+  readonly className?: string;
+  /** Beyond that it does not ask for room; it is cut to what it gets, and whole where the pointer rests. */
+  readonly maxWidth?: number;
+}
+
+/** A line of text. */
+export function line(text: string, { size, className, maxWidth = Number.POSITIVE_INFINITY }: LineOptions): Block {
+  return {
+    width: Math.min(textWidth(text, size), maxWidth),
+    height: size * 1.4,
+    draw: (x, y, width) => {
+      const shown = shorten(text, charactersIn(width + 0.01, size));
+      const content = `${shown === text ? '' : hoverText(text)}${escaped(shown)}`;
+      return element('text', { x, y: y + size * 1.05, 'font-size': size, class: className }, content);
+    },
+  };
+}
+
+/** One below the other. */
+export function stack(blocks: readonly Block[], gap: number): Block {
+  return {
+    width: Math.max(0, ...blocks.map(({ width }) => width)),
+    height: blocks.reduce((sum, { height }) => sum + height, Math.max(0, blocks.length - 1) * gap),
+    draw: (x, y, width) => {
+      let top = y;
+      return blocks
+        .map((block) => {
+          const drawn = block.draw(x, top, width, block.height);
+          top += block.height + gap;
+          return drawn;
+        })
+        .join('');
+    },
+  };
+}
+
+/** Side by side, all as wide and without a gap. */
+export function row(blocks: readonly Block[]): Block {
+  return {
+    width: Math.max(0, ...blocks.map(({ width }) => width)) * blocks.length,
+    height: Math.max(0, ...blocks.map(({ height }) => height)),
+    draw: (x, y, width, height) => {
+      const each = width / blocks.length;
+      return blocks.map((block, i) => block.draw(x + i * each, y, each, height)).join('');
+    },
+  };
+}
+
+/** Width by height that reads well. */
+const ASPECT = 1.8;
+
+/** Rows of columns of one width, as many as make a shape that reads well with few empty places, within `maxWidth`. */
+export function grid(blocks: readonly Block[], gap: number, maxWidth: number): Block {
+  const cell = Math.max(0, ...blocks.map(({ width }) => width));
+  const sized = (columns: number) => {
+    const rows = Array.from({ length: Math.ceil(blocks.length / columns) }, (_, i) =>
+      blocks.slice(i * columns, (i + 1) * columns),
+    );
+    const heights = rows.map((each) => Math.max(...each.map(({ height }) => height)));
+    const width = columns * (cell + gap) - gap;
+    const height = heights.reduce((sum, each) => sum + each + gap, -gap);
+    const empty = (rows.length * columns - blocks.length) / blocks.length;
+    return { columns, rows, heights, width, height, cost: Math.abs(Math.log(width / height / ASPECT)) + 3 * empty };
+  };
+  const most = Math.max(1, Math.min(blocks.length, Math.floor((maxWidth + gap) / (cell + gap))));
+  const { columns, rows, heights, width, height } = Array.from({ length: most }, (_, i) => sized(i + 1)).reduce(
+    (best, each) => (each.cost < best.cost ? each : best),
+  );
+  return {
+    width,
+    height,
+    draw: (x, y, room) => {
+      const column = (room + gap) / columns - gap;
+      let top = y;
+      return rows
+        .map((each, i) => {
+          const drawn = each.map((block, j) => block.draw(x + j * (column + gap), top, column, heights[i]!));
+          top += heights[i]! + gap;
+          return drawn.join('');
+        })
+        .join('');
+    },
+  };
+}
+
+/** A frame around a block. */
+export function frame(content: Block, padding: number, className: string, hover?: string): Block {
+  return {
+    width: content.width + 2 * padding,
+    height: content.height + 2 * padding,
+    draw: (x, y, width, height) => {
+      const around = element('rect', { x, y, width, height, rx: 3, class: className });
+      const inside = content.draw(x + padding, y + padding, width - 2 * padding, height - 2 * padding);
+      return hover === undefined ? `${around}${inside}` : element('g', {}, `${hoverText(hover)}${around}${inside}`);
+    },
+  };
+}

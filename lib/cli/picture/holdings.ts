@@ -1,0 +1,79 @@
+// Who holds what of a machine, as its picture shows it. Pure.
+import type { CpuSet } from '../../cpu-set.js';
+import { type MemoryTable, memoryTables } from '../../managers/memory-manager.js';
+import type { PodContainer } from '../../managers/plan.js';
+import {
+  type Assignments,
+  type CpusNow,
+  cpusOf,
+  devicesOf,
+  isolatedPool,
+  type MemoryBlock,
+  memoryOf,
+  universe,
+} from '../../state/assignments.js';
+import type { Topology } from '../../topology.js';
+import type { StateView } from '../state-view.js';
+
+export interface Holder {
+  readonly name: string;
+  /** Kept from others, whether anything runs on them or not. */
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: PodContainer['devices'];
+  /** What else is to be told of it. */
+  readonly note?: string;
+  /** It is what the picture is about. */
+  readonly isHighlighted: boolean;
+}
+
+export interface Holdings {
+  readonly holders: readonly Holder[];
+  readonly managed: CpuSet;
+  readonly reserved: CpuSet;
+  readonly isolated: CpuSet;
+  readonly memory: readonly MemoryTable[];
+}
+
+const SHOWN_ID = 8;
+
+/** Those that a state folder tells of. */
+export function holdingsOfView({ grants, managed, reserved, isolated, memory }: StateView): Holdings {
+  const holders = grants.map(
+    ({ id, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
+      name: name === id ? id.slice(0, SHOWN_ID) : name,
+      cpus: upcoming === null ? cpus : cpus.union(upcoming),
+      memory: blocks,
+      devices,
+      ...(alive ? {} : { note: 'dead: taken back at the next transaction' }),
+      isHighlighted: false,
+    }),
+  );
+  return { holders, managed, reserved, isolated, memory };
+}
+
+/** Those of a state with pods that are planned on it: their names by uid. */
+export function holdingsOfPlan(
+  state: Assignments,
+  topology: Topology,
+  present: CpusNow,
+  planned: ReadonlyMap<string, string>,
+): Holdings {
+  const { settings, pods } = state;
+  const holders = pods.map(
+    (pod): Holder => ({
+      name: planned.get(pod.uid) ?? (pod.name === pod.uid ? pod.uid.slice(0, SHOWN_ID) : pod.name),
+      cpus: cpusOf(pod),
+      memory: memoryOf(pod),
+      devices: devicesOf(pod),
+      isHighlighted: planned.has(pod.uid),
+    }),
+  );
+  return {
+    holders,
+    managed: universe(settings, present),
+    reserved: settings.reservedSystemCPUs,
+    isolated: isolatedPool(settings, present),
+    memory: memoryTables(state, topology),
+  };
+}

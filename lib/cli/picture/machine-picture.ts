@@ -1,0 +1,355 @@
+// A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
+import { CpuSet } from '../../cpu-set.js';
+import { MEMORY } from '../../memory-types.js';
+import type { NumaNode, PciDevice, Topology } from '../../topology.js';
+import {
+  type CpuUse,
+  cpuUse,
+  devicesElsewhere,
+  type MachineBox,
+  machineBoxes,
+  type NodeBox,
+  type PackageBox,
+  shownDevices,
+} from '../machine-boxes.js';
+import { besideText } from '../resource-text.js';
+import { counted, fill, formatBytes } from '../text.js';
+import { machineLine } from '../topology-tree.js';
+import { type Block, charactersIn, frame, grid, line, row, stack, textWidth } from './blocks.js';
+import type { Holder, Holdings } from './holdings.js';
+import { holderClass, styleSheet } from './style.js';
+import { element, hoverText } from './svg.js';
+
+export interface PictureOptions {
+  /** Without: only what the machine is made of. */
+  readonly holdings?: Holdings;
+  /** A line below the title. */
+  readonly note?: string;
+}
+
+const MAX_WIDTH = 1240;
+const MIN_WIDTH = 520;
+const MARGIN = 12;
+const TEXT = 12;
+const SMALL = 10.5;
+/** Of the text at the head of a box, before it is cut. */
+const HEAD_WIDTH = 250;
+/** Above it CPUs are drawn small. */
+const MANY_CPUS = 96;
+const MAX_OFFLINE_CELLS = 64;
+
+/** The whole document, ending with a line feed. Nothing in it is loaded from elsewhere. */
+export function machinePicture(topology: Topology, { holdings, note }: PictureOptions = {}): string {
+  const title = machineLine(topology);
+  const picture = new Picture(topology, holdings);
+  const machine = picture.machine();
+  const width = Math.max(MIN_WIDTH, machine.width);
+  const head = stack(
+    [
+      ...filled(title, width, { size: TEXT + 2, className: 'strong' }),
+      ...(note === undefined ? [] : filled(note, width, { size: TEXT, className: 'quiet' })),
+    ],
+    2,
+  );
+  const legend = picture.legend(width);
+  const page = stack([head, machine, ...(legend ? [legend] : [])], 14);
+  const [w, h] = [Math.ceil(width + 2 * MARGIN), Math.ceil(page.height + 2 * MARGIN)];
+  const attributes = {
+    xmlns: 'http://www.w3.org/2000/svg',
+    width: w,
+    height: h,
+    viewBox: `0 0 ${w} ${h}`,
+    role: 'img',
+  };
+  const content = [
+    hoverText(title),
+    element('style', {}, styleSheet(holdings?.holders.length ?? 0)),
+    element('rect', { width: w, height: h, class: 'page' }),
+    page.draw(MARGIN, MARGIN, width, page.height),
+  ];
+  return `${element('svg', attributes, `\n${content.join('\n')}\n`)}\n`;
+}
+
+function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
+  return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
+}
+
+/** How something is drawn that may be somebody's, and whose it is in words. */
+interface Look {
+  readonly className: string;
+  readonly text: string;
+}
+
+class Picture {
+  readonly #topology: Topology;
+  readonly #holdings: Holdings | undefined;
+  readonly #exclusive: CpuSet;
+  readonly #holderOfCpu = new Map<number, Look>();
+  readonly #holderOfDevice = new Map<string, Look>();
+  readonly #cell: { readonly width: number; readonly height: number; readonly size: number; readonly gap: number };
+
+  constructor(topology: Topology, holdings: Holdings | undefined) {
+    this.#topology = topology;
+    this.#holdings = holdings;
+    const holders = holdings?.holders ?? [];
+    this.#exclusive = holders.reduce((cpus, holder) => cpus.union(holder.cpus), CpuSet.EMPTY);
+    for (const [i, holder] of holders.entries()) {
+      const look = lookOf(holder, i);
+      for (const cpu of holder.cpus) this.#holderOfCpu.set(cpu, look);
+      for (const { id } of Object.values(holder.devices).flat()) this.#holderOfDevice.set(id, look);
+    }
+    const ids = [...topology.cpus, ...this.#offline];
+    const digits = String(Math.max(...ids)).length;
+    const [size, height, gap] = ids.length > MANY_CPUS ? [9, 15, 3] : [12, 24, 5];
+    this.#cell = { width: Math.max(textWidth('0'.repeat(digits), size) + 5, height), height, size, gap };
+  }
+
+  get #offline(): CpuSet {
+    return this.#topology.possible.difference(this.#topology.cpus);
+  }
+
+  machine(): Block {
+    const boxes = machineBoxes(this.#topology);
+    const isMemoryOnly = (box: MachineBox) => box.kind === 'node' && box.node.cpus.isEmpty;
+    const [memoryOnly, others] = [boxes.filter(isMemoryOnly), boxes.filter((box) => !isMemoryOnly(box))];
+    const rows = [others, memoryOnly].filter(({ length }) => length > 0);
+    const blocks = rows.map((each) => this.#boxes(each, 12, MAX_WIDTH));
+    const elsewhere = Array.from(devicesElsewhere(this.#topology), ([place, devices]) => {
+      const chips = this.#devices(devices);
+      return chips.length === 0 ? [] : [framed('box', `PCI devices ${place}`, undefined, chips)];
+    }).flat();
+    return stack([...blocks, ...elsewhere, ...this.#offlineBox()], 12);
+  }
+
+  #box(box: MachineBox): Block {
+    switch (box.kind) {
+      case 'package': {
+        const title = `Package ${box.id}${box.isPart ? ' (part)' : ''}`;
+        return framed('box package', title, counted(box.cpus.size, 'CPU'), [this.#children(box)]);
+      }
+      case 'node': {
+        const { id, cpus } = box.node;
+        const about = cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`;
+        const inside = [...this.#memory(box.node), ...(cpus.isEmpty ? [] : [this.#children(box)])];
+        return framed('box node', `NUMA node ${id}`, about, [...inside, ...this.#devices(box.devices)]);
+      }
+      case 'cores': {
+        const blocks = box.cores.map((core) => this.#core(core));
+        const cores = grid(blocks, this.#cell.gap, MAX_WIDTH / 2);
+        if (!box.l3) return cores;
+        return framed('box l3', `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}`, undefined, [cores]);
+      }
+    }
+  }
+
+  #boxes(boxes: readonly MachineBox[], gap: number, maxWidth: number): Block {
+    const blocks = boxes.map((box) => this.#box(box));
+    return grid(blocks, gap, maxWidth);
+  }
+
+  #children({ children }: PackageBox | NodeBox): Block {
+    return this.#boxes(children, 8, MAX_WIDTH - 2 * MARGIN);
+  }
+
+  #core(cpus: CpuSet): Block {
+    const { gap } = this.#cell;
+    const threads = Array.from(cpus, (cpu) => this.#cpu(cpu, this.#lookOfCpu(cpu)));
+    return frame(row(threads), gap / 2, 'core');
+  }
+
+  #cpu(cpu: number, { className, text }: Look): Block {
+    const { width, height, size } = this.#cell;
+    return {
+      width,
+      height,
+      draw: (x, y, w, h) => {
+        const label = { x: x + w / 2, y: y + h / 2 + size * 0.36, 'font-size': size, class: 'cpu' };
+        const inside = [
+          hoverText(`CPU ${cpu}: ${text}`),
+          element('rect', { x: x + 1, y: y + 0.5, width: w - 2, height: h - 1, rx: 2, class: `cell ${className}` }),
+          element('text', label, String(cpu)),
+        ];
+        return element('g', { 'data-cpu': cpu }, inside.join(''));
+      },
+    };
+  }
+
+  #lookOfCpu(cpu: number): Look {
+    const holder = this.#holderOfCpu.get(cpu);
+    if (holder) return holder;
+    if (!this.#holdings) return this.#topology.isolated.has(cpu) ? ISOLATED : { className: 'plain', text: 'online' };
+    const use = cpuUse(this.#holdings, this.#exclusive, cpu);
+    return USES[use === 'exclusive' ? 'free' : use];
+  }
+
+  /** A bar for each kind of memory that the node has. */
+  #memory({ id, memoryBytes, hugepages }: NumaNode): Block[] {
+    const tables = this.#holdings?.memory.filter(({ node, total }) => node === id && total > 0);
+    if (tables) {
+      return tables.map(({ type, total, systemReserved, reserved, free }) => {
+        const text = `${type} ${formatBytes(free)} free of ${formatBytes(total)}`;
+        const held = this.#holdersOfMemory(id, type, reserved);
+        const system = { className: 'reserved', text: 'reserved for the system', bytes: systemReserved };
+        return memoryBar(text, total, [system, ...held]);
+      });
+    }
+    const pools = hugepages.filter(({ count }) => count > 0);
+    const texts = [
+      ...(memoryBytes > 0 ? [`${MEMORY} ${formatBytes(memoryBytes)}`] : []),
+      ...pools.map(({ bytes, count }) => `hugepages ${count} × ${formatBytes(bytes)}`),
+    ];
+    return texts.map((text) => line(text, { size: SMALL, className: 'quiet' }));
+  }
+
+  // Memory on several nodes is booked for all of them together: whose part of it is here, nobody says.
+  #holdersOfMemory(node: number, type: string, reserved: number): Portion[] {
+    const own = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
+      holder.memory
+        .filter((block) => block.type === type && block.nodes.length === 1 && block.nodes[0] === node)
+        .map(({ bytes }) => ({ ...lookOf(holder, i), bytes })),
+    );
+    const rest = reserved - own.reduce((sum, { bytes }) => sum + bytes, 0);
+    return [...own, { ...SPANNING, bytes: rest }];
+  }
+
+  #devices(devices: readonly PciDevice[]): Block[] {
+    const chips = shownDevices(devices, this.#topology.devices).flatMap(({ kind, devices: shown, more }) => [
+      ...shown.map((device) => this.#device(kind, device)),
+      ...(more > 0 ? [line(`and ${more} more (${kind})`, { size: SMALL, className: 'quiet' })] : []),
+    ]);
+    return chips.length === 0 ? [] : [grid(chips, 4, MAX_WIDTH / 2)];
+  }
+
+  #device(kind: string, { id, names, vendor, device, driver }: PciDevice): Block {
+    const { className, text } = this.#holderOfDevice.get(id) ?? { className: 'plain', text: 'nobody' };
+    const label = line([kind, ...names, id].join(' '), { size: SMALL, maxWidth: HEAD_WIDTH });
+    const about = [kind, ...names, id, `${vendor}:${device}`, ...(driver === null ? [] : [driver])].join(' ');
+    return frame(label, 3, `cell ${className}`, this.#holdings ? `${about}: ${text}` : about);
+  }
+
+  #offlineBox(): Block[] {
+    const offline = this.#offline;
+    if (offline.isEmpty) return [];
+    const about = `${offline} (possible, not online)`;
+    const cells = Array.from(offline, (cpu) => this.#cpu(cpu, this.#holderOfCpu.get(cpu) ?? USES.offline));
+    const content = offline.size > MAX_OFFLINE_CELLS ? [] : [grid(cells, this.#cell.gap, MAX_WIDTH / 2)];
+    return [framed('box', 'Offline', about, content)];
+  }
+
+  /** Who has what, in words: no colour is needed to read it. */
+  legend(width: number): Block | undefined {
+    const entries = this.#legendEntries().filter(({ details }) => details !== '');
+    if (entries.length === 0) return undefined;
+    const names = Math.min(Math.max(...entries.map(({ text }) => textWidth(text, TEXT))), width * 0.45);
+    const rows = entries.map((entry) => legendRow(entry, names, width));
+    return stack(rows, 4);
+  }
+
+  #legendEntries(): LegendEntry[] {
+    const [{ isolated, cpus }, holdings] = [this.#topology, this.#holdings];
+    if (!holdings) return [{ ...ISOLATED, details: cpusDetails(isolated.intersection(cpus)) }];
+    const { holders, memory } = holdings;
+    const cpusOf = (use: CpuUse) =>
+      CpuSet.from([...cpus].filter((cpu) => cpuUse(holdings, this.#exclusive, cpu) === use));
+    const system = memory.map(({ node, type, systemReserved }) => ({ nodes: [node], type, bytes: systemReserved }));
+    const spanning = holders.some((holder) => holder.memory.some(({ nodes }) => nodes.length > 1));
+    return [
+      ...holders.map((holder, i) => ({ ...lookOf(holder, i), details: detailsOf(holder) })),
+      ...(spanning ? [{ ...SPANNING, details: 'memory that is booked on several NUMA nodes together' }] : []),
+      { ...USES.free, details: cpusDetails(cpusOf('free')) },
+      { ...USES.reserved, details: joined([cpusDetails(cpusOf('reserved')), besideText(system, {})]) },
+      { ...USES.isolated, details: cpusDetails(cpusOf('isolated')) },
+      { ...USES.unmanaged, details: cpusDetails(cpusOf('unmanaged')) },
+    ];
+  }
+}
+
+const USES = {
+  free: { className: 'free', text: 'free (shared until granted)' },
+  reserved: { className: 'reserved', text: 'reserved' },
+  isolated: { className: 'isolated', text: 'isolated, free' },
+  unmanaged: { className: 'unmanaged', text: 'not managed' },
+  offline: { className: 'offline', text: 'offline' },
+} as const;
+
+/** Where nobody holds anything: what the kernel keeps from the scheduler. */
+const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
+
+const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
+
+function lookOf({ name, isHighlighted }: Holder, index: number): Look {
+  return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
+}
+
+function cpusDetails(cpus: CpuSet): string {
+  return cpus.isEmpty ? '' : `CPUs ${cpus}`;
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('; ');
+}
+
+function detailsOf({ cpus, memory, devices, note = '' }: Holder): string {
+  return joined([cpusDetails(cpus) || 'shared pool', besideText(memory, devices), note]);
+}
+
+/** A box with a head: its title, and what else is to be said of it. */
+function framed(className: string, title: string, about: string | undefined, content: readonly Block[]): Block {
+  const head = [
+    line(title, { size: TEXT, className: 'strong' }),
+    ...(about === undefined ? [] : [line(about, { size: SMALL, className: 'quiet', maxWidth: HEAD_WIDTH })]),
+  ];
+  return frame(stack([stack(head, 0), ...content], 6), 8, className);
+}
+
+interface Portion extends Look {
+  readonly bytes: number;
+}
+
+const BAR = 9;
+const ABOVE_BAR = 3;
+
+/** What is left is free. */
+function memoryBar(text: string, total: number, portions: readonly Portion[]): Block {
+  const label = line(text, { size: SMALL, className: 'quiet' });
+  return {
+    width: label.width,
+    height: label.height + ABOVE_BAR + BAR,
+    draw: (x, y, width) => {
+      const top = y + label.height + ABOVE_BAR;
+      let left = 0;
+      const drawn = portions.map(({ className, text: whose, bytes }) => {
+        const part = Math.min(Math.max(bytes, 0), total - left);
+        if (part === 0) return '';
+        const at = { x: x + (left / total) * width, y: top, width: (part / total) * width, height: BAR };
+        left += part;
+        const inside = `${hoverText(`${whose}: ${formatBytes(bytes)}`)}${element('rect', { ...at, class: `cell ${className}` })}`;
+        return element('g', {}, inside);
+      });
+      const whole = element('rect', { x, y: top, width, height: BAR, class: 'cell free' });
+      return `${label.draw(x, y, width, label.height)}${whole}${drawn.join('')}`;
+    },
+  };
+}
+
+interface LegendEntry extends Look {
+  readonly details: string;
+}
+
+const SWATCH = 22;
+
+function legendRow({ className, text, details }: LegendEntry, names: number, width: number): Block {
+  const left = SWATCH + names + 12;
+  // Lists of CPUs may be long, and have no spaces.
+  const lines = stack(filled(details.replace(/,(?! )/g, ', '), width - left, { size: TEXT }), 0);
+  const name = line(text, { size: TEXT, className: 'strong' });
+  return {
+    width,
+    height: Math.max(lines.height, name.height),
+    draw: (x, y) => {
+      const swatch = element('rect', { x: x + 1, y: y + 3, width: 14, height: 12, rx: 2, class: `cell ${className}` });
+      const words = name.draw(x + SWATCH, y, names, name.height);
+      return `${swatch}${words}${lines.draw(x + left, y, width - left, lines.height)}`;
+    },
+  };
+}

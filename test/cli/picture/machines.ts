@@ -1,0 +1,45 @@
+// Machines to be drawn, and somebody to hold what they have.
+import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
+import { CpuSet } from '../../../lib/cpu-set.js';
+import { memoryTables } from '../../../lib/managers/memory-manager.js';
+import { emptyAssignments } from '../../../lib/state/assignments.js';
+import type { Topology } from '../../../lib/topology.js';
+
+export const OF_8_CPUS = 'package:2 [numa(memory=8GiB)] core:2 pu:2';
+export const OF_512_CPUS = 'package:2 die:4 [numa(memory=64GiB)] l3:4 core:8 pu:2';
+
+export function holder(name: string, cpus: string, others: Partial<Holder> = {}): Holder {
+  return { name, cpus: CpuSet.parse(cpus), memory: [], devices: {}, isHighlighted: false, ...others };
+}
+
+export function holdingsOn(topology: Topology, others: Partial<Holdings> = {}): Holdings {
+  const state = emptyAssignments({
+    managedCPUs: null,
+    reservedSystemCPUs: CpuSet.EMPTY,
+    strictCPUReservation: false,
+    isolatedCPUs: null,
+    reservedMemory: {},
+    cgroupRoot: null,
+    simulated: true,
+    unknown: {},
+  });
+  return {
+    holders: [],
+    managed: topology.cpus,
+    reserved: CpuSet.EMPTY,
+    isolated: CpuSet.EMPTY,
+    memory: memoryTables(state, topology),
+    ...others,
+  };
+}
+
+/** Grants of 1 to 16 CPUs, as many as there is room for. */
+export function manyHolders({ cpus }: Topology): Holder[] {
+  const ids = [...cpus];
+  const holders: Holder[] = [];
+  for (let first = 0, size = 1; first + size <= ids.length; first += size, size = (size % 16) + 3) {
+    const own = CpuSet.from(ids.slice(first, first + size));
+    holders.push(holder(`service-${holders.length}`, String(own), { isHighlighted: holders.length % 3 === 0 }));
+  }
+  return holders;
+}

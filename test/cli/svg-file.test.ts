@@ -1,0 +1,151 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { allOf, parseXml } from '../support/xml.js';
+import { newFolder, numalign } from './numalign.js';
+import { documents, newFile, pod } from './pods.js';
+
+const MACHINE = ['--synthetic', 'package:2 [numa(memory=8GB)] core:2 pu:2'];
+
+/** The class of each CPU, and all that is written. */
+function pictureOf(svg: string) {
+  const all = allOf(parseXml(svg));
+  const cpus = all.filter(({ attributes }) => attributes['data-cpu'] !== undefined);
+  const classes = cpus.map(({ attributes, children }) => [
+    Number(attributes['data-cpu']),
+    children.find(({ name }) => name === 'rect')!.attributes.class!.replace('cell ', ''),
+  ]);
+  const texts = all.filter(({ name }) => name === 'text').map(({ text }) => text);
+  return { cpus: Object.fromEntries(classes) as Record<number, string>, texts };
+}
+
+describe('numalign topology --svg', { timeout: 30_000 }, () => {
+  it('draws a described machine beside its tree, and nobody holds anything', async () => {
+    const file = join(newFolder(), 'machine.svg');
+    const { code, stdout, stderr } = await numalign(['topology', ...MACHINE, '--svg', file]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe((await numalign(['topology', ...MACHINE])).stdout);
+    const { cpus, texts } = pictureOf(readFileSync(file, 'utf8'));
+    expect(cpus).toEqual(Object.fromEntries([0, 1, 2, 3, 4, 5, 6, 7].map((cpu) => [cpu, 'plain'])));
+    expect(texts).toContain('NUMA node 1');
+  });
+
+  it('prints the picture alone for "-"', async () => {
+    const file = join(newFolder(), 'machine.svg');
+    await numalign(['topology', ...MACHINE, '--svg', file]);
+    const { code, stdout } = await numalign(['topology', ...MACHINE, '--svg', '-']);
+    expect(code).toBe(0);
+    expect(stdout).toBe(readFileSync(file, 'utf8'));
+  });
+
+  it('draws this machine with who holds what in the state folder, which it leaves as it is', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
+    await numalign(['admit', '-f', newFile(pod('a <b> & "c"', '500m')), '--state-dir', folder]);
+    await numalign(['admit', '-f', newFile(pod('gateway', 1)), '--state-dir', folder]);
+    const files = readdirSync(folder);
+    const { code, stdout, stderr } = await numalign(['topology', '--svg', '-', '--state-dir', folder]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const { cpus, texts } = pictureOf(stdout);
+    const { grants } = JSON.parse((await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout);
+    const at = grants.findIndex(({ name }: { name: string }) => name === 'gateway');
+    expect(cpus[0]).toBe('reserved');
+    expect(cpus[Number(grants[at].cpus)]).toBe(`holder-${at}`);
+    expect(texts).toContain('gateway');
+    expect(texts.join(' ')).toMatch(new RegExp(`${folder} \\(private\\), generation \\d`));
+    expect(readdirSync(folder)).toEqual(files);
+  });
+
+  it('says where there is no state, and makes none', async () => {
+    const folder = join(newFolder(), 'state');
+    const { stdout } = await numalign(['topology', '--svg', '-', '--state-dir', folder]);
+    expect(pictureOf(stdout).texts.join(' ')).toContain(`no state in ${folder}: nothing is granted`);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it.each([
+    ['in a folder that is not there', 'none/machine.svg', 'ENOENT'],
+    ['that is a folder', 'folder', 'EISDIR'],
+  ])('refuses a file %s, by its name, and prints nothing', async (_, name, errno) => {
+    const folder = newFolder();
+    mkdirSync(join(folder, 'folder'));
+    const path = join(folder, name);
+    const { code, stdout, stderr } = await numalign(['topology', ...MACHINE, '--svg', path]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(`numalign: cannot write the picture ${path}: ${errno} [ERR_SYSCALL]\n`);
+  });
+
+  it('refuses an empty name, and a picture and JSON on one standard output', async () => {
+    for (const [args, message] of [
+      [['--svg', ''], 'It is empty.'],
+      [['--svg', '-', '--output', 'json'], '--svg - and --output json cannot both be the standard output'],
+    ] as const) {
+      const { code, stdout, stderr } = await numalign(['topology', ...MACHINE, ...args]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toContain(message);
+    }
+  });
+});
+
+describe('numalign plan --svg', { timeout: 30_000 }, () => {
+  it('outlines what each pod would get, on a machine that is otherwise empty', async () => {
+    const file = join(newFolder(), 'plan.svg');
+    const pods = newFile(documents(pod('one', 2), pod('two', 3)));
+    const args = ['plan', '-f', pods, ...MACHINE, '--reserved', '0', '--policy', 'single-numa-node'];
+    const { code, stdout } = await numalign([...args, '--svg', file]);
+    expect(code).toBe(0);
+    expect(stdout).toBe((await numalign(args)).stdout);
+    const { pods: planned } = JSON.parse((await numalign([...args, '--output', 'json', '--svg', file])).stdout);
+    expect(planned.map(({ containers }: any) => containers[0].cpus)).toEqual(['2-3', '4-6']);
+    const { cpus, texts } = pictureOf(readFileSync(file, 'utf8'));
+    expect(cpus).toEqual({
+      ...{ 0: 'reserved', 1: 'free', 2: 'holder-0 highlighted', 3: 'holder-0 highlighted' },
+      ...{ 4: 'holder-1 highlighted', 5: 'holder-1 highlighted', 6: 'holder-1 highlighted', 7: 'free' },
+    });
+    expect(texts).toEqual(expect.arrayContaining(['pod one (planned)', 'pod two (planned)', 'CPUs 2-3; 1 GiB on 0']));
+  });
+
+  it('draws a pod that is rejected as not there, and says so', async () => {
+    const file = newFile(documents(pod('small', 1), pod('large', 20)));
+    const { code, stdout } = await numalign(['plan', '-f', file, ...MACHINE, '--svg', '-']);
+    expect(code).toBe(1);
+    const { cpus, texts } = pictureOf(stdout);
+    expect(Object.values(cpus).filter((className) => className.startsWith('holder-'))).toHaveLength(1);
+    expect(texts).toContain('rejected: pod large');
+    expect(texts.some((text) => text.startsWith('pod large'))).toBe(false);
+  });
+
+  it('shows who holds what on this machine already, and a pod that is there as admitted', async () => {
+    const folder = newFolder();
+    const named = (name: string) => newFile(pod(name, 1, `, uid: uid-of-${name}`));
+    const files = newFile(
+      documents(pod('here', '500m', ', uid: uid-of-here'), pod('there', '500m', ', uid: uid-of-there')),
+    );
+    await numalign(['admit', '-f', named('gateway'), '--state-dir', folder]);
+    await numalign(['admit', '-f', newFile(pod('here', '500m', ', uid: uid-of-here')), '--state-dir', folder]);
+    const { code, stdout } = await numalign(['plan', '-f', files, '--state-dir', folder, '--svg', '-']);
+    expect(code).toBe(0);
+    const { cpus, texts } = pictureOf(stdout);
+    expect(Object.values(cpus).filter((className) => className === 'holder-0')).toHaveLength(1);
+    expect(texts).toEqual(expect.arrayContaining(['gateway', 'pod here (admitted already)', 'pod there (planned)']));
+  });
+
+  it('refuses a file that cannot be written, with its code', async () => {
+    const path = join(newFolder(), 'none', 'plan.svg');
+    const { code, stdout, stderr } = await numalign(['plan', '-f', newFile(pod('one', 1)), ...MACHINE, '--svg', path]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(`numalign: cannot write the picture ${path}: ENOENT [ERR_SYSCALL]\n`);
+  });
+});
+
+it('draws the picture of docs/pictures.md from what is written there', { timeout: 30_000 }, async () => {
+  const page = readFileSync(new URL('../../docs/pictures.md', import.meta.url), 'utf8');
+  const [, pods] = /^```yaml\n(.*?)^```/ms.exec(page)!;
+  const [, command] = /^```sh\nnumalign (.*?)\n```/ms.exec(page)!;
+  const args = Array.from(command!.matchAll(/'([^']*)'|\S+/g), ([word, quoted]) => quoted ?? word);
+  const files: Record<string, string> = { 'pods.yaml': newFile(pods!), 'plan.svg': '-' };
+  const { code, stdout } = await numalign(args.map((word) => files[word] ?? word));
+  expect(code).toBe(0);
+  // Another picture on purpose: vitest run -u test/cli/svg-file.test.ts
+  await expect(stdout).toMatchFileSnapshot('../../docs/plan.svg');
+});
