@@ -36,8 +36,13 @@ export function hasNoLoadBalancing(cpus: CpuSet): boolean {
 // Only a boot changes it.
 let noTick: CpuSet | undefined;
 
-/** {@link unbalancedCpus} and those without a tick (nohz_full=). Read anew each time. */
-export function kernelIsolatedCpus(): CpuSet {
+/** Those without a tick while one thread runs there (nohz_full=). */
+export function ticklessCpus(): CpuSet {
   noTick ??= readList(NO_TICK);
-  return unbalancedCpus().union(noTick);
+  return noTick;
+}
+
+/** {@link unbalancedCpus} and {@link ticklessCpus}. Read anew each time. */
+export function kernelIsolatedCpus(): CpuSet {
+  return unbalancedCpus().union(ticklessCpus());
 }

@@ -56,17 +56,33 @@ export function ownExclusive({ cpu, pod, isInContainer, allowed, cpuLimit }: Kub
   return isSized ? allowed : CpuSet.EMPTY;
 }
 
-/** @throws ERR_KUBELET_CONFLICT where a kubelet was found and numalign would hand out or share CPUs (`universe`) that it may give to others */
-export function checkBesideKubelet(facts: KubeletFacts, universe: CpuSet, online: CpuSet): void {
-  if (facts.found.length === 0) return;
+/** CPUs that a kubelet may give to others as numalign may. */
+export interface KubeletConflict {
+  readonly reserved: CpuSet;
+  readonly own: CpuSet;
+  /** How it can be ended, any of these. */
+  readonly ways: readonly string[];
+}
+
+/** Undefined where no kubelet was found, or numalign hands out and shares (`universe`) only what it leaves to us. */
+export function kubeletConflict(facts: KubeletFacts, universe: CpuSet, online: CpuSet): KubeletConflict | undefined {
+  if (facts.found.length === 0) return undefined;
   const [reserved, own] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
-  if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return;
+  if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return undefined;
   const ways = [
     ...(reserved.isEmpty ? [] : [`set managedCPUs within ${reserved}, which it has strictly reserved`]),
     ...(own.isEmpty ? [] : [`set managedCPUs within ${own}, which are this container's alone`]),
     'run in a Guaranteed pod with whole CPUs of its own, of which numalign then hands out parts',
     'insist (besideKubelet: true, --beside-kubelet)',
   ];
+  return { reserved, own, ways };
+}
+
+/** @throws ERR_KUBELET_CONFLICT where there is a {@link kubeletConflict} */
+export function checkBesideKubelet(facts: KubeletFacts, universe: CpuSet, online: CpuSet): void {
+  const conflict = kubeletConflict(facts, universe, online);
+  if (!conflict) return;
+  const { reserved, own, ways } = conflict;
   throw new NumalignError(
     'ERR_KUBELET_CONFLICT',
     `a kubelet manages this machine (${facts.found.join(', ')}) and may give CPUs ${universe} to others; ${ways.join('; or ')}`,

@@ -1,15 +1,17 @@
 // Looks for a kubelet on this machine: its state files, its service, its process. And what this process is to it. Only reads.
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from './cpu-set.js';
 import { NumalignError } from './errors.js';
 import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
+import { namedProcesses } from './named-processes.js';
 import {
   CPU_MANAGER_STATE,
   type CpuManagerState,
   MEMORY_MANAGER_STATE,
   parseCpuManagerState,
 } from './state/kubelet-format.js';
+import { textOf } from './text-of.js';
 
 const ROOT_DIR = '/var/lib/kubelet';
 // Distributions have the kubelet inside of other programs.
@@ -17,14 +19,6 @@ const SERVICES = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 's
 const PROCESSES = ['kubelet', 'k3s-server', 'k3s-agent', 'kubelite'];
 /** The inode of the machine's own cgroup namespace, the same in every kernel. */
 const MACHINE_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
-
-function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
-  }
-}
 
 function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -36,17 +30,8 @@ interface FoundProcess {
 }
 
 function findProcess(root: string): FoundProcess | undefined {
-  let names: string[];
-  try {
-    names = readdirSync(join(root, '/proc'));
-  } catch {
-    return undefined;
-  }
-  for (const pid of names) {
-    if (!/^\d+$/.test(pid)) continue;
-    const name = textOf(join(root, '/proc', pid, 'comm'))?.trim();
-    if (name === undefined || !PROCESSES.includes(name)) continue;
-    const words = textOf(join(root, '/proc', pid, 'cmdline'))?.split('\0') ?? [];
+  for (const { pid, name } of namedProcesses(PROCESSES, root)) {
+    const words = textOf(join(root, '/proc', String(pid), 'cmdline'))?.split('\0') ?? [];
     const at = words.findIndex((word) => /^--?root-dir(=|$)/.test(word));
     const rootDir = words[at]?.includes('=') ? words[at].slice(words[at].indexOf('=') + 1) : words[at + 1];
     return { what: `process ${pid}, ${name}`, rootDir: at < 0 ? undefined : rootDir };

@@ -1,14 +1,20 @@
 // What the CPU controller has taken from processes: the file cpu.stat of their cgroups.
-import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
+import { textOf } from '../text-of.js';
 import type { ThrottlingCounters } from './counters.js';
 
 // Looked for once: the machine's hierarchies do not move. null: not looked for yet.
 let hierarchy: Hierarchy | undefined | null = null;
 
 function cpuHierarchy(): Hierarchy | undefined {
-  if (hierarchy === null) hierarchy = quietly(() => findHierarchy('cpu'));
+  if (hierarchy !== null) return hierarchy;
+  try {
+    hierarchy = findHierarchy('cpu');
+  } catch {
+    // Not everything may be looked at.
+    hierarchy = undefined;
+  }
   return hierarchy;
 }
 
@@ -24,7 +30,7 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
     for (let at = folder; at.startsWith(cpu.mount.point); at = dirname(at)) {
       const file = join(at, 'cpu.stat');
       if (found.has(file)) break;
-      const throttling = parseCpuStat(readQuietly(file) ?? '');
+      const throttling = parseCpuStat(textOf(file) ?? '');
       if (throttling) found.set(file, throttling);
     }
   }
@@ -32,21 +38,10 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
 }
 
 function folderOfProcess(cpu: Hierarchy, pid: number): string | undefined {
-  const text = readQuietly(`/proc/${pid}/cgroup`);
+  const text = textOf(`/proc/${pid}/cgroup`);
   const path = text === undefined ? undefined : pathIn(cpu, text);
   // Outside of this process's cgroup namespace nothing is to be seen.
   return path === undefined || path.startsWith('/..') ? undefined : folderOf(cpu, path);
-}
-
-const readQuietly = (path: string) => quietly(() => readFileSync(path, 'utf8'));
-
-// The process may have ended, and not everything may be looked at.
-function quietly<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
 }
 
 /** v1 tells nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a group without a quota's account. */

@@ -4,14 +4,16 @@ import type { MachineOptions, ReservedMemory } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
-import { cpuList, cpuListOrAll, cpuListOrKernel, reservedMemory } from './arguments.js';
+import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from './arguments.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 import { openingLines } from './pod-text.js';
+import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { flagLines, settingsRows } from './status-text.js';
 import { table } from './table.js';
 import { stdoutColors, stdoutWidth } from './terminal.js';
+import { formatJson } from './text.js';
 
 interface ConfigureFlags {
   managed?: CpuSet | 'all';
@@ -21,6 +23,7 @@ interface ConfigureFlags {
   reservedMemory?: readonly ReservedMemory[];
   cgroupRoot?: string;
   stateDir?: string;
+  output: 'text' | 'json';
 }
 
 export function addConfigure(program: Command): void {
@@ -49,10 +52,13 @@ export function addConfigure(program: Command): void {
     )
     .addOption(cgroupRootOption('. As long as CPUs are exclusive it stays'))
     .addOption(stateDirOption())
+    .addOption(outputOption())
     .addHelpText(
       'after',
       `
 Prints the settings before and after. Makes the state folder where there is none.
+
+Exit code: 0 where they are as asked; 1 where they are refused, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign configure --reserved 0,32
@@ -74,7 +80,16 @@ Examples:
 }
 
 async function configure(flags: ConfigureFlags): Promise<void> {
-  const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot, stateDir = MACHINE_STATE_DIR } = flags;
+  const {
+    managed,
+    reserved,
+    strict,
+    isolated,
+    reservedMemory,
+    cgroupRoot,
+    stateDir = MACHINE_STATE_DIR,
+    output,
+  } = flags;
   const topology = await discover();
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
@@ -94,6 +109,13 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     manager.close();
   }
   const after = readState(stateDir, topology)!;
+  if (output === 'json') {
+    const flagged = after.grants
+      .filter(({ flags }) => flags.length > 0)
+      .map(({ id, name, flags }) => ({ id, name, flags }));
+    process.stdout.write(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
+    return;
+  }
   const now = settingsRows(after);
   const rows = settingsRows(before).map(([label, was], i) => [label, was, now[i]![1]]);
   const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];

@@ -1,10 +1,8 @@
 // PCI devices as lines of text, for people: a line a device at eight of them or at two hundred. Pure.
 import type { PciDevice } from '../topology.js';
+import { shownDevices } from './machine-boxes.js';
 import { counted, printable, shorten } from './text.js';
 
-const KINDS = ['network', 'storage', 'accelerator'] as const;
-/** Of one kind in one place; beyond it they are counted. */
-const MAX_OF_A_KIND = 16;
 const LEAST_NAMES = 12;
 const LEAST_WIDTH = 30;
 
@@ -18,12 +16,9 @@ interface Row {
  * other kinds are left out.
  */
 export function deviceLines(devices: readonly PciDevice[], all: readonly PciDevice[], width: number): string[] {
-  const parents = new Set(all.filter(({ kind }) => kind !== 'other').map(({ id }) => id));
-  const groups = KINDS.map((kind) => {
-    const of = devices.filter(({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)));
-    const rows = of.slice(0, MAX_OF_A_KIND).map((device) => row(device, all));
-    return { kind, rows, more: of.length - rows.length };
-  }).filter(({ rows }) => rows.length > 0);
+  const groups = shownDevices(devices, all).map(({ kind, devices: shown, more }) => {
+    return { kind, rows: shown.map((device) => row(device, all)), more };
+  });
   const widest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length));
   const rows = groups.flatMap((group) => group.rows);
   const kindWidth = widest(groups.map(({ kind }) => kind));

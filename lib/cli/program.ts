@@ -4,7 +4,9 @@ import { Command } from 'commander';
 import { addAdmit } from './admit.js';
 import { addAgent } from './agent.js';
 import { addAttach } from './attach.js';
+import { addCompletion } from './completion.js';
 import { addConfigure } from './configure.js';
+import { addDoctor } from './doctor.js';
 import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
 import { addRun } from './run.js';
@@ -38,6 +40,8 @@ export function createProgram(): Command {
   addConfigure(program);
   addState(program);
   addAgent(program);
+  addDoctor(program);
+  addCompletion(program);
   return program.addHelpText(
     'after',
     `
@@ -46,6 +50,10 @@ Examples:
   $ numalign run --cpus 2 -- ./server --port 8080
   $ numalign plan -f pod.yaml
   $ numalign status
+  $ numalign doctor
+
+Exit code: 0 where it is done; 1 where it is not (an error, a pod that is rejected, a problem that doctor found); 2 for a wrong command line. run
+exits as its command does. Errors go to stderr as "numalign: message [CODE]".
 
 NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,
   );

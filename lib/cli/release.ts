@@ -3,10 +3,16 @@ import type { Command } from 'commander';
 import { NumalignError } from '../errors.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
+import { outputOption } from './arguments.js';
 import { findGrant } from './find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { printable } from './text.js';
+import { formatJson, printable } from './text.js';
+
+interface ReleaseFlags {
+  stateDir?: string;
+  output: 'text' | 'json';
+}
 
 export function addRelease(program: Command): void {
   program
@@ -14,18 +20,22 @@ export function addRelease(program: Command): void {
     .description('Give the CPUs of a grant or pod back. One whose process still runs ends with that process instead.')
     .argument('<id>', 'the id, its first characters (at least 4), or the name')
     .addOption(stateDirOption())
+    .addOption(outputOption())
     .addHelpText(
       'after',
       `
+Exit code: 0 where it is released; 1 where there is none of that name, where its process still runs, and for an error; 2 for a wrong command line.
+
 Examples:
   $ numalign release 3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34
   $ numalign release 3f2a
-  $ numalign release gateway`,
+  $ numalign release gateway
+  $ numalign release gateway --output json | jq -r .cpus`,
     )
     .action(releaseGrant);
 }
 
-async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { stateDir?: string }): Promise<void> {
+async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
   // Looked up before the state is opened: opening it takes the grants of dead owners back, and the folder is not made for this.
   const topology = await discover();
   const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
@@ -39,9 +49,12 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR }: { st
   } finally {
     manager.close();
   }
-  const name = grant.name === grant.id ? '' : ` (${printable(grant.name)})`;
-  const cpus = grant.cpus.isEmpty ? 'it had no exclusive CPUs' : `CPUs ${grant.cpus}`;
+  const { id, name, cpus, alive } = grant;
+  const known = name === id ? '' : ` (${printable(name)})`;
+  const had = cpus.isEmpty ? 'it had no exclusive CPUs' : `CPUs ${cpus}`;
   process.stdout.write(
-    `released grant ${printable(grant.id)}${name}: ${cpus}${grant.alive ? '' : '; its owner was dead'}\n`,
+    output === 'json'
+      ? formatJson({ stateDir, grant: id, name, cpus, alive })
+      : `released grant ${printable(id)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,
   );
 }

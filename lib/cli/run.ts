@@ -8,7 +8,7 @@ import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
 import type { AcquireOptions } from '../request.js';
-import { cpuCount, cpuList, resource } from './arguments.js';
+import { cpuCount, cpuList, outputOption, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
 import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
@@ -40,6 +40,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
   wait?: boolean;
   besideKubelet?: boolean;
   quiet?: boolean;
+  output: 'text' | 'json';
 }
 
 export function addRun(program: Command): void {
@@ -92,6 +93,7 @@ export function addRun(program: Command): void {
     .addOption(agreedCgroupRootOption())
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
+    .addOption(outputOption())
     .option('--quiet', 'print nothing but errors')
     .passThroughOptions()
     .addHelpText(
@@ -102,7 +104,8 @@ environment. Memory comes from the NUMA nodes of the grant while they have room.
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
 It runs in a cgroup of its own where there are cgroups and this user may make them, else on its CPUs by affinity only. How strongly others are kept
-off is in the line that is printed first, and why no more strongly in a warning; with --require it is not run below that level.
+off is in the line that is printed first, and why no more strongly in a warning; with --require it is not run below that level. All this goes to
+stderr, as stdout is the command's; with --output json the grant is one line of JSON there.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
@@ -131,22 +134,21 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
     if (!flags.quiet) process.stderr.write(`numalign: ${text}\n`);
   };
   const { manager, grant } = await acquire(flags, tell);
-  const signal = await runOn(manager, grant, command, args, tell).finally(() => manager.close());
+  const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
+  const signal = await runOn({ manager, grant, present, tell }, command, args).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
 
 /** The signal that the command has died of, or null; the exit code is set. */
 async function runOn(
-  manager: Manager,
-  grant: Grant,
+  { manager, grant, present, tell }: Run,
   command: string,
   args: readonly string[],
-  tell: Tell,
 ): Promise<NodeJS.Signals | null> {
   let ended: Ending;
   try {
     leaveExclusiveCpus(manager);
-    ended = await endOf(grant, command, args, () => grantLines(grant).forEach(tell));
+    ended = await endOf(grant, command, args, present);
   } catch (error) {
     await grant.release();
     throw error;
@@ -167,6 +169,12 @@ async function runOn(
 interface Acquired {
   readonly manager: Manager;
   readonly grant: Grant;
+}
+
+interface Run extends Acquired {
+  /** Tells what the grant is, once the command runs. */
+  readonly present: () => void;
+  readonly tell: Tell;
 }
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
@@ -231,6 +239,10 @@ function grantLines(grant: Grant): string[] {
     `grant ${id}`,
   ];
   return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
+}
+
+function tellJson(grant: Grant, { quiet = false }: RunFlags): void {
+  if (!quiet) process.stderr.write(`${JSON.stringify(grant)}\n`);
 }
 
 // This process only waits from now on, but not on the command's CPUs: as their owner it may have stayed there.

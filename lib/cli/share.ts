@@ -28,6 +28,8 @@ export function addShare(program: Command): void {
 A shared member leaves CPUs before they are granted, and comes back when they are given back. It is one until it ends. Programs that use numalign are
 members by themselves.
 
+Exit code: 0 where it is done; 1 where it could not be moved, and for an error; 2 for a wrong command line.
+
 Examples:
   $ numalign share 4711
   $ numalign share /sys/fs/cgroup/system.slice

@@ -59,6 +59,8 @@ function addExport(state: Command): void {
 Files that are there are replaced, both at once or neither. A kubelet that runs does not notice, and writes its own again: stop it first.
 Nothing in the state folder is changed. Grants of dead owners are left out.
 
+Exit code: 0 where the files are written; 1 for an error; 2 for a wrong command line.
+
 Examples:
   $ numalign state export --kubelet ./kubelet-state
   $ numalign state export --kubelet ./kubelet-state --state-dir ~/numalign`,
@@ -105,6 +107,8 @@ function addImport(state: Command): void {
       `
 All pods are taken over, or none: where their CPUs or memory are not free here, nothing is changed. One of the files may be missing. The
 kubelet should have ended: what it gives out later is not known here.
+
+Exit code: 0 where all is taken over; 1 where nothing is, and for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign state import --kubelet /var/lib/kubelet

@@ -4,6 +4,7 @@ import { scopeOf } from '../state/ledger.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { type KeptFiles, keptFiles } from './kept-files.js';
+import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { statusText } from './status-text.js';
@@ -27,6 +28,8 @@ Only looks: no state folder is made or changed.
 With --watch, of each grant: how long its threads ran (of one CPU) and waited for a CPU though they could have run, how often they were
 made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
 seen where not everybody is to be seen.
+
+Exit code: 0, also where there is no state, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign status
@@ -70,27 +73,9 @@ async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<vo
 
 function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
-  const { scope, generation, isOfEarlierBoot, managesAll, managed, reserved, strict, assignments } = view;
-  const {
-    isolated,
-    isolatedByKernel,
-    damage,
-    refusal,
-    sharedPool,
-    free,
-    freeIsolated,
-    memory,
-    grants,
-    sharedMembers,
-    lapsed,
-    warnings,
-  } = view;
-  const settings = {
-    ...{ managedCPUs: managed, managesAll, reservedSystemCPUs: reserved, strictCPUReservation: strict },
-    ...{ isolatedCPUs: isolated, isolatedByKernel },
-    reservedMemory: assignments.settings.reservedMemory,
-    cgroupRoot: assignments.settings.cgroupRoot,
-  };
+  const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } = view;
+  const { grants, sharedMembers, lapsed, warnings } = view;
+  const settings = settingsJson(view);
   return {
     ...{
       stateDir,

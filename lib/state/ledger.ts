@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { thrownText } from '../check-options.js';
 import { MACHINE_STATE_DIR } from '../config.js';
 import { SharedMembers } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
@@ -16,6 +17,7 @@ import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } 
 import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
 import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
 import { FolderQueue, type WaitQueue } from './wait-queue.js';
+import { checkWritable } from './writable.js';
 
 export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
@@ -133,6 +135,21 @@ function checkOwner(path: string, folder: NativeFolder): void {
   if (user !== self && user !== 0 && !isOverflowUser(user))
     throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
+}
+
+/** Whether a manager could use the folder, or make it where there is none. Makes nothing. @throws ERR_STATE_FOLDER */
+export function checkUsable(stateDir: string): void {
+  const path = canonical(stateDir);
+  explaining(path, () => {
+    const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    if (isThere) checkOwner(path, native.Folder.open(path, false, PRIVATE_MODE, -1));
+    try {
+      checkWritable(isThere ? path : dirname(path));
+    } catch (error) {
+      const action = isThere ? 'written' : 'made';
+      throw folderError(path, `it cannot be ${action}: ${thrownText(error)}`, error);
+    }
+  });
 }
 
 function refusing(refusal: NumalignError): Commit {

@@ -1,7 +1,9 @@
 import { cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../lib/cli/program.js';
 import { MAIN, newFolder, numalign } from './numalign.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -21,15 +23,29 @@ describe('the command line', { timeout: 30_000 }, () => {
     ['state', 'export'],
     ['state', 'import'],
     ['agent'],
-  ])('%s --help has examples', async (...command) => {
+    ['attach'],
+    ['share'],
+    ['doctor'],
+    ['completion'],
+  ])('%s --help has examples, and says what it exits with', async (...command) => {
     const { code, stdout, stderr } = await numalign([...command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    // Its commands do.
+    if (command.join() !== 'state') expect(stdout).toMatch(/\nExit code: /);
     expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
   });
 
   it('prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(await numalign(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });
+  });
+
+  it('prints JSON by every command that prints what it did or found', () => {
+    const leaves = (command: Command): Command[] =>
+      command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
+    const without = leaves(createProgram()).filter(({ options }) => !options.some(({ long }) => long === '--output'));
+    // A script is what it prints.
+    expect(without.map((command) => command.name())).toEqual(['completion']);
   });
 
   it('suggests what a misspelled command or option may have meant, and exits with 2', async () => {

@@ -65,6 +65,17 @@ describe('numalign run', { timeout: 60_000 }, () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('hugepages-2Mi=64Mi')]);
   });
 
+  it('tells the grant as a line of JSON on stderr, and nothing with --quiet', async () => {
+    const folder = newFolder();
+    await leaveOneFree(folder);
+    const args = ['--output', 'json', '--name', 'job', '--', 'sh', '-c', 'echo $NUMALIGN_GRANT'];
+    const { code, stdout, stderr } = await numalign([...RUN, folder, ...args]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^[^\n]*\n$/);
+    expect(JSON.parse(stderr)).toMatchObject({ id: stdout.trim(), name: 'job', cpus: '1', enforcement: 'members' });
+    expect(await numalign([...RUN, folder, '--quiet', ...args])).toMatchObject({ code: 0, stderr: '' });
+  });
+
   it('leaves the granted CPU itself', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);

@@ -123,6 +123,16 @@ describe('numalign status, of a machine or settings that have changed', { timeou
     ]);
   });
 
+  it('numalign configure prints the settings before and after as JSON, as status does, and what it has flagged', async () => {
+    const folder = newFolder();
+    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const configured = ['configure', '--reserved', `${cpus}`, '--state-dir', folder, '--output', 'json'];
+    const { before, after, flagged } = JSON.parse((await numalign(configured)).stdout);
+    expect(after).toEqual({ ...before, reservedSystemCPUs: `${cpus}` });
+    expect(JSON.parse(await status(folder, 'json')).settings).toEqual(after);
+    expect(flagged).toMatchObject([{ id, name: 'gateway', flags: [{ code: 'CPU_RESERVED' }] }]);
+  });
+
   it('shows which CPUs are offline or elsewhere now, and which settings name what is not there', async () => {
     const folder = newFolder();
     const { id } = await persistentGrant(folder, 'gateway');
@@ -203,6 +213,14 @@ describe('numalign release', { timeout: 30_000 }, () => {
     const { code, stdout } = await numalign(['release', text(id), '--state-dir', folder]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `released grant ${id} (gateway): CPUs ${cpus}\n` });
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain('No grants.');
+  });
+
+  it('tells as JSON what was released', async () => {
+    const folder = newFolder();
+    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { code, stdout } = await numalign(['release', 'gateway', '--state-dir', folder, '--output', 'json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({ stateDir: folder, grant: id, name: 'gateway', cpus: `${cpus}`, alive: true });
   });
 
   it('lists what there is where the grant is unknown', async () => {

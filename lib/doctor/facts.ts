@@ -1,0 +1,105 @@
+// MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null: it cannot be seen from here.
+import type { CgroupLimits } from '../cgroups/limits.js';
+import type { CpuSet } from '../cpu-set.js';
+import type { KubeletFacts } from '../kubelet-conflict.js';
+import type { NamedProcess } from '../named-processes.js';
+
+export interface StateFolderFacts {
+  readonly path: string;
+  readonly scope: 'machine' | 'private';
+  readonly exists: boolean;
+  /** Its type, such as `tmpfs`. */
+  readonly fileSystem: string | null;
+  /** Why it cannot be used, or nothing granted in it; undefined where that can be done. */
+  readonly refusal: string | undefined;
+}
+
+export interface CgroupFacts {
+  readonly version: 1 | 2;
+  /** The folder of the root that was looked at. */
+  readonly rootPath: string;
+  /** A manager uses it by itself, or the settings on record say so. */
+  readonly isUsed: boolean;
+  readonly whyNotWritable: string | undefined;
+  readonly whyNoPartition: string | undefined;
+}
+
+/** A cgroup of somebody else with CPUs of its own. */
+export interface ForeignCpuset {
+  /** From the mount's point. */
+  readonly path: string;
+  readonly cpus: CpuSet;
+  /** The kernel keeps everybody else off. */
+  readonly isPartition: boolean;
+}
+
+export interface ForeignCpusets {
+  readonly cpusets: readonly ForeignCpuset[];
+  /** Whether all cgroups were looked at. */
+  readonly isComplete: boolean;
+}
+
+export interface InterruptFacts {
+  readonly irq: number;
+  readonly name: string;
+  /** The CPUs that it may be delivered to. */
+  readonly cpus: CpuSet;
+  /** How often it came since boot, by CPU. */
+  readonly counts: ReadonlyMap<number, number>;
+}
+
+export interface GovernorFacts {
+  readonly cpus: CpuSet;
+  readonly governor: string;
+}
+
+export interface HugepageFacts {
+  readonly bytes: number;
+  readonly total: number;
+  readonly free: number | null;
+}
+
+export interface MachineFacts {
+  readonly online: CpuSet;
+  /** Those that numalign manages. */
+  readonly managed: CpuSet;
+  /** Those that may become somebody's: managed, and not reserved. */
+  readonly candidates: CpuSet;
+  /** Those that this process may use. */
+  readonly allowed: CpuSet;
+  readonly numaNodes: number;
+  readonly cpusPerCore: number;
+
+  readonly user: number;
+  /** Effective ones, as a mask. */
+  readonly capabilities: bigint | null;
+  /** By the kernel's number: 0 none, 1 strict, 2 a filter. */
+  readonly seccomp: number | null;
+  /** The kernel's refusal to tell this thread's memory policy, such as `EPERM`. */
+  readonly memoryPolicyRefusal: string | undefined;
+  readonly stateFolder: StateFolderFacts;
+
+  /** A text: why there are none. */
+  readonly cgroups: CgroupFacts | string;
+  readonly limits: CgroupLimits | null;
+  readonly foreignCpusets: ForeignCpusets | null;
+
+  readonly kubelet: KubeletFacts;
+  /** Programs that move other programs or interrupts. */
+  readonly movers: readonly NamedProcess[];
+  /** Whether every process of the machine can be seen. */
+  readonly seesAllProcesses: boolean;
+
+  /** isolcpus= and isolated partitions. */
+  readonly unbalanced: CpuSet;
+  /** nohz_full=. */
+  readonly tickless: CpuSet;
+  readonly governors: readonly GovernorFacts[] | null;
+  readonly interrupts: readonly InterruptFacts[] | null;
+  /** Where work that belongs to no CPU is done. */
+  readonly workqueues: CpuSet | null;
+
+  /** /proc/sys/kernel/numa_balancing; 0 also where the kernel cannot. */
+  readonly numaBalancing: number | null;
+  readonly hugepages: readonly HugepageFacts[];
+}

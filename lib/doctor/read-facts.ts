@@ -1,0 +1,214 @@
+// Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
+import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { affinity } from '../affinity.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { limitsOfProcess } from '../cgroups/limits.js';
+import { MadeGroupsInMemory } from '../cgroups/made-groups.js';
+import { mountOf } from '../cgroups/mounts.js';
+import { thrownText } from '../check-options.js';
+import { MACHINE_CGROUP_ROOT } from '../config.js';
+import { CpuSet } from '../cpu-set.js';
+import { isInInitialCgroupNamespace } from '../enforcement/cpuset-layout.js';
+import { NumalignError } from '../errors.js';
+import { countHugepages, hugepageSizes, readNumber } from '../hugepages.js';
+import { ticklessCpus, unbalancedCpus } from '../isolated-cpus.js';
+import { readKubeletFacts } from '../kubelet-facts.js';
+import { namedProcesses } from '../named-processes.js';
+import { native } from '../native.js';
+import { onlineCpus } from '../online-cpus.js';
+import { type MachineSettings, universe } from '../state/assignments.js';
+import { checkUsable, scopeOf } from '../state/ledger.js';
+import { textOf } from '../text-of.js';
+import type { Topology } from '../topology.js';
+import type {
+  CgroupFacts,
+  GovernorFacts,
+  HugepageFacts,
+  InterruptFacts,
+  MachineFacts,
+  StateFolderFacts,
+} from './facts.js';
+import { readForeignCpusets } from './foreign-cpusets.js';
+import { parseInterrupts } from './interrupts.js';
+
+export interface FactsQuestion {
+  readonly topology: Topology;
+  readonly stateDir: string;
+  /** What is on record; undefined where there is nothing, or it cannot be read. */
+  readonly settings: MachineSettings | undefined;
+  /** Why nothing is granted in the folder, if so. */
+  readonly refusal: string | undefined;
+  /** Instead of that on record, or of the machine's; null: none. */
+  readonly cgroupRoot: string | null | undefined;
+}
+
+const MOVERS = ['irqbalance', 'numad'];
+const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
+const WORKQUEUES = '/sys/devices/virtual/workqueue/cpumask';
+const NUMA_BALANCING = '/proc/sys/kernel/numa_balancing';
+// linux/proc_ns.h
+const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
+
+/** null: the kernel or a file refuses. */
+function unlessRefused<T>(look: () => T): T | null {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof NumalignError) return null;
+    throw error;
+  }
+}
+
+export function readMachineFacts(question: FactsQuestion): MachineFacts {
+  const { topology, stateDir, settings, refusal } = question;
+  const online = onlineCpus(topology);
+  const managed = settings ? universe(settings, { online }) : online;
+  const scope = scopeOf(stateDir);
+  const cgroups = readCgroups(question, scope);
+  const status = textOf('/proc/self/status') ?? '';
+  const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1];
+  const [capabilities, seccomp] = [field('CapEff'), field('Seccomp')];
+  return {
+    online,
+    managed,
+    candidates: settings ? managed.difference(settings.reservedSystemCPUs) : managed,
+    allowed: affinity(),
+    numaNodes: topology.nodes.length,
+    cpusPerCore: topology.cpusPerCore,
+    user: process.geteuid?.() ?? 0,
+    capabilities: capabilities === undefined ? null : BigInt(`0x${capabilities}`),
+    seccomp: seccomp === undefined ? null : Number(seccomp),
+    memoryPolicyRefusal: memoryPolicyRefusal(),
+    stateFolder: readStateFolder(stateDir, scope, refusal),
+    cgroups,
+    limits: unlessRefused(() => limitsOfProcess(process.pid)),
+    foreignCpusets: readForeignCpusets(typeof cgroups === 'string' ? undefined : cgroups.rootPath),
+    kubelet: readKubeletFacts(),
+    movers: [...namedProcesses(MOVERS)],
+    seesAllProcesses: seesAllProcesses(),
+    unbalanced: unbalancedCpus(),
+    tickless: ticklessCpus(),
+    governors: readGovernors(),
+    interrupts: readInterrupts(),
+    workqueues: parseCpuMask(textOf(WORKQUEUES) ?? ''),
+    numaBalancing: existsSync(NUMA_BALANCING) ? (readNumber(NUMA_BALANCING) ?? null) : 0,
+    hugepages: readHugepages(topology),
+  };
+}
+
+function memoryPolicyRefusal(): string | undefined {
+  try {
+    native.memoryPolicy();
+    return undefined;
+  } catch (error) {
+    if (error instanceof NumalignError) return error.errnoName ?? error.message;
+    throw error;
+  }
+}
+
+function readStateFolder(
+  path: string,
+  scope: StateFolderFacts['scope'],
+  refusal: string | undefined,
+): StateFolderFacts {
+  let closed: string | undefined;
+  try {
+    checkUsable(path);
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+    closed = error.message;
+  }
+  return {
+    path,
+    scope,
+    exists: existsSync(path),
+    fileSystem: mountOf(path)?.type ?? null,
+    refusal: closed ?? refusal,
+  };
+}
+
+function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']): CgroupFacts | string {
+  const { settings, cgroupRoot } = question;
+  const byItself = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
+  const used = cgroupRoot !== undefined ? cgroupRoot : settings ? settings.cgroupRoot : byItself;
+  // What could be used is told also where nothing is.
+  const root = used ?? MACHINE_CGROUP_ROOT;
+  try {
+    const hierarchy = openCpusetHierarchy(root, new MadeGroupsInMemory());
+    return {
+      version: hierarchy.version,
+      rootPath: hierarchy.rootPath,
+      isUsed: used !== null,
+      whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable()),
+      whyNoPartition: refusalOf(() => {
+        const why = hierarchy.whyNoPartition();
+        if (why) throw why;
+      }),
+    };
+  } catch (error) {
+    if (error instanceof NumalignError) return error.message;
+    throw error;
+  }
+}
+
+function refusalOf(check: () => void): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return thrownText(error);
+  }
+}
+
+// A pid namespace, or hidepid, leaves only some to be seen.
+function seesAllProcesses(): boolean {
+  try {
+    return readlinkSync('/proc/self/ns/pid') === INITIAL_PID_NAMESPACE && textOf('/proc/1/comm') !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+// null where there is no cpufreq: the firmware or the host decides.
+function readGovernors(): readonly GovernorFacts[] | null {
+  let policies: string[];
+  try {
+    policies = readdirSync(CPUFREQ);
+  } catch {
+    return null;
+  }
+  const governors = policies.flatMap((policy): GovernorFacts[] => {
+    const governor = textOf(join(CPUFREQ, policy, 'scaling_governor'))?.trim();
+    const cpus = textOf(join(CPUFREQ, policy, 'affected_cpus'))?.trim();
+    return governor && cpus ? [{ governor, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }] : [];
+  });
+  return governors.length > 0 ? governors : null;
+}
+
+function readInterrupts(): readonly InterruptFacts[] | null {
+  const rows = parseInterrupts(textOf('/proc/interrupts') ?? '');
+  if (!rows) return null;
+  // There can be thousands that never come.
+  return rows.flatMap((row): InterruptFacts[] => {
+    if (row.counts.size === 0) return [];
+    const list = textOf(`/proc/irq/${row.irq}/smp_affinity_list`)?.trim();
+    return list === undefined ? [] : [{ ...row, cpus: CpuSet.parse(list) }];
+  });
+}
+
+/** A mask as the kernel writes it, such as `ff,ffffffff`; null for anything else. */
+export function parseCpuMask(text: string): CpuSet | null {
+  const digits = text.trim().replaceAll(',', '');
+  if (!/^[0-9a-f]+$/i.test(digits)) return null;
+  const bits = [...BigInt(`0x${digits}`).toString(2)].reverse();
+  return CpuSet.from(bits.flatMap((bit, cpu) => (bit === '1' ? [cpu] : [])));
+}
+
+function readHugepages({ nodes }: Topology): HugepageFacts[] {
+  return hugepageSizes().map((bytes) => {
+    const counts = nodes.flatMap(({ hugepages }) => hugepages.filter((pool) => pool.bytes === bytes));
+    const total = counts.reduce((sum, { count }) => sum + count, 0);
+    return { bytes, total, free: countHugepages(bytes, 'free') ?? null };
+  });
+}

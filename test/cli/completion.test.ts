@@ -1,0 +1,153 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Argument, Command, Option } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { bashCompletion } from '../../lib/cli/completion/bash.js';
+import { type CompletedCommand, commandTree } from '../../lib/cli/completion/command-tree.js';
+import { fishCompletion } from '../../lib/cli/completion/fish.js';
+import { zshCompletion } from '../../lib/cli/completion/zsh.js';
+import { createProgram } from '../../lib/cli/program.js';
+import { newFolder, numalign } from './numalign.js';
+
+const TREE = commandTree(createProgram());
+
+/** What bash offers for the last of these words, which are as bash splits them. */
+function offered(script: string, ...words: string[]): string[] {
+  const ask = `${script}
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_numalign
+printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', ask, 'bash', 'numalign', ...words], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  return stdout.trimEnd().split('\n');
+}
+
+const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
+
+describe('what can be completed', () => {
+  it('is every command of the program, with every option that its help shows', () => {
+    const check = (command: Command, completed: CompletedCommand) => {
+      const help = command.helpInformation();
+      const shown = [...help.slice(help.indexOf('\nOptions:')).matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)];
+      const flags = shown.map(([, short, long]) => [short, long].filter((flag) => flag !== undefined));
+      expect(flags.length).toBeGreaterThan(0);
+      expect(completed.options.map((option) => option.flags)).toEqual(flags);
+      expect(completed.commands.map(({ path }) => path.at(-1))).toEqual(command.commands.map((child) => child.name()));
+      for (const [i, child] of command.commands.entries()) check(child, completed.commands[i]!);
+    };
+    check(createProgram(), TREE);
+    expect(TREE.commands.flatMap(({ path }) => path)).toEqual(expect.arrayContaining(['run', 'state', 'doctor']));
+  });
+
+  it('is what a value can be: choices, files, folders, programs, or any text', () => {
+    const command = new Command('x')
+      .addOption(new Option('-c, --color <when>', '').choices(['always', 'never']))
+      .option('--config <file>', '')
+      .option('--state-dir <dir>', '')
+      .option('--name [name]', '')
+      .option('--quiet', '')
+      .addArgument(new Argument('<mode>', '').choices(['a', 'b']))
+      .argument('<command>')
+      .argument('[args...]');
+    const { options, values, isVariadic } = commandTree(command);
+    expect(options.map(({ value }) => value)).toEqual([
+      ['always', 'never'],
+      'file',
+      'folder',
+      'text',
+      undefined,
+      undefined,
+    ]);
+    expect([values, isVariadic]).toEqual([[['a', 'b'], 'program', 'file'], true]);
+  });
+});
+
+describe('numalign completion', { timeout: 30_000 }, () => {
+  it.each([
+    ['bash', bashCompletion],
+    ['zsh', zshCompletion],
+    ['fish', fishCompletion],
+  ])('prints the script for %s', async (shell, script) => {
+    expect(await numalign(['completion', shell])).toMatchObject({
+      code: 0,
+      stdout: script('numalign', TREE),
+      stderr: '',
+    });
+  });
+
+  it('refuses another shell, and names those that it knows', async () => {
+    const { code, stderr } = await numalign(['completion', 'tcsh']);
+    expect(code).toBe(2);
+    expect(stderr).toContain("'tcsh' is invalid");
+    expect(stderr).toContain('bash, zsh, fish');
+  });
+});
+
+describe('in bash', () => {
+  const script = bashCompletion('numalign', TREE);
+  const offers = (...words: string[]) => offered(script, ...words);
+
+  it('commands and their commands are offered', () => {
+    expect(offers('')).toEqual(TREE.commands.map(({ path }) => path[0]));
+    expect(offers('to')).toEqual(['topology']);
+    expect(offers('state', '')).toEqual(['export', 'import']);
+    expect(offers('nonsense', '')).toEqual(offers('-'));
+  });
+
+  it('options of the command are offered, and where there is nothing else', () => {
+    expect(offers('--v')).toEqual(['--version']);
+    expect(offers('state', 'export', '--')).toEqual(['--kubelet', '--state-dir', '--output', '--help']);
+    expect(offers('release', '')).toContain('--state-dir');
+    expect(offers('topology', '--kub')).toEqual(['']);
+  });
+
+  it('choices are offered for options and arguments, also behind =, where bash splits words', () => {
+    expect(offers('topology', '--output', '')).toEqual(['text', 'json']);
+    expect(offers('topology', '--output', '=')).toEqual(['text', 'json']);
+    expect(offers('topology', '--output', '=', 'j')).toEqual(['json']);
+    expect(offers('plan', '-f', 'pod.yaml', '--policy', 'r')).toEqual(['restricted']);
+    expect(offers('completion', 'z')).toEqual(['zsh']);
+    expect(offers('completion', 'zsh', '')).toEqual(['-h', '--help']);
+  });
+
+  it('files and folders are offered where they are meant', () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'pod.yaml'), '');
+    expect(offers('plan', '--file', join(folder, 'p'))).toEqual([join(folder, 'pod.yaml')]);
+    expect(offers('status', '--state-dir', join(folder, 'p'))).toEqual(['']);
+    expect(offers('status', '--state-dir', folder)).toEqual([folder]);
+    expect(offers('run', '--cpus', '')).toEqual(['']);
+  });
+
+  it('programs are offered to run, then files, and options no more', () => {
+    expect(offers('run', '--cpus', '2', 'bas')).toContain('bash');
+    expect(offers('run', '--cpus', '2', '--', 'bas')).toContain('bash');
+    expect(offers('run', '--device', 'a', '=', 'class', ':', '02', '--qui')).toEqual(['--quiet']);
+    expect(offers('run', '--cpus', '2', 'bash', '--qui')).toEqual(['']);
+    const folder = newFolder();
+    writeFileSync(join(folder, 'script'), '');
+    expect(offers('run', '--cpus', '2', '--', 'bash', join(folder, 's'))).toEqual([join(folder, 'script')]);
+  });
+});
+
+describe('the scripts of other shells', () => {
+  it.runIf(has('zsh'))('are taken by zsh', () => {
+    const { status, stderr } = spawnSync('zsh', ['-n'], { input: zshCompletion('numalign', TREE), encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  });
+
+  it.runIf(has('fish'))('are taken by fish, which offers the same', () => {
+    const ask = `${fishCompletion('numalign', TREE)}\ncomplete -C 'numalign topology --output '`;
+    const { stdout, stderr } = spawnSync('fish', ['-c', ask], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^json\b.*\ntext\b/);
+  });
+
+  it('quote what descriptions have in them', () => {
+    const program = new Command('x').description("it's").option('--a <b>', "it's [this]: that");
+    const tree = commandTree(program);
+    expect(zshCompletion('x', tree)).toContain("'*--a[it'\\''s \\[this\\]\\: that]:value: '");
+    expect(fishCompletion('x', tree)).toContain("-d 'it\\'s [this]: that'");
+  });
+});

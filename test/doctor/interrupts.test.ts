@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { parseInterrupts } from '../../lib/doctor/interrupts.js';
+import { parseCpuMask } from '../../lib/doctor/read-facts.js';
+
+// CPU 1 is offline.
+const TEXT = `           CPU0       CPU2       CPU3
+  9:          0          4          0   IO-APIC   9-fasteoi   acpi
+ 36:          0    1054870          2 PCI-MSIX-0000:00:01.0   1-edge      virtio1-req.0
+ 41:          0          0          0     GICv3  27 Level     arch_timer
+NMI:          0          0          0   Non-maskable interrupts
+ERR:          0
+`;
+
+describe('/proc/interrupts', () => {
+  it('tells of each interrupt of a device how often it came, by CPU', () => {
+    expect(parseInterrupts(TEXT)).toEqual([
+      { irq: 9, name: 'acpi', counts: new Map([[2, 4]]) },
+      { irq: 36, name: 'virtio1-req.0', counts: new Map([[2, 1054870], [3, 2]]) }, // biome-ignore format: one row
+      { irq: 41, name: 'arch_timer', counts: new Map() },
+    ]);
+  });
+
+  it('is not taken for one without interrupts where it is empty, as some containers see it', () => {
+    expect(parseInterrupts('')).toBeUndefined();
+  });
+});
+
+describe('a mask of CPUs', () => {
+  it.each([
+    ['3\n', '0-1'],
+    ['ff,ffff0000', '16-39'],
+    ['00000000,00000000', ''],
+    ['80000000,00000000,00000001', '0,95'],
+  ])('is read as the kernel writes it: %j', (text, list) => {
+    expect(String(parseCpuMask(text))).toBe(list);
+  });
+
+  it('is null where there is none', () => {
+    expect(parseCpuMask('')).toBeNull();
+    expect(parseCpuMask('0-3')).toBeNull();
+  });
+});

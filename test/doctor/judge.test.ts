@@ -1,0 +1,357 @@
+import { describe, expect, it } from 'vitest';
+import { CpuSet } from '../../lib/cpu-set.js';
+import type { CgroupFacts, InterruptFacts, MachineFacts } from '../../lib/doctor/facts.js';
+import type { FindingStatus } from '../../lib/doctor/finding.js';
+import { judge } from '../../lib/doctor/judge.js';
+
+const cpus = CpuSet.parse;
+const ALL_CAPABILITIES = (1n << 41n) - 1n;
+
+const CGROUPS: CgroupFacts = {
+  version: 2,
+  rootPath: '/sys/fs/cgroup/numalign',
+  isUsed: true,
+  whyNotWritable: undefined,
+  whyNoPartition: undefined,
+};
+
+// Root on a machine that was set up for grants: CPUs 0-1 are kept for everything else.
+const READY: MachineFacts = {
+  online: cpus('0-7'),
+  managed: cpus('0-7'),
+  candidates: cpus('2-7'),
+  allowed: cpus('0-7'),
+  numaNodes: 2,
+  cpusPerCore: 1,
+  user: 0,
+  capabilities: ALL_CAPABILITIES,
+  seccomp: 0,
+  memoryPolicyRefusal: undefined,
+  stateFolder: { path: '/run/numalign', scope: 'machine', exists: true, fileSystem: 'tmpfs', refusal: undefined },
+  cgroups: CGROUPS,
+  limits: { cpuMax: null, memoryMax: null },
+  foreignCpusets: { cpusets: [], isComplete: true },
+  kubelet: {
+    found: [],
+    cpu: undefined,
+    pod: undefined,
+    isInContainer: false,
+    allowed: cpus('0-7'),
+    cpuLimit: undefined,
+  },
+  movers: [],
+  seesAllProcesses: true,
+  unbalanced: CpuSet.EMPTY,
+  tickless: CpuSet.EMPTY,
+  governors: [{ cpus: cpus('0-7'), governor: 'performance' }],
+  interrupts: [],
+  workqueues: cpus('0-1'),
+  numaBalancing: 0,
+  hugepages: [{ bytes: 2 ** 21, total: 128, free: 64 }],
+};
+
+const finding = (check: string, facts: Partial<MachineFacts>) =>
+  judge({ ...READY, ...facts }).find((one) => one.check === check)!;
+
+const interrupt = (irq: number, list: string, counts: Record<number, number>): InterruptFacts => ({
+  irq,
+  name: `queue-${irq}`,
+  cpus: cpus(list),
+  counts: new Map(Object.entries(counts).map(([cpu, count]) => [Number(cpu), count])),
+});
+
+type Case = [what: string, check: string, facts: Partial<MachineFacts>, status: FindingStatus, text: RegExp];
+
+describe('the doctor', () => {
+  it('has nothing to advise for a machine that was set up for grants', () => {
+    const findings = judge(READY);
+    expect(findings.filter(({ status, advice }) => status !== 'ok' || advice !== null)).toEqual([]);
+    expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
+  });
+
+  it.each<Case>([
+    [
+      'a state folder that cannot be used, and how root makes it',
+      'state-folder',
+      { stateFolder: { ...READY.stateFolder, exists: false, refusal: 'it cannot be made: EACCES' } },
+      'problem',
+      /EACCES.*install -d -m 2770 -g numalign \/run\/numalign.*--state-dir/s,
+    ],
+    [
+      'a state folder that is not there and can be made',
+      'state-folder',
+      { stateFolder: { ...READY.stateFolder, exists: false } },
+      'ok',
+      /not there yet and can be made/,
+    ],
+    [
+      "a machine's folder that is in a container's own layer",
+      'state-folder',
+      { stateFolder: { ...READY.stateFolder, fileSystem: 'overlay' } },
+      'warning',
+      /this container's own.*mount the machine's \/run\/numalign/s,
+    ],
+    [
+      'a state folder of a server',
+      'state-folder',
+      { stateFolder: { ...READY.stateFolder, fileSystem: 'nfs4', scope: 'private' } },
+      'warning',
+      /locks/,
+    ],
+    [
+      'an ordinary user, who cannot move others',
+      'capabilities',
+      { user: 1000, capabilities: 0n },
+      'warning',
+      /^user 1000, with neither CAP_SYS_NICE nor CAP_SYS_ADMIN.*AmbientCapabilities/s,
+    ],
+    [
+      'an ordinary user with CAP_SYS_NICE alone',
+      'capabilities',
+      { user: 1000, capabilities: 1n << 23n },
+      'ok',
+      /^user 1000, with CAP_SYS_NICE$/m,
+    ],
+    ['capabilities that cannot be read', 'capabilities', { capabilities: null }, 'unknown', /cannot be read/],
+    ['CPUs that a mask keeps', 'allowed-cpus', { allowed: cpus('0-3') }, 'warning', /no grant of CPUs 4-7/],
+    [
+      'CPUs that only the kernel isolates, which are granted all the same',
+      'allowed-cpus',
+      { allowed: cpus('0-3'), unbalanced: cpus('4-7') },
+      'ok',
+      /0-3/,
+    ],
+    ['a seccomp filter', 'seccomp', { seccomp: 2 }, 'ok', /filter is in force/],
+    ['a kernel without seccomp', 'seccomp', { seccomp: null }, 'unknown', /does not tell/],
+    [
+      'a filter that denies memory policies',
+      'memory-policy',
+      { seccomp: 2, memoryPolicyRefusal: 'EPERM' },
+      'warning',
+      /EPERM.*seccomp profile allow get_mempolicy/s,
+    ],
+    [
+      'denied memory policies where there is one NUMA node',
+      'memory-policy',
+      { memoryPolicyRefusal: 'EPERM', numaNodes: 1 },
+      'ok',
+      /only one/,
+    ],
+    ['a machine without cpusets', 'cgroups', { cgroups: 'no cgroup hierarchy' }, 'warning', /no cgroup hierarchy/],
+    [
+      'cgroups that are closed to this user',
+      'cgroups',
+      { cgroups: { ...CGROUPS, whyNotWritable: 'EACCES: open cgroup.procs' } },
+      'warning',
+      /v2, not for this user: EACCES.*Delegate=cpuset/s,
+    ],
+    [
+      'cgroups that nobody uses by itself',
+      'cgroups',
+      { cgroups: { ...CGROUPS, isUsed: false } },
+      'warning',
+      /can be used, but is not.*configure --cgroup-root/s,
+    ],
+    ['a partition', 'enforcement', {}, 'ok', /^partition/],
+    [
+      'why there is no partition',
+      'enforcement',
+      { cgroups: { ...CGROUPS, whyNoPartition: 'that above it is none' } },
+      'warning',
+      /^cpuset: .*that above it is none/,
+    ],
+    ['cgroup v1', 'enforcement', { cgroups: { ...CGROUPS, version: 1 } }, 'warning', /^cpuset: .*boot with cgroup v2/s],
+    [
+      'masks of everybody, as root without cgroups',
+      'enforcement',
+      { cgroups: 'none' },
+      'warning',
+      /^members: shared members are/,
+    ],
+    [
+      'masks of own processes, as a user without cgroups',
+      'enforcement',
+      { cgroups: { ...CGROUPS, whyNotWritable: 'EACCES' }, user: 1000, capabilities: 0n },
+      'warning',
+      /^members: shared members of this user are/,
+    ],
+    [
+      'a quota that has throttled',
+      'cpu-quota',
+      { limits: limits(2, 17) },
+      'problem',
+      /\/sys\/fs\/cgroup\/a may use 2 CPUs at a time, and was throttled 17 times.*at most 2 CPUs/s,
+    ],
+    ['a quota below the CPUs', 'cpu-quota', { limits: limits(2.5, 0) }, 'warning', /at most 2 CPUs/],
+    ['a quota that cannot be reached', 'cpu-quota', { limits: limits(8, 0) }, 'ok', /8 CPUs/],
+    ['a quota that cannot be seen', 'cpu-quota', { limits: null }, 'unknown', /cannot be read/],
+    [
+      "AllowedCPUs= of systemd, a container's and a pod's CPUs",
+      'cpusets',
+      {
+        foreignCpusets: {
+          cpusets: [
+            { path: '/system.slice', cpus: cpus('0-3'), isPartition: false },
+            { path: '/system.slice/docker-0a.scope', cpus: cpus('2'), isPartition: false },
+            { path: '/kubepods.slice/kubepods-pod1.slice', cpus: cpus('4'), isPartition: false },
+            { path: '/user.slice', cpus: cpus('0-1'), isPartition: false },
+          ],
+          isComplete: true,
+        },
+      },
+      'warning',
+      /: \/system.slice \(AllowedCPUs= of systemd\) has 0-3, \S+ \(a container\) has 2, \S+ \(a pod\) has 4\n/,
+    ],
+    [
+      'a partition of somebody else',
+      'cpusets',
+      {
+        foreignCpusets: { cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }], isComplete: true },
+      },
+      'problem',
+      /keeps numalign off: \/rt \(a partition\) has 6-7/,
+    ],
+    [
+      'more cgroups than are looked at',
+      'cpusets',
+      { foreignCpusets: { cpusets: [], isComplete: false } },
+      'unknown',
+      /very many/,
+    ],
+    ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
+    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs a core.*--smt hold-sibling/s],
+    [
+      'isolated CPUs that tick',
+      'isolated-cpus',
+      { unbalanced: cpus('4-7'), tickless: cpus('6-7') },
+      'warning',
+      /4-7 .*CPUs 4-5 of them still.*nohz_full=4-5/s,
+    ],
+    ['tickless CPUs that are balanced', 'isolated-cpus', { tickless: cpus('6') }, 'warning', /CPU 6 .*isolcpus=6/s],
+    [
+      'isolated CPUs without the tick',
+      'isolated-cpus',
+      { unbalanced: cpus('6-7'), tickless: cpus('6-7') },
+      'ok',
+      /^6-7, without the tick/,
+    ],
+    [
+      'governors that save power, by CPU',
+      'governors',
+      {
+        governors: [
+          { cpus: cpus('0-1'), governor: 'powersave' },
+          { cpus: cpus('2'), governor: 'powersave' },
+          { cpus: cpus('3'), governor: 'powersave' },
+          { cpus: cpus('4-7'), governor: 'schedutil' },
+        ],
+      },
+      'warning',
+      /^powersave on CPUs 2-3, schedutil on CPUs 4-7:.*frequency-set -g performance/s,
+    ],
+    ['no cpufreq', 'governors', { governors: null }, 'unknown', /no cpufreq/],
+    [
+      'interrupts that came to candidate CPUs, the most frequent first',
+      'interrupts',
+      {
+        interrupts: [
+          interrupt(24, '0-7', { 2: 3 }),
+          interrupt(25, '0-7', { 0: 900, 3: 40, 4: 2 }),
+          interrupt(26, '0-1', { 0: 1000 }),
+          interrupt(27, '0-7', { 1: 7 }),
+        ],
+      },
+      'warning',
+      /^2 of devices come.*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\nwrite 0-1 to \/proc\/irq/,
+    ],
+    ['interrupts elsewhere', 'interrupts', { interrupts: [interrupt(26, '0-1', { 0: 9 })] }, 'ok', /none of a device/],
+    ['interrupts that cannot be read', 'interrupts', { interrupts: null }, 'unknown', /cannot be read/],
+    [
+      'work on candidate CPUs',
+      'workqueues',
+      { workqueues: cpus('0-7') },
+      'warning',
+      /CPUs 2-7 too\nwrite the mask of 0-1/,
+    ],
+    [
+      'that CPUs must be reserved before work can go elsewhere',
+      'workqueues',
+      { workqueues: cpus('0-7'), candidates: cpus('0-7') },
+      'warning',
+      /\nkeep some CPUs for such work \(numalign configure --reserved LIST\), then write/,
+    ],
+    [
+      'automatic NUMA balancing',
+      'numa-balancing',
+      { numaBalancing: 1 },
+      'warning',
+      /sysctl -w kernel.numa_balancing=0/,
+    ],
+    ['balancing of one node', 'numa-balancing', { numaBalancing: 1, numaNodes: 1 }, 'ok', /one NUMA node/],
+    ['balancing that cannot be read', 'numa-balancing', { numaBalancing: null }, 'unknown', /does not tell/],
+    [
+      'hugepages, and how many are free',
+      'hugepages',
+      {
+        hugepages: [
+          { bytes: 2 ** 21, total: 128, free: 64 },
+          { bytes: 2 ** 30, total: 0, free: 0 },
+        ],
+      },
+      'ok',
+      /^64 of 128 of 2 MiB free, none of 1 GiB$/m,
+    ],
+    [
+      'a kubelet that may give the same CPUs away',
+      'kubelet',
+      { kubelet: { ...READY.kubelet, found: ['kubelet.service'] } },
+      'problem',
+      /kubelet.service; it may give CPUs 0-7 to others.*Guaranteed pod/s,
+    ],
+    [
+      'a kubelet that only a private folder is beside',
+      'kubelet',
+      {
+        kubelet: { ...READY.kubelet, found: ['kubelet.service'] },
+        stateFolder: { ...READY.stateFolder, scope: 'private' },
+      },
+      'warning',
+      /kubelet.service/,
+    ],
+    [
+      'a kubelet that leaves the managed CPUs alone',
+      'kubelet',
+      {
+        managed: cpus('0-1'),
+        kubelet: {
+          ...READY.kubelet,
+          found: ['kubelet.service'],
+          cpu: { policyName: 'static', defaultCpuSet: cpus('2-7'), entries: new Map() },
+        },
+      },
+      'ok',
+      /CPUs 0-1 are left to numalign/,
+    ],
+    ['that not everybody is seen', 'kubelet', { seesAllProcesses: false }, 'unknown', /not every process/],
+    [
+      'irqbalance',
+      'movers',
+      { movers: [{ pid: 7, name: 'irqbalance' }] },
+      'warning',
+      /^irqbalance \(process 7\).*IRQBALANCE_BANNED_CPULIST/s,
+    ],
+    ['that irqbalance may be hidden', 'movers', { seesAllProcesses: false }, 'unknown', /not every process/],
+  ])('tells of %s', (_, check, facts, status, text) => {
+    const { found, advice, ...rest } = finding(check, facts);
+    expect(rest.status).toBe(status);
+    expect(`${found}\n${advice ?? ''}`).toMatch(text);
+    // Nothing need be changed where all is well; where it is not, it is said what.
+    if (status !== 'unknown') expect(advice === null).toBe(status === 'ok');
+  });
+});
+
+function limits(count: number, nrThrottled: number): MachineFacts['limits'] {
+  const throttled = { nrThrottled, throttledUs: 1 };
+  const cpuMax = { path: '/sys/fs/cgroup/a', cpus: count, quotaUs: count * 1e5, periodUs: 1e5, throttled };
+  return { cpuMax, memoryMax: null };
+}
