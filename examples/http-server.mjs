@@ -1,0 +1,44 @@
+// An HTTP server whose main thread owns a CPU. Try it with: curl http://127.0.0.1:8080/
+//   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest of the process on the other
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+import { createServer } from 'node:http';
+import { affinity, CpuSet, openManager } from 'numalign';
+
+const { CPUS = '1', PORT = '8080', STATE_DIR } = process.env;
+
+const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
+// By its name it gets the same CPUs again after a restart, where they are free.
+const grant = await manager.acquire({ name: 'http-server', cpu: Number(CPUS) });
+
+// All threads onto the grant, and this one's memory near it. V8's helpers too: a garbage collection waits for them.
+grant.pin();
+const main = CpuSet.of(grant.cpus.first);
+const others = grant.cpus.difference(main);
+if (!others.isEmpty) await grant.placeThreads({ main, workers: others, pool: others, v8: others, others });
+
+const server = createServer((request, response) => {
+  response.setHeader('content-type', 'application/json');
+  const { level, totals } = grant.audit({ foreign: false, interrupts: false });
+  const { runDelayNs, involuntarySwitches } = totals;
+  const answer = {
+    path: request.url,
+    cpus: `${affinity()}`,
+    granted: `${grant.cpus}`,
+    level,
+    runDelayNs,
+    involuntarySwitches,
+  };
+  response.end(`${JSON.stringify(answer)}\n`);
+});
+server.listen(Number(PORT), '127.0.0.1', () => {
+  console.log(`http://127.0.0.1:${server.address().port}/ on CPU ${main}, enforcement "${grant.enforcement}"`);
+});
+
+async function stop() {
+  server.close();
+  server.closeAllConnections();
+  await grant.release();
+  manager.close();
+}
+process.once('SIGTERM', stop);
+process.once('SIGINT', stop);

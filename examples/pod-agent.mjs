@@ -1,0 +1,67 @@
+// A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands as processes on the CPUs they were given, and releases
+// each pod when its last container has ended.
+//   node examples/pod-agent.mjs examples/pod.yaml
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { NumalignError, openManager } from 'numalign';
+import { parseAllDocuments } from 'yaml';
+
+// Waits for a line before it becomes the command: until it is on the container's CPUs.
+const GATE = ['-c', 'read -r _ && exec "$@"', 'sh'];
+
+// Returns once the container has started; `ended` is for when it has ended.
+async function start(pod, { name, command = [], args = [] }) {
+  const container = pod.container(name);
+  const child = spawn('sh', [...GATE, ...command, ...args], { stdio: ['pipe', 'inherit', 'inherit'] });
+  const ended = once(child, 'exit').then(([code, signal]) => {
+    console.log(`${pod.name}/${name}: ended with ${signal ?? code}`);
+  });
+  await container.attach(child.pid);
+  await pod.markStarted(name);
+  console.log(`${pod.name}/${name}: process ${child.pid} on ${container.cpus ?? 'the shared pool'}`);
+  child.stdin.end('\n');
+  return { child, ended };
+}
+
+async function runPod(manager, manifest) {
+  // The grant is this process's: should the agent die, its containers go on in the shared pool.
+  const pod = await manager.admit(manifest);
+  for (const { message } of pod.warnings) console.warn(`${pod.name}: ${message}`);
+  const { initContainers = [], containers } = manifest.spec;
+  const sidecars = [];
+  try {
+    for (const container of initContainers) {
+      const started = await start(pod, container);
+      if (container.restartPolicy === 'Always') sidecars.push(started);
+      else await started.ended;
+    }
+    const apps = await Promise.all(containers.map((container) => start(pod, container)));
+    await Promise.all(apps.map(({ ended }) => ended));
+  } finally {
+    for (const { child } of sidecars) child.kill();
+    await Promise.all(sidecars.map(({ ended }) => ended));
+    await pod.release();
+  }
+}
+
+const { STATE_DIR } = process.env;
+const manager = await openManager({
+  topologyManagerPolicy: 'restricted',
+  ...(STATE_DIR !== undefined && { stateDir: STATE_DIR }),
+});
+for (const file of process.argv.slice(2)) {
+  for (const document of parseAllDocuments(readFileSync(file, 'utf8'))) {
+    try {
+      await runPod(manager, document.toJS());
+    } catch (error) {
+      // A rejection explains itself; the next pod may fit.
+      if (!(error instanceof NumalignError)) throw error;
+      console.error(error.details.explanation?.text ?? error.message);
+      process.exitCode = 1;
+    }
+  }
+}
+console.log(`shared pool: ${manager.sharedPool}`);
+manager.close();

@@ -1,0 +1,47 @@
+// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody else's threads between them.
+//   WORKERS=4 node examples/worker-pool.mjs
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+import { once } from 'node:events';
+import { isMainThread, parentPort } from 'node:worker_threads';
+import { affinity, openManager } from 'numalign';
+
+const JOBS = Array.from({ length: 8 }, (_, i) => 10_000 * (i + 1));
+
+function countPrimes(limit) {
+  let count = 0;
+  for (let n = 2; n < limit; n++) {
+    let divisor = 2;
+    while (divisor * divisor <= n && n % divisor !== 0) divisor++;
+    if (divisor * divisor > n) count++;
+  }
+  return count;
+}
+
+async function main({ WORKERS, STATE_DIR }) {
+  const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
+  // One CPU at least stays shared, for everybody else.
+  const cpu = Number(WORKERS ?? Math.min(4, manager.freeCpus.size - 1));
+  await manager.use({ name: 'worker-pool', cpu, policy: 'single-numa-node' }, async (grant) => {
+    // The whole process first: cgroup v2 moves nothing smaller. This thread only hands out jobs.
+    grant.pin();
+    const workers = [...grant.cpus].map((id) => grant.worker(new URL(import.meta.url), { cpus: `${id}` }));
+    console.log(
+      `${workers.length} workers on CPUs ${grant.cpus} of NUMA node ${grant.numaNodes}, enforcement "${grant.enforcement}"`,
+    );
+
+    const jobs = JOBS.values();
+    async function serve(worker) {
+      for (const limit of jobs) {
+        worker.postMessage(limit);
+        const [{ primes, cpus }] = await once(worker, 'message');
+        console.log(`CPU ${cpus}: ${primes} primes below ${limit}`);
+      }
+      await worker.terminate();
+    }
+    await Promise.all(workers.map(serve));
+  });
+  manager.close();
+}
+
+if (isMainThread) await main(process.env);
+else parentPort.on('message', (limit) => parentPort.postMessage({ primes: countPrimes(limit), cpus: `${affinity()}` }));
