@@ -1,0 +1,183 @@
+// The reference documents beside what they describe: no option, export or warning is missing, and none is there that does not exist.
+import { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../lib/cli/program.js';
+import * as numalign from '../lib/index.js';
+import { errorOf } from './support/error-of.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+/** The text from a heading to the next one of its level or a higher one. */
+function section(page: string, heading: string): string {
+  const level = /^#+/.exec(heading)![0].length;
+  const from = page.indexOf(`\n${heading}\n`);
+  expect(from, heading).toBeGreaterThan(-1);
+  const rest = page.slice(from + heading.length + 2);
+  const end = rest.search(new RegExp(`^#{1,${level}} `, 'm'));
+  return end < 0 ? rest : rest.slice(0, end);
+}
+
+/** The rows of all tables in a text, as cells. */
+function rows(text: string): string[][] {
+  return [...text.matchAll(/^\| (?!option|---|code|when)(.*) \|$/gm)].map(([, row]) => row!.split(/(?<!\\) \| ?/));
+}
+
+const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
+/** What the first cells of the tables name. */
+const named = (text: string) => rows(text).flatMap(([first]) => codeIn(first!));
+
+/** The names that a function takes, as it tells who gives another one. */
+async function optionsOf(ask: () => unknown): Promise<string[]> {
+  const { code, details } = await errorOf(ask);
+  expect(code).toBe('ERR_INVALID_OPTION');
+  return [...(details.valid as string[])].sort();
+}
+
+describe('docs/configuration.md', () => {
+  const page = read('docs/configuration.md');
+  const wrong = { noSuchOption: 1 } as object;
+  const manager = (await_: (manager: numalign.Manager) => unknown) => async () => {
+    const topology = await numalign.discover({ synthetic: 'core:2 pu:1' });
+    return await_(await numalign.openManager({ topology }));
+  };
+  const tables = (...headings: string[]) => headings.flatMap((heading) => named(section(page, heading))).sort();
+  const upTo = (heading: string, end: string) => named(section(page, heading).split(`\n${end}\n`)[0]!);
+
+  it('has every option of openManager, and no other', async () => {
+    const options = await optionsOf(() => numalign.openManager(wrong));
+    expect(tables('## Settings of the machine', '## Options of openManager')).toEqual(options);
+  });
+
+  it('has every setting of the machine, and no other', async () => {
+    const options = await optionsOf(manager((each) => each.configure(wrong)));
+    expect(tables('## Settings of the machine')).toEqual(options);
+  });
+
+  it('has every option of acquire and of admit, and no other', async () => {
+    const ofAcquire = await optionsOf(manager((each) => each.acquire(wrong as numalign.AcquireOptions)));
+    expect(upTo('## Options of requests', '### cpuManagerPolicyOptions').sort()).toEqual(ofAcquire);
+    const ofAdmit = await optionsOf(manager((each) => each.admit({ containers: [] }, wrong)));
+    expect(upTo('## Options of requests', '`acquire` alone has these too:').sort()).toEqual(ofAdmit);
+  });
+
+  it.each([['cpuManagerPolicyOptions'], ['topologyManagerPolicyOptions']])(
+    'has all of %s, and no other',
+    async (name) => {
+      expect(tables(`### ${name}`)).toEqual(await optionsOf(() => numalign.openManager({ [name]: wrong })));
+    },
+  );
+
+  it('has every option of the command line with its commands, and no other', () => {
+    const options = new Map<string, string[]>();
+    const visit = (command: Command, path: readonly string[]) => {
+      for (const { long } of path.length > 0 ? command.options : []) {
+        options.set(long!, [...(options.get(long!) ?? []), path.join(' ')]);
+      }
+      for (const each of command.commands) visit(each, [...path, each.name()]);
+    };
+    visit(createProgram(), []);
+    const documented = rows(section(page, '## The command line')).map(([option, commands]) => [
+      codeIn(option!)[0],
+      commands!.split(', ').sort(),
+    ]);
+    expect(Object.fromEntries(documented)).toEqual(
+      Object.fromEntries([...options].map(([option, commands]) => [option, commands.sort()])),
+    );
+  });
+});
+
+describe('docs/api.md', () => {
+  const page = read('docs/api.md');
+  const identifiers = (names: readonly string[]) => names.map((name) => /^[\w.]+/.exec(name)![0]);
+  const members = (name: string) => identifiers(named(section(page, `### ${name}`)));
+
+  /** What a source file exports, types too. */
+  const exportsOf = (source: string) =>
+    [...source.matchAll(/^export (?:type )?\{(.*?)\}/gms)]
+      .flatMap(([, list]) => list!.split(','))
+      .map((name) => name.trim().replace(/^type /, ''))
+      .concat([...source.matchAll(/^export (?:function|interface|let) (\w+)/gm)].map(([, name]) => name!))
+      .filter(Boolean)
+      .sort();
+
+  it('has every export of the package, and no other', () => {
+    const classes = [...section(page, '## Classes').matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
+    const others = ['## Functions', '## Constants', '## Types'].flatMap((heading) => named(section(page, heading)));
+    expect([...classes, ...identifiers(others)].sort()).toEqual(exportsOf(read('lib/index.ts')));
+  });
+
+  it.each(['metrics', 'preload'])('has every export of numalign/%s, and no other', (name) => {
+    const exported = identifiers(named(section(page, `## numalign/${name}`))).sort();
+    expect(exported).toEqual(exportsOf(read(`lib/${name}.ts`)));
+  });
+
+  it('has every member of every class, and no other', async () => {
+    const topology = await numalign.discover({ synthetic: 'core:2 pu:1' });
+    const manager = await numalign.openManager({ topology });
+    const instances = {
+      Manager: manager,
+      Grant: await manager.acquire({ cpu: 1 }),
+      Pod: await manager.admit({ containers: [{ name: 'main', limits: { memory: 1 } }] }),
+      Topology: topology,
+      CpuSet: numalign.CpuSet.EMPTY,
+      HintFamily: topology.cpuHints({ request: 1, available: topology.cpus }),
+      NodeMask: numalign.NodeMask.from([]),
+    };
+    // Of all emitters, and what only subclasses need.
+    const inherited = new Set([...Object.getOwnPropertyNames(Object.prototype), 'make', 'self', 'kind']);
+    for (const [name, instance] of Object.entries(instances)) {
+      const documented = members(name).filter((member) => !member.includes('.'));
+      const found = new Set<string>();
+      for (let at: object | null = instance; at && at.constructor !== EventEmitter; at = Object.getPrototypeOf(at)) {
+        for (const member of Object.getOwnPropertyNames(at)) if (!member.startsWith('_')) found.add(member);
+      }
+      // Everything has a text of some kind.
+      const missing = [...found].filter((member) => !inherited.has(member) && !documented.includes(member));
+      expect([name, missing]).toEqual([name, []]);
+      expect([name, documented.filter((member) => !(member in instance))]).toEqual([name, []]);
+    }
+  });
+
+  it('has the static members of the classes, and no other', () => {
+    const { CpuSet, HintFamily, NodeMask } = numalign;
+    for (const [name, type] of Object.entries({ CpuSet, HintFamily, NodeMask })) {
+      const found = Object.getOwnPropertyNames(type).filter(
+        (member) => !['length', 'name', 'prototype'].includes(member),
+      );
+      const documented = members(name).filter((member) => member.startsWith(`${name}.`));
+      expect(documented.sort()).toEqual(found.map((member) => `${name}.${member}`).sort());
+    }
+  });
+});
+
+describe('docs/errors.md', () => {
+  it('has every warning, and no other', () => {
+    const sources = ['lib/managers/warnings.ts', 'lib/state/store.ts'].map(read).join('\n');
+    const codes = [...sources.matchAll(/^ {2}readonly code: '(\w+)';$/gm)].map(([, code]) => code!);
+    expect(named(section(read('docs/errors.md'), '## Warnings')).sort()).toEqual(codes.sort());
+  });
+
+  it('names no other code where it goes by what somebody was doing', () => {
+    const page = read('docs/errors.md');
+    const codes = new Set([...page.matchAll(/^\| `(ERR_\w+)` \|/gm)].map(([, code]) => code!));
+    const mentioned = rows(section(page, '## By what you were doing')).flatMap(([, list]) => codeIn(list ?? ''));
+    expect(mentioned.length).toBeGreaterThan(20);
+    expect(mentioned.filter((code) => !codes.has(code))).toEqual([]);
+  });
+});
+
+describe('THIRD-PARTY-NOTICES.md', () => {
+  it('has every package that is installed with numalign, with the licence that it says', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const licences = Object.keys(dependencies).map((name) => {
+      const { license } = JSON.parse(read(`node_modules/${name}/package.json`)) as { license: string };
+      return [name, license];
+    });
+    const table = section(read('THIRD-PARTY-NOTICES.md'), '## Packages that are installed with it');
+    expect([...table.matchAll(/^\| \[(\S+)\]\(\S+\) \| (\S+) \|/gm)].map(([, ...row]) => row)).toEqual(licences);
+  });
+});
