@@ -80,7 +80,7 @@ IdSet<Tag> id_set_of(Napi::Env env, std::span<const uint32_t> words32) {
   size_t n = words32.size();
   if (n > kMaxWords) throw Napi::RangeError::New(env, "a set has ids above its maximum");
   std::vector<uint64_t> words((n + 1) / 2);
-  for (size_t i = 0; i < n; i++) words[i / 2] |= uint64_t{words32[i]} << (i % 2 * 32);
+  for (size_t i = 0; i < n; i++) words[i / 2] |= static_cast<uint64_t>(words32[i]) << (i % 2 * 32);
   return IdSet<Tag>::from_words(words);
 }
 

@@ -4,7 +4,6 @@
 // functions touch only their argument.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>

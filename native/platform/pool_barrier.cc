@@ -20,13 +20,28 @@ std::shared_ptr<PoolBarrier> PoolBarrier::open_for(size_t threads, std::chrono::
 }
 
 PoolBarrier::PoolBarrier(size_t threads, std::chrono::milliseconds timeout)
-    : threads_(threads), deadline_(Clock::now() + timeout) {}
+    : threads_(threads), deadline_(Clock::now() + timeout) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  // The clock that steady_clock reads.
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&changed_, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+PoolBarrier::~PoolBarrier() { pthread_cond_destroy(&changed_); }
 
 PoolThreads PoolBarrier::arrive() {
   std::unique_lock lock(mutex_);
   arrived_.insert(current_thread_id());
-  changed_.notify_all();
-  changed_.wait_until(lock, deadline_, [&] { return arrived_.size() >= threads_; });
+  pthread_cond_broadcast(&changed_);
+  using std::chrono::seconds, std::chrono::nanoseconds;
+  const auto since_boot = deadline_.time_since_epoch();
+  const auto whole = std::chrono::duration_cast<seconds>(since_boot);
+  const timespec deadline{whole.count(), nanoseconds(since_boot - whole).count()};
+  while (arrived_.size() < threads_ && Clock::now() < deadline_) {
+    pthread_cond_timedwait(&changed_, mutex_.native_handle(), &deadline);
+  }
   return {arrived_, arrived_.size() >= threads_};
 }
 

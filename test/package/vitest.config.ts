@@ -1,0 +1,11 @@
+// npm run test:package: apart from the others, since packing compiles two addons, and twice a consumer's npm installs what was packed.
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/package/**/*.test.ts'],
+    testTimeout: 5 * 60_000,
+    // Debian's packages for the compilers of prebuilt addons come over the network.
+    hookTimeout: 20 * 60_000,
+  },
+});
