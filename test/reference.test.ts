@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
+import { parseConfig } from '../lib/config.js';
 import * as numalign from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 
@@ -70,6 +71,47 @@ describe('docs/configuration.md', () => {
       expect(tables(`### ${name}`)).toEqual(await optionsOf(() => numalign.openManager({ [name]: wrong })));
     },
   );
+
+  it('has the defaults that there are', () => {
+    const { placement, ...config } = parseConfig({});
+    const defaults = {
+      stateDir: numalign.MACHINE_STATE_DIR,
+      cpuManagerPolicy: placement.cpuPolicy,
+      memoryManagerPolicy: placement.memoryPolicy,
+      topologyManagerPolicy: placement.topologyPolicy,
+      topologyManagerScope: placement.scope,
+      enforcement: config.enforcement.enforcement,
+      unmovableMembers: config.enforcement.unmovableMembers,
+      sharedMember: `${config.sharedMember}`,
+      cpuManagerReconcilePeriod: `'${config.reconcilePeriodMs / 1000}s'`,
+      lockTimeoutMs: config.lockTimeoutMs.toLocaleString('en'),
+      besideKubelet: `${config.besideKubelet}`,
+    };
+    const table = new Map(rows(section(page, '## Options of openManager')).map(([name, , text]) => [name, text!]));
+    for (const [name, value] of Object.entries(defaults)) {
+      const [first] = table.get(`\`${name}\``)!.split(/[;:] /);
+      expect([name, first!.replaceAll('`', '').trim()]).toEqual([name, value]);
+    }
+  });
+
+  it('says of the options of the CPU policy which exclude each other', async () => {
+    const table = rows(section(page, '### cpuManagerPolicyOptions'));
+    const names = table.map(([name]) => codeIn(name!)[0]!);
+    const topology = await numalign.discover({ synthetic: 'core:2 pu:1' });
+    const isRefused = (...both: string[]) => {
+      const cpuManagerPolicyOptions = Object.fromEntries(both.map((name) => [name, true]));
+      return numalign.openManager({ topology, cpuManagerPolicyOptions }).then(
+        (manager) => manager.close() ?? false,
+        ({ code }) => code === 'ERR_INVALID_OPTION',
+      );
+    };
+    for (const [first, , notWith] of table) {
+      const [name] = codeIn(first!);
+      const refused = [];
+      for (const other of names) if (other !== name && (await isRefused(name!, other))) refused.push(other);
+      expect([name, codeIn(notWith!).filter((each) => names.includes(each))]).toEqual([name, refused]);
+    }
+  });
 
   it('has every option of the command line with its commands, and no other', () => {
     const options = new Map<string, string[]>();
