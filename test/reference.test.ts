@@ -4,11 +4,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
 import { parseConfig } from '../lib/config.js';
 import * as numalign from '../lib/index.js';
+import { collectMetrics } from '../lib/metrics.js';
 import { errorOf } from './support/error-of.js';
+import { makeStateDir } from './support/state-dir.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -22,9 +24,13 @@ function section(page: string, heading: string): string {
   return end < 0 ? rest : rest.slice(0, end);
 }
 
+const HEADS = ['option', 'code', 'when', 'of', '---'];
+
 /** The rows of all tables in a text, as cells. */
 function rows(text: string): string[][] {
-  return [...text.matchAll(/^\| (?!option|---|code|when)(.*) \|$/gm)].map(([, row]) => row!.split(/(?<!\\) \| ?/));
+  return [...text.matchAll(/^\|(.*)\|$/gm)]
+    .map(([, row]) => row!.split(/(?<!\\)\|/).map((cell) => cell.trim()))
+    .filter(([first]) => !HEADS.includes(first!));
 }
 
 const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
@@ -63,6 +69,45 @@ describe('docs/configuration.md', () => {
     expect(upTo('## Options of requests', '### cpuManagerPolicyOptions').sort()).toEqual(ofAcquire);
     const ofAdmit = await optionsOf(manager((each) => each.admit({ containers: [] }, wrong)));
     expect(upTo('## Options of requests', '`acquire` alone has these too:').sort()).toEqual(ofAdmit);
+  });
+
+  it('has every option of the methods, and no other', async () => {
+    const stateDir = makeStateDir();
+    const manager = await numalign.openManager({ stateDir });
+    const grant = await manager.acquire({ cpu: 1 });
+    onTestFinished(() => grant.release().then(() => manager.close()));
+    const { topology } = manager;
+    const asked: Record<string, (options: never) => unknown> = {
+      pin: (options) => numalign.pin(topology.cpus, options),
+      'grant.pin': (options) => grant.pin(options),
+      'grant.placeThreads': (options) => grant.placeThreads(options),
+      'grant.prewarmPool': (options) => grant.prewarmPool(options),
+      'grant.schedule': (options) => grant.schedule(options),
+      'grant.buffer': (options) => grant.buffer(1, options),
+      'grant.audit': (options) => grant.audit(options),
+      'manager.audit': (options) => manager.audit(grant.id, options),
+      'grant.resize': (options) => grant.resize(options),
+      'manager.takeOver': (options) => manager.takeOver('', options),
+      'manager.registerDevices': (options) => manager.registerDevices('example.com/nic', [], options),
+      'manager.importKubelet': (options) =>
+        manager.importKubelet({ cpuManagerState: '', memoryManagerState: null }, options),
+      discover: (options) => numalign.discover(options),
+      'topology.bestFit': (options) => topology.bestFit(topology.cpus, 1, options),
+      'topology.cpuHints': (options) => topology.cpuHints(options),
+      mergeHints: (options) => numalign.mergeHints([], options),
+      collectMetrics: (options) => collectMetrics(manager, options),
+    };
+    const documented = new Map<string, string[]>();
+    let of: string[] = [];
+    for (const [first, options] of rows(section(page, '## Options of methods'))) {
+      if (first !== '') of = codeIn(first!);
+      for (const name of of) documented.set(name, [...(documented.get(name) ?? []), ...codeIn(options!)].sort());
+    }
+    for (const [name, ask] of Object.entries(asked)) {
+      expect([name, documented.get(name)]).toEqual([name, await optionsOf(() => ask(wrong as never))]);
+    }
+    // These hand on what they do not know.
+    expect([...documented.keys()].filter((name) => !(name in asked))).toEqual(['grant.worker', 'parseCpuManagerState']);
   });
 
   it.each([['cpuManagerPolicyOptions'], ['topologyManagerPolicyOptions']])(
