@@ -57,7 +57,13 @@ const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = 
   },
   bash: ([script]) => isThere(script),
   node: () => undefined,
+  npx([name]) {
+    const { devDependencies } = JSON.parse(read('package.json')) as { devDependencies: Record<string, string> };
+    return name! in devDependencies ? undefined : `${name} is not among devDependencies`;
+  },
   gdb: () => undefined,
+  'g++': () => undefined,
+  mv: () => undefined,
   groupadd: () => undefined,
   usermod: () => undefined,
 };
