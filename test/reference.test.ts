@@ -248,6 +248,15 @@ describe('docs/errors.md', () => {
     expect(named(section(read('docs/errors.md'), '## Warnings')).sort()).toEqual(codes.sort());
   });
 
+  it('says of every code what it means and what to do', () => {
+    const page = read('docs/errors.md');
+    const codes = rows(page.slice(0, page.indexOf('\n## '))).filter(([first]) => /^`ERR_\w+`$/.test(first!));
+    expect(codes.length).toBeGreaterThan(40);
+    for (const row of [...codes, ...rows(section(page, '## Warnings'))]) {
+      expect([row[0], row.length, row.includes('')]).toEqual([row[0], 3, false]);
+    }
+  });
+
   it('names no other code where it goes by what somebody was doing', () => {
     const page = read('docs/errors.md');
     const codes = new Set([...page.matchAll(/^\| `(ERR_\w+)` \|/gm)].map(([, code]) => code!));
