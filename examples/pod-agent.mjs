@@ -11,18 +11,19 @@ import { parseAllDocuments } from 'yaml';
 // Waits for a line before it becomes the command: until it is on the container's CPUs.
 const GATE = ['-c', 'read -r _ && exec "$@"', 'sh'];
 
-// Returns once the container has started; `ended` is for when it has ended.
-async function start(pod, { name, command = [], args = [] }) {
+// Resolves once the container has started, to a promise of its end. Its process is among `children` from the beginning.
+async function start(pod, { name, command = [], args = [] }, children) {
   const container = pod.container(name);
   const child = spawn('sh', [...GATE, ...command, ...args], { stdio: ['pipe', 'inherit', 'inherit'] });
   const ended = once(child, 'exit').then(([code, signal]) => {
     console.log(`${pod.name}/${name}: ended with ${signal ?? code}`);
   });
+  children.push({ child, ended });
   await container.attach(child.pid);
   await pod.markStarted(name);
   console.log(`${pod.name}/${name}: process ${child.pid} on ${container.cpus ?? 'the shared pool'}`);
   child.stdin.end('\n');
-  return { child, ended };
+  return { ended };
 }
 
 async function runPod(manager, manifest) {
@@ -30,18 +31,18 @@ async function runPod(manager, manifest) {
   const pod = await manager.admit(manifest);
   for (const { message } of pod.warnings) console.warn(`${pod.name}: ${message}`);
   const { initContainers = [], containers } = manifest.spec;
-  const sidecars = [];
+  const children = [];
   try {
     for (const container of initContainers) {
-      const started = await start(pod, container);
-      if (container.restartPolicy === 'Always') sidecars.push(started);
-      else await started.ended;
+      const { ended } = await start(pod, container, children);
+      if (container.restartPolicy !== 'Always') await ended;
     }
-    const apps = await Promise.all(containers.map((container) => start(pod, container)));
+    const apps = await Promise.all(containers.map((container) => start(pod, container, children)));
     await Promise.all(apps.map(({ ended }) => ended));
   } finally {
-    for (const { child } of sidecars) child.kill();
-    await Promise.all(sidecars.map(({ ended }) => ended));
+    // Sidecars, and whatever was started before something went wrong.
+    for (const { child } of children) child.kill();
+    await Promise.all(children.map(({ ended }) => ended));
     await pod.release();
   }
 }
@@ -53,6 +54,8 @@ const manager = await openManager({
 });
 for (const file of process.argv.slice(2)) {
   for (const document of parseAllDocuments(readFileSync(file, 'utf8'))) {
+    const [mistake] = document.errors;
+    if (mistake) throw mistake;
     try {
       await runPod(manager, document.toJS());
     } catch (error) {

@@ -56,10 +56,10 @@ export class NumalignError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<ErrorDetails>;
   /** With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
-  readonly errno?: number;
-  readonly errnoName?: string;
+  declare readonly errno?: number;
+  declare readonly errnoName?: string;
   /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
-  readonly syscall?: string;
+  declare readonly syscall?: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     const { cause, ...facts } = details;

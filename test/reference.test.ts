@@ -4,10 +4,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
+import { parseConfig } from '../lib/config.js';
 import * as numalign from '../lib/index.js';
+import { collectMetrics } from '../lib/metrics.js';
 import { errorOf } from './support/error-of.js';
+import { makeStateDir } from './support/state-dir.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -21,9 +24,13 @@ function section(page: string, heading: string): string {
   return end < 0 ? rest : rest.slice(0, end);
 }
 
+const HEADS = ['option', 'code', 'when', 'of', '---'];
+
 /** The rows of all tables in a text, as cells. */
 function rows(text: string): string[][] {
-  return [...text.matchAll(/^\| (?!option|---|code|when)(.*) \|$/gm)].map(([, row]) => row!.split(/(?<!\\) \| ?/));
+  return [...text.matchAll(/^\|(.*)\|$/gm)]
+    .map(([, row]) => row!.split(/(?<!\\)\|/).map((cell) => cell.trim()))
+    .filter(([first]) => !HEADS.includes(first!));
 }
 
 const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
@@ -64,12 +71,92 @@ describe('docs/configuration.md', () => {
     expect(upTo('## Options of requests', '`acquire` alone has these too:').sort()).toEqual(ofAdmit);
   });
 
+  it('has every option of the methods, and no other', async () => {
+    const stateDir = makeStateDir();
+    const manager = await numalign.openManager({ stateDir });
+    const grant = await manager.acquire({ cpu: 1 });
+    onTestFinished(() => grant.release().then(() => manager.close()));
+    const { topology } = manager;
+    const asked: Record<string, (options: never) => unknown> = {
+      pin: (options) => numalign.pin(topology.cpus, options),
+      'grant.pin': (options) => grant.pin(options),
+      'grant.placeThreads': (options) => grant.placeThreads(options),
+      'grant.prewarmPool': (options) => grant.prewarmPool(options),
+      'grant.schedule': (options) => grant.schedule(options),
+      'grant.buffer': (options) => grant.buffer(1, options),
+      'grant.audit': (options) => grant.audit(options),
+      'manager.audit': (options) => manager.audit(grant.id, options),
+      'grant.resize': (options) => grant.resize(options),
+      'manager.takeOver': (options) => manager.takeOver('', options),
+      'manager.registerDevices': (options) => manager.registerDevices('example.com/nic', [], options),
+      'manager.importKubelet': (options) =>
+        manager.importKubelet({ cpuManagerState: '', memoryManagerState: null }, options),
+      discover: (options) => numalign.discover(options),
+      'topology.bestFit': (options) => topology.bestFit(topology.cpus, 1, options),
+      'topology.cpuHints': (options) => topology.cpuHints(options),
+      mergeHints: (options) => numalign.mergeHints([], options),
+      collectMetrics: (options) => collectMetrics(manager, options),
+    };
+    const documented = new Map<string, string[]>();
+    let of: string[] = [];
+    for (const [first, options] of rows(section(page, '## Options of methods'))) {
+      if (first !== '') of = codeIn(first!);
+      for (const name of of) documented.set(name, [...(documented.get(name) ?? []), ...codeIn(options!)].sort());
+    }
+    for (const [name, ask] of Object.entries(asked)) {
+      expect([name, documented.get(name)]).toEqual([name, await optionsOf(() => ask(wrong as never))]);
+    }
+    // These hand on what they do not know.
+    expect([...documented.keys()].filter((name) => !(name in asked))).toEqual(['grant.worker', 'parseCpuManagerState']);
+  });
+
   it.each([['cpuManagerPolicyOptions'], ['topologyManagerPolicyOptions']])(
     'has all of %s, and no other',
     async (name) => {
       expect(tables(`### ${name}`)).toEqual(await optionsOf(() => numalign.openManager({ [name]: wrong })));
     },
   );
+
+  it('has the defaults that there are', () => {
+    const { placement, ...config } = parseConfig({});
+    const defaults = {
+      stateDir: numalign.MACHINE_STATE_DIR,
+      cpuManagerPolicy: placement.cpuPolicy,
+      memoryManagerPolicy: placement.memoryPolicy,
+      topologyManagerPolicy: placement.topologyPolicy,
+      topologyManagerScope: placement.scope,
+      enforcement: config.enforcement.enforcement,
+      unmovableMembers: config.enforcement.unmovableMembers,
+      sharedMember: `${config.sharedMember}`,
+      cpuManagerReconcilePeriod: `'${config.reconcilePeriodMs / 1000}s'`,
+      lockTimeoutMs: config.lockTimeoutMs.toLocaleString('en'),
+      besideKubelet: `${config.besideKubelet}`,
+    };
+    const table = new Map(rows(section(page, '## Options of openManager')).map(([name, , text]) => [name, text!]));
+    for (const [name, value] of Object.entries(defaults)) {
+      const [first] = table.get(`\`${name}\``)!.split(/[;:] /);
+      expect([name, first!.replaceAll('`', '').trim()]).toEqual([name, value]);
+    }
+  });
+
+  it('says of the options of the CPU policy which exclude each other', async () => {
+    const table = rows(section(page, '### cpuManagerPolicyOptions'));
+    const names = table.map(([name]) => codeIn(name!)[0]!);
+    const topology = await numalign.discover({ synthetic: 'core:2 pu:1' });
+    const isRefused = (...both: string[]) => {
+      const cpuManagerPolicyOptions = Object.fromEntries(both.map((name) => [name, true]));
+      return numalign.openManager({ topology, cpuManagerPolicyOptions }).then(
+        (manager) => manager.close() ?? false,
+        ({ code }) => code === 'ERR_INVALID_OPTION',
+      );
+    };
+    for (const [first, , notWith] of table) {
+      const [name] = codeIn(first!);
+      const refused = [];
+      for (const other of names) if (other !== name && (await isRefused(name!, other))) refused.push(other);
+      expect([name, codeIn(notWith!).filter((each) => names.includes(each))]).toEqual([name, refused]);
+    }
+  });
 
   it('has every option of the command line with its commands, and no other', () => {
     const options = new Map<string, string[]>();
@@ -159,6 +246,15 @@ describe('docs/errors.md', () => {
     const sources = ['lib/managers/warnings.ts', 'lib/state/store.ts'].map(read).join('\n');
     const codes = [...sources.matchAll(/^ {2}readonly code: '(\w+)';$/gm)].map(([, code]) => code!);
     expect(named(section(read('docs/errors.md'), '## Warnings')).sort()).toEqual(codes.sort());
+  });
+
+  it('says of every code what it means and what to do', () => {
+    const page = read('docs/errors.md');
+    const codes = rows(page.slice(0, page.indexOf('\n## '))).filter(([first]) => /^`ERR_\w+`$/.test(first!));
+    expect(codes.length).toBeGreaterThan(40);
+    for (const row of [...codes, ...rows(section(page, '## Warnings'))]) {
+      expect([row[0], row.length, row.includes('')]).toEqual([row[0], 3, false]);
+    }
   });
 
   it('names no other code where it goes by what somebody was doing', () => {

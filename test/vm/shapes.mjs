@@ -86,6 +86,7 @@ export const SHAPES = [
       'enforcement',
       'drift',
       'hotplug',
+      'recipes',
       'restart',
       'until-reboot',
     ],
