@@ -10,7 +10,7 @@ export interface Case {
   readonly [field: string]: unknown;
 }
 
-/** How the replay of one case came out. `letter` is the divergence it counts under (vectors/DIVERGENCES.md). */
+/** How the replay of one case came out. `letter` is the divergence it counts under (docs/differences.md). */
 export type Result =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'diverged'; readonly letter: string }
