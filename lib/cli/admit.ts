@@ -13,7 +13,7 @@ import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { formatJson, printable } from './text.js';
 
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
@@ -122,10 +122,10 @@ function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignE
 }
 
 function podLines(pod: Pod): string[] {
-  const colors = stdoutColors();
+  const page = stdoutPage();
   return [
-    colors.bold(`pod ${printable(pod.name)}`),
-    ...podTable(pod.containers, { width: stdoutWidth(), colors }),
+    page.colors.bold(`pod ${printable(pod.name)}`),
+    ...podTable(pod.containers, page),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
     ...warningLines(pod.warnings),
   ];

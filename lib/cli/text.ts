@@ -34,6 +34,11 @@ export function fill(words: readonly string[], width: number): string[] {
   return lines;
 }
 
+/** Paragraphs filled anew to `width`; lines that are indented stay as they are. */
+export function fillProse(text: string, width: number): string {
+  return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) => fill(paragraph.split(/[ \n]+/), width).join('\n'));
+}
+
 /** Rows of a label and its text, the texts aligned and filled to `width`. */
 export function labelled(rows: readonly (readonly [label: string, text: string])[], width: number): string[] {
   const indent = Math.max(...rows.map(([label]) => label.length)) + 2;

@@ -2,23 +2,24 @@
 import type { ForeignTask, GrantAudit } from '../audit/account.js';
 import type { GrantInfo } from '../grant-info.js';
 import { cpusText } from './resource-text.js';
-import { type StatusOptions, shownIdLength } from './status-text.js';
+import { shownIdLength } from './status-text.js';
 import type { Watched } from './status-watch.js';
 import { table } from './table.js';
-import { counted, listed, printable } from './text.js';
+import type { Page } from './terminal.js';
+import { counted, fill, listed, printable } from './text.js';
 
 const COLUMNS = [
   { title: 'ID' },
   { title: 'NAME', flexible: true },
   { title: 'CPUS' },
-  { title: 'ENFORCEMENT' },
-  { title: 'THREADS' },
+  { title: 'ENFORCEMENT', isLesser: true },
+  { title: 'THREADS', isLesser: true },
   { title: 'RUN' },
   { title: 'DELAY' },
   { title: 'INVOLUNTARY' },
   { title: 'FOREIGN' },
   { title: 'INTERRUPTS' },
-  { title: 'THROTTLED' },
+  { title: 'THROTTLED', isLesser: true },
 ];
 const SHOWN_TASKS = 5;
 
@@ -89,17 +90,18 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
 }
 
 // Those of the kernel are only counted: nobody can do much about them.
-function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number): string[] {
+function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number, width: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
   const more = tasks.length - most.length;
   const texts = [...most.map(taskText), ...(more > 0 ? [`and ${counted(more, 'task')} more`] : [])];
-  return [printable(`  ${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`)];
+  const text = printable(`${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`);
+  return fill(text.split(' '), width - 4).map((line, i) => `${i === 0 ? '  ' : '    '}${line}`);
 }
 
 /** The whole page, ending with a line feed. */
-export function watchText({ stateDir, seconds, time, view, audits }: Watched, options: StatusOptions): string {
+export function watchText({ stateDir, seconds, time, view, audits }: Watched, page: Page): string {
   const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
   const title = `${stateDir}, ${time
     .toISOString()
@@ -111,16 +113,23 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, op
     return grant ? [{ audit, grant }] : [];
   });
   const length = shownIdLength(rows.map(({ grant }) => grant.id));
-  const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
+  const foreign = rows.flatMap(({ audit, grant }) =>
+    foreignLines(audit, grant, length, page.isNarrow ? page.width : Infinity),
+  );
   const lines = [
-    `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`,
+    ...fill(
+      `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`.split(
+        ' ',
+      ),
+      page.isNarrow ? page.width : Infinity,
+    ),
     '',
     ...(rows.length === 0
       ? ['No grants.']
       : table(
           COLUMNS,
           rows.map(({ audit, grant }) => rowOf(audit, grant, length)),
-          options,
+          page,
         )),
     ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
   ];
