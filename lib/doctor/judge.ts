@@ -135,7 +135,8 @@ function delegation({ cgroups }: MachineFacts): Verdict {
 }
 
 /** The strongest level of a grant made here. */
-function enforcement({ cgroups, user, capabilities }: MachineFacts): Verdict {
+function enforcement(facts: MachineFacts): Verdict {
+  const { cgroups, user, capabilities } = facts;
   if (typeof cgroups === 'string' || !isUsable(cgroups)) {
     const movesOthers = user === 0 || (capabilities !== null && has(capabilities, CAP_SYS_NICE));
     return warning(
@@ -145,14 +146,14 @@ function enforcement({ cgroups, user, capabilities }: MachineFacts): Verdict {
   }
   if (cgroups.version === 1) {
     return warning(
-      'cpuset: shared members are kept off by cgroups; cgroup v1 has no partitions',
+      'cpuset for shared members that are in no cgroup of somebody else, members for others; cgroup v1 has no partitions',
       'boot with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`): then the kernel keeps everybody off',
     );
   }
   if (cgroups.whyNoPartition !== undefined) {
     return warning(
-      `cpuset: shared members are kept off by cgroups; no partition: ${cgroups.whyNoPartition}`,
-      'as root `--cgroup-root /numalign`, directly below the root of the machine',
+      `cpuset for shared members in cgroups below ${cgroups.rootPath}, members for others; no partition: ${cgroups.whyNoPartition}`,
+      `as root \`--cgroup-root /numalign\`, directly below the root of the machine; or put what is to be kept off into a cgroup below ${cgroups.rootPath}, and ${command(facts, 'share PATH')} with its folder`,
     );
   }
   return ok('partition, or isolated on request: the kernel keeps everybody off');

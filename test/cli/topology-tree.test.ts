@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { StateView } from '../../lib/cli/state-view.js';
 import { topologyTree } from '../../lib/cli/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
-import { emptyAssignments } from '../../lib/state/assignments.js';
 import { discover } from '../../lib/topology.js';
+import { emptyState } from '../support/empty-state.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
@@ -30,16 +30,7 @@ function view(fields: Partial<StateView>): StateView {
     memory: [],
     sharedMembers: [],
     grants: [],
-    assignments: emptyAssignments({
-      managedCPUs: null,
-      reservedSystemCPUs: CpuSet.EMPTY,
-      strictCPUReservation: false,
-      isolatedCPUs: null,
-      reservedMemory: {},
-      cgroupRoot: null,
-      simulated: false,
-      unknown: {},
-    }),
+    assignments: emptyState(),
     ...fields,
   };
 }

@@ -200,9 +200,15 @@ describe('the doctor', () => {
       'enforcement',
       { cgroups: { ...CGROUPS, whyNoPartition: 'that above it is none' } },
       'warning',
-      /^cpuset: .*that above it is none/,
+      /^cpuset for shared members in cgroups below \S+, members for others.*that above it is none/,
     ],
-    ['cgroup v1', 'enforcement', { cgroups: { ...CGROUPS, version: 1 } }, 'warning', /^cpuset: .*boot with cgroup v2/s],
+    [
+      'cgroup v1',
+      'enforcement',
+      { cgroups: { ...CGROUPS, version: 1 } },
+      'warning',
+      /^cpuset for shared members .*boot with cgroup v2/s,
+    ],
     [
       'masks of everybody, as root without cgroups',
       'enforcement',
