@@ -14,7 +14,7 @@ import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { stdoutPage } from './terminal.js';
-import { formatJson, printable } from './text.js';
+import { fitted, formatJson, printable } from './text.js';
 
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
   file?: string;
@@ -64,7 +64,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     const text =
       output === 'json'
         ? formatJson({ pods: admitted })
-        : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
+        : fitted(admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n'), stdoutPage());
     process.stdout.write(text);
   } finally {
     // No shared member is left behind.

@@ -11,9 +11,8 @@ export class Screen {
   readonly #draw = () => this.#redraw();
   readonly #stop = () => {
     process.stdout.write(LEAVE);
+    // Returns when it is continued.
     process.kill(process.pid, 'SIGSTOP');
-  };
-  readonly #continue = () => {
     process.stdout.write(ENTER);
     this.#redraw();
   };
@@ -25,9 +24,8 @@ export class Screen {
   constructor() {
     process.stdout.write(ENTER);
     process.stdout.on('resize', this.#draw);
-    // Ctrl-Z, and back.
+    // Ctrl-Z.
     process.on('SIGTSTP', this.#stop);
-    process.on('SIGCONT', this.#continue);
   }
 
   /** Draws a page, and again at each resize. */
@@ -40,7 +38,6 @@ export class Screen {
   close(): void {
     process.stdout.off('resize', this.#draw);
     process.off('SIGTSTP', this.#stop);
-    process.off('SIGCONT', this.#continue);
     process.stdout.write(`${LEAVE}${this.#page?.() ?? ''}`);
   }
 

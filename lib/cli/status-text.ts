@@ -13,7 +13,7 @@ import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
-import { labelled, listed, printable, shorten } from './text.js';
+import { fitted, labelled, listed, printable, shorten } from './text.js';
 
 /** How many characters of an id are typed and shown at least. */
 export const ID_PREFIX = 4;
@@ -235,5 +235,5 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     ),
     ...fileLines('put aside as damaged:', [...quarantine].reverse()),
   );
-  return `${lines.join('\n')}\n`;
+  return fitted(`${lines.join('\n')}\n`, page);
 }

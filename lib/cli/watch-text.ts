@@ -6,7 +6,7 @@ import { shownIdLength } from './status-text.js';
 import type { Watched } from './status-watch.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
-import { counted, fill, listed, printable } from './text.js';
+import { counted, fitted, listed, printable } from './text.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -90,14 +90,13 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
 }
 
 // Those of the kernel are only counted: nobody can do much about them.
-function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number, width: number): string[] {
+function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
   const more = tasks.length - most.length;
   const texts = [...most.map(taskText), ...(more > 0 ? [`and ${counted(more, 'task')} more`] : [])];
-  const text = printable(`${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`);
-  return fill(text.split(' '), width - 4).map((line, i) => `${i === 0 ? '  ' : '    '}${line}`);
+  return [printable(`  ${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`)];
 }
 
 /** The whole page, ending with a line feed. */
@@ -113,16 +112,9 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
     return grant ? [{ audit, grant }] : [];
   });
   const length = shownIdLength(rows.map(({ grant }) => grant.id));
-  const foreign = rows.flatMap(({ audit, grant }) =>
-    foreignLines(audit, grant, length, page.isNarrow ? page.width : Infinity),
-  );
+  const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
-    ...fill(
-      `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`.split(
-        ' ',
-      ),
-      page.isNarrow ? page.width : Infinity,
-    ),
+    `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`,
     '',
     ...(rows.length === 0
       ? ['No grants.']
@@ -133,5 +125,5 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
         )),
     ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
   ];
-  return `${lines.join('\n')}\n`;
+  return fitted(`${lines.join('\n')}\n`, page);
 }

@@ -3,7 +3,7 @@ import { findGrant } from '../../lib/cli/find-grant.js';
 import { grantTable, shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
 import { table } from '../../lib/cli/table.js';
 import { colorsWanted, givenWidth } from '../../lib/cli/terminal.js';
-import { fillProse, formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
+import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
 
 describe('text on the command line', () => {
@@ -93,6 +93,14 @@ describe('text on the command line', () => {
     const text = 'One two\nthree four.\n\nExamples:\n  $ a command that is longer\n';
     expect(fillProse(text, 13)).toBe('One two three\nfour.\n\nExamples:\n  $ a command that is longer\n');
     expect(fillProse(text, 80)).toBe('One two three four.\n\nExamples:\n  $ a command that is longer\n');
+  });
+
+  it('folds plain lines that are longer than a narrow page below their indent', () => {
+    const text = 'rejected: one two three\n  held by "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n';
+    expect(fitted(text, { width: 14, isNarrow: true })).toBe(
+      'rejected:\n  one two\n  three\n  held by\n    "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n',
+    );
+    expect(fitted(text, { width: 14 })).toBe(text);
   });
 
   it('obeys NO_COLOR before FORCE_COLOR before the terminal', () => {

@@ -33,6 +33,15 @@ function newStateDir(owner = 0) {
 }
 after(() => rmSync(folder, { recursive: true }));
 
+// What is changed on the way, and how it was.
+const CHANGED = ['/proc/sys/kernel/numa_balancing', '/sys/devices/virtual/workqueue/cpumask'].map((path) => [
+  path,
+  read(path),
+]);
+after(() => {
+  for (const [path, text] of CHANGED) put(path, text);
+});
+
 const made = [];
 /** A cgroup below the root, with what is written to its files. */
 function makeCgroup(name, files = {}) {
