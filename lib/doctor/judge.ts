@@ -51,7 +51,7 @@ function stateFolder({ stateFolder: { path, scope, exists, fileSystem, refusal }
     const other = '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
     const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${path}\``;
     const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
-    const advice = scope === 'machine' ? `as root ${make}, and ${join}; or ${other}` : other;
+    const advice = scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
     return problem(refusal, advice);
   }
   const where = `${path} (${scope}, ${fileSystem ?? 'unknown file system'})`;

@@ -199,7 +199,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     append: 'isolcpus=12-15 nohz_full=12-15',
-    tests: ['machine', 'isolated', 'doctor', 'threads', 'enforcement'],
+    tests: ['machine', 'isolated', 'threads', 'enforcement', 'doctor'],
   },
   {
     name: 'newer-kernel',

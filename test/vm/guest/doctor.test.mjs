@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { CpuSet } from '../../../dist/index.js';
+import { affinity, CpuSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 import { listOfCpu, read } from './kernel-view.mjs';
 
@@ -38,8 +38,11 @@ const CHANGED = ['/proc/sys/kernel/numa_balancing', '/sys/devices/virtual/workqu
   path,
   read(path),
 ]);
+const OWN = String(affinity());
 after(() => {
   for (const [path, text] of CHANGED) put(path, text);
+  // Before Linux 6.2 a partition that ends leaves all CPUs to every process, isolated ones too: the next tests are born of this one's parent.
+  spawnSync('taskset', ['-apc', OWN, String(process.ppid)]);
 });
 
 const made = [];
