@@ -30,13 +30,16 @@ interface Branch {
 }
 
 /** The whole page, ending with a line feed. */
-export function topologyTree(topology: Topology, { width, colors = PLAIN, state }: TreeOptions): string {
+export function topologyTree(
+  topology: Topology,
+  { width, isNarrow = false, colors = PLAIN, state }: TreeOptions,
+): string {
   const view = state && 'view' in state ? state.view : undefined;
   const paint = painter(colors, view);
   const branches = machineBoxes(topology).map((box) => branchOf(box, topology, width));
   const blocks = [
     [
-      ...fill(machineLine(topology).split(' '), width).map((line) => colors.bold(line)),
+      ...fill(machineLine(topology).split(' '), isNarrow ? width : Infinity).map((line) => colors.bold(line)),
       ...renderChildren(branches, '', width, paint),
     ],
     elsewhereLines(topology, width, colors),
