@@ -17,7 +17,7 @@ import {
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from './state/booked-memory.js';
 import type { Topology } from './topology.js';
 
-const DEFAULT_SETTINGS: MachineSettings = {
+export const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,
   reservedSystemCPUs: CpuSet.EMPTY,
   strictCPUReservation: false,

@@ -1,19 +1,19 @@
 // The reference documents beside what they describe: no option, export or warning is missing, and none is there that does not exist.
+import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
 import { parseConfig } from '../lib/config.js';
 import * as numalign from '../lib/index.js';
 import { collectMetrics } from '../lib/metrics.js';
+import { numalign as commandLine, MAIN, newFolder } from './cli/numalign.js';
+import { read } from './support/documents.js';
 import { errorOf } from './support/error-of.js';
 import { makeStateDir } from './support/state-dir.js';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 /** The text from a heading to the next one of its level or a higher one. */
 function section(page: string, heading: string): string {
   const level = /^#+/.exec(heading)![0].length;
@@ -36,6 +36,13 @@ function rows(text: string): string[][] {
 const codeIn = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
 /** What the first cells of the tables name. */
 const named = (text: string) => rows(text).flatMap(([first]) => codeIn(first!));
+
+/** The pid of a process that lives until the test is over. */
+function sleeper(): number {
+  const child = spawn('sleep', ['120']);
+  onTestFinished(() => void child.kill());
+  return child.pid!;
+}
 
 /** The names that a function takes, as it tells who gives another one. */
 async function optionsOf(ask: () => unknown): Promise<string[]> {
@@ -157,8 +164,69 @@ describe('docs/configuration.md', () => {
       expect([name, codeIn(notWith!).filter((each) => names.includes(each))]).toEqual([name, refused]);
     }
   });
+});
 
-  it('has every option of the command line with its commands, and no other', () => {
+describe('docs/command-line.md', { timeout: 60_000 }, () => {
+  const page = read('docs/command-line.md');
+  const commands = (command: Command, path: readonly string[] = []): string[] =>
+    command.commands.length === 0
+      ? [path.join(' ')]
+      : command.commands.flatMap((each) => commands(each, [...path, each.name()]));
+  const all = commands(createProgram()).sort();
+  const keysOf = new Map(
+    rows(section(page, '## Output')).flatMap(([command, keys]) => {
+      const [always, sometimes = ''] = keys!.split(/; with|, each with/);
+      // A head has none.
+      return codeIn(command!).map((name) => [name, { always: codeIn(always!), also: codeIn(sometimes) }] as const);
+    }),
+  );
+
+  it('has every command, and no other', () => {
+    const usages = rows(section(page, '## Commands')).flatMap(([usage]) => codeIn(usage!));
+    expect(usages.map((usage) => /^[a-z]+(?: (?:export|import))?/.exec(usage)![0]).sort()).toEqual(all);
+    const printing = all.filter((name) => name !== 'completion');
+    expect([...keysOf.keys()].sort()).toEqual([...printing, 'status --watch'].sort());
+  });
+
+  it('has the keys of each document, in their order', async () => {
+    const folder = newFolder();
+    const stateDir = ['--state-dir', join(folder, 'state')];
+    const kubelet = ['--kubelet', join(folder, 'kubelet')];
+    const pod = join(folder, 'pod.yaml');
+    writeFileSync(
+      pod,
+      'kind: Pod\nmetadata: {name: job}\nspec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Mi}}}]}\n',
+    );
+    const until = ['timeout', '--preserve-status', '--signal=INT', '3', process.execPath, MAIN] as const;
+    const orders: [command: string, args: string[], more?: Partial<{ program: typeof until; stream: 'stderr' }>][] = [
+      ['run', ['--cpus', '1', '--', 'true'], { stream: 'stderr' }],
+      ['plan', ['-f', pod]],
+      ['admit', ['-f', pod]],
+      ['topology', []],
+      ['status', []],
+      ['status --watch', ['--interval', '0.5'], { program: until }],
+      ['attach', ['job', String(sleeper())]],
+      ['share', [String(sleeper())]],
+      ['configure', ['--no-strict']],
+      ['doctor', []],
+      ['agent', ['--port', '0', '--beside-kubelet'], { program: until }],
+      ['state export', kubelet],
+      ['release', ['job']],
+      ['state import', kubelet],
+    ];
+    for (const [command, args, { program, stream = 'stdout' } = {}] of orders) {
+      const words = [...command.split(' '), ...stateDir, '--output', 'json', ...args];
+      const printed = (await commandLine(words, program ? { program } : {}))[stream];
+      const [first] = /^(?:\{\n[\s\S]*\n\}|\{.*\})$/m.exec(printed) ?? [`no JSON by ${command}: ${printed}`];
+      const { always, also } = keysOf.get(command)!;
+      const ofAll = command === 'topology' ? [...always, ...also.filter((key) => !key.startsWith('--'))] : always;
+      expect([command, Object.keys(JSON.parse(first!))]).toEqual([command, ofAll]);
+    }
+    const nowhere = await commandLine(['status', '--state-dir', join(folder, 'none'), '--output', 'json']);
+    expect(Object.keys(JSON.parse(nowhere.stdout))).toEqual(keysOf.get('status')!.also);
+  });
+
+  it('has every option with its commands, and no other', () => {
     const options = new Map<string, string[]>();
     const visit = (command: Command, path: readonly string[]) => {
       for (const { long } of path.length > 0 ? command.options : []) {
@@ -167,7 +235,7 @@ describe('docs/configuration.md', () => {
       for (const each of command.commands) visit(each, [...path, each.name()]);
     };
     visit(createProgram(), []);
-    const documented = rows(section(page, '## The command line')).map(([option, commands]) => [
+    const documented = rows(section(page, '## Options')).map(([option, commands]) => [
       codeIn(option!)[0],
       commands!.split(', ').sort(),
     ]);

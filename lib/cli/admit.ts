@@ -13,8 +13,8 @@ import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
-import { formatJson, printable } from './text.js';
+import { stdoutPage } from './terminal.js';
+import { fitted, formatJson, printable } from './text.js';
 
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags {
   file?: string;
@@ -64,7 +64,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     const text =
       output === 'json'
         ? formatJson({ pods: admitted })
-        : admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n');
+        : fitted(admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n'), stdoutPage());
     process.stdout.write(text);
   } finally {
     // No shared member is left behind.
@@ -122,10 +122,10 @@ function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignE
 }
 
 function podLines(pod: Pod): string[] {
-  const colors = stdoutColors();
+  const page = stdoutPage();
   return [
-    colors.bold(`pod ${printable(pod.name)}`),
-    ...podTable(pod.containers, { width: stdoutWidth(), colors }),
+    page.colors.bold(`pod ${printable(pod.name)}`),
+    ...podTable(pod.containers, page),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
     ...warningLines(pod.warnings),
   ];

@@ -12,7 +12,7 @@ import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { flagLines, settingsRows } from './status-text.js';
 import { table } from './table.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { formatJson } from './text.js';
 
 interface ConfigureFlags {
@@ -121,7 +121,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];
   const flagged = flagLines(after.grants);
   const lines = [
-    ...table(columns, rows, { width: stdoutWidth(), colors: stdoutColors() }),
+    ...table(columns, rows, stdoutPage()),
     ...(flagged.length > 0 ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)] : []),
   ];
   process.stdout.write(`${lines.join('\n')}\n`);

@@ -9,7 +9,7 @@ import { doctorText } from './doctor-text.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { formatJson } from './text.js';
 
 interface DoctorFlags {
@@ -54,11 +54,7 @@ async function diagnose({ cgroupRoot, stateDir = MACHINE_STATE_DIR, output }: Do
     readMachineFacts({ topology, stateDir, settings: view?.assignments.settings, refusal, cgroupRoot: root }),
   );
   const healthy = findings.every(({ status }) => status !== 'problem');
-  process.stdout.write(
-    output === 'json'
-      ? formatJson({ healthy, findings })
-      : doctorText(findings, { width: stdoutWidth(), colors: stdoutColors() }),
-  );
+  process.stdout.write(output === 'json' ? formatJson({ healthy, findings }) : doctorText(findings, stdoutPage()));
   if (!healthy) process.exitCode = HAS_PROBLEM;
 }
 

@@ -23,8 +23,8 @@ import { podTable, podTitle, warningLines } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
-import { type Colors, stdoutColors, stdoutWidth } from './terminal.js';
-import { formatJson, printable } from './text.js';
+import { type Page, PLAIN, stdoutPage } from './terminal.js';
+import { fitted, formatJson, printable } from './text.js';
 
 interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
   file?: string;
@@ -94,7 +94,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   const text = () =>
     flags.output === 'json'
       ? formatJson({ admitted: isAdmitted, pods: plans.map(planJson) })
-      : plans.map((answer) => `${planLines(answer, stdoutWidth(), stdoutColors()).join('\n')}\n`).join('\n');
+      : plans.map((answer) => planText(answer, stdoutPage())).join('\n');
   await printWithSvg(text, flags.svg, () => pictureOf(plans, state, topology));
   if (!isAdmitted) process.exitCode = REJECTED;
 }
@@ -155,14 +155,18 @@ function stateOf(config: Config, topology: Topology): Assignments {
   return recorded;
 }
 
-function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: PodPlan, width: number, colors: Colors) {
-  const title = colors.bold(`${podTitle(pod)} (${pod.qosClass})`);
+function planText(answer: PodPlan, page: Page): string {
+  return fitted(`${planLines(answer, page).join('\n')}\n`, page);
+}
+
+function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: PodPlan, page: Page) {
+  const title = (page.colors ?? PLAIN).bold(`${podTitle(pod)} (${pod.qosClass})`);
   const { admitted, containers, explanation, warnings, exact } = answer;
   if (!admitted) return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
   const cpus = cpuPolicy === 'none' ? ', no exclusive CPUs (CPU policy none)' : '';
   return [
     title,
-    ...podTable(containers, { width, colors }),
+    ...podTable(containers, page),
     isPlaced
       ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
       : `admitted under ${policy}, scope ${scope}${cpus}`,

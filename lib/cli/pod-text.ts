@@ -4,16 +4,11 @@ import type { PodContainer } from '../managers/plan.js';
 import type { Warning } from '../managers/warnings.js';
 import { cpusText, devicesText, memoryText } from './resource-text.js';
 import { table } from './table.js';
-import { type Colors, PLAIN } from './terminal.js';
+import type { Page } from './terminal.js';
 import { listed, printable } from './text.js';
 
-export interface PodTextOptions {
-  readonly width: number;
-  readonly colors?: Colors;
-}
-
 /** Columns of what no container has are left out. */
-export function podTable(containers: readonly PodContainer[], { width, colors = PLAIN }: PodTextOptions): string[] {
+export function podTable(containers: readonly PodContainer[], page: Page): string[] {
   const hasMemory = containers.some(({ memory }) => memory.length > 0);
   const hasDevices = containers.some(({ devices }) => Object.keys(devices).length > 0);
   const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
@@ -29,7 +24,7 @@ export function podTable(containers: readonly PodContainer[], { width, colors = 
     ...(hasDevices ? [devicesText(devices)] : []),
   ]);
   const columns = titles.map((title) => ({ title }));
-  return table(columns, rows, { width, colors });
+  return table(columns, rows, page);
 }
 
 /** A line each. */

@@ -9,10 +9,13 @@ import { addConfigure } from './configure.js';
 import { addDoctor } from './doctor.js';
 import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
+import { reportError } from './report-error.js';
 import { addRun } from './run.js';
 import { addShare } from './share.js';
 import { addState } from './state.js';
 import { addStatus } from './status.js';
+import { stdoutPage } from './terminal.js';
+import { fillProse } from './text.js';
 import { addTopology } from './topology.js';
 
 function version(): string {
@@ -26,7 +29,12 @@ export function createProgram(): Command {
     .version(version())
     .enablePositionalOptions()
     .showHelpAfterError('(--help after the command shows its options)')
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'numalign: ')) })
+    .configureOutput({
+      getOutHelpWidth: () => stdoutPage().width,
+      // Only help is written there.
+      writeOut: (text) => process.stdout.write(fillProse(text, stdoutPage().width)),
+      outputError: (text, write) => write(text.replace(/^error: /, 'numalign: ')),
+    })
     .exitOverride();
   // Commands take the settings above over when they are made.
   addTopology(program);
@@ -53,12 +61,22 @@ Examples:
   $ numalign doctor
 
 Exit code: 0 where it is done; 1 where it is not (an error, a pod that is rejected, a problem that doctor found); 2 for a wrong command line. run
-exits as its command does. Errors go to stderr as "numalign: message [CODE]".
+exits as its command does. Errors go to stderr as "numalign: message [CODE]"; with --output json as one
+line of JSON, { error: { code, message, details } }, but for those of the command line itself.
 
 NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,
   );
 }
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
-  await createProgram().parseAsync(argv);
+  const program = createProgram();
+  let format: unknown;
+  program.hook('preAction', (_, command) => {
+    format = command.opts().output;
+  });
+  try {
+    await program.parseAsync(argv);
+  } catch (error) {
+    process.exitCode = reportError(error, format === 'json' ? 'json' : 'text');
+  }
 }

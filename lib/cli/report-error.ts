@@ -1,4 +1,4 @@
-// Errors as a person reads them: one or a few lines, no stack. Does not load the addon, which may be what is missing.
+// Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not load the addon, which may be what is missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from '../errors.js';
 import { printable } from './text.js';
@@ -25,10 +25,23 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
+/** A line of JSON. The code is null where it is not an error that numalign knows. */
+export function errorJson(error: unknown, debug = false): string {
+  const { code, details } = error instanceof NumalignError ? error : { code: null, details: {} };
+  const message = error instanceof Error ? error.message : String(error);
+  const stack = debug && error instanceof Error ? { stack: error.stack } : {};
+  const plain = (_: string, value: unknown) => {
+    if (typeof value === 'bigint') return String(value);
+    return value instanceof Error ? value.message : value;
+  };
+  return `${JSON.stringify({ error: { code, message, details, ...stack } }, plain)}\n`;
+}
+
 /** Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for --help and --version. */
-export function reportError(error: unknown): number {
+export function reportError(error: unknown, format: 'text' | 'json' = 'text'): number {
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-  process.stderr.write(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
+  const isDebug = process.env.NUMALIGN_DEBUG === '1';
+  process.stderr.write((format === 'json' ? errorJson : errorText)(error, isDebug));
   return FAILURE;
 }

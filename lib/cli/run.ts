@@ -13,7 +13,7 @@ import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
 import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
 import { openingLines, warningLines } from './pod-text.js';
-import { errorText } from './report-error.js';
+import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
@@ -105,7 +105,7 @@ numalign itself be killed, the command keeps its CPUs until it has ended.
 
 It runs in a cgroup of its own where there are cgroups and this user may make them, else on its CPUs by affinity only. How strongly others are kept
 off is in the line that is printed first, and why no more strongly in a warning; with --require it is not run below that level. All this goes to
-stderr, as stdout is the command's; with --output json the grant is one line of JSON there.
+stderr, as stdout is the command's; with --output json the grant is one line of JSON there, and so is an error.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.
@@ -135,13 +135,15 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
   };
   const { manager, grant } = await acquire(flags, tell);
   const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
-  const signal = await runOn({ manager, grant, present, tell }, command, args).finally(() => manager.close());
+  const fail = (message: string) =>
+    process.stderr.write(flags.output === 'json' ? errorJson(new Error(message)) : `numalign: ${printable(message)}\n`);
+  const signal = await runOn({ manager, grant, present, tell, fail }, command, args).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
 
 /** The signal that the command has died of, or null; the exit code is set. */
 async function runOn(
-  { manager, grant, present, tell }: Run,
+  { manager, grant, present, tell, fail }: Run,
   command: string,
   args: readonly string[],
 ): Promise<NodeJS.Signals | null> {
@@ -155,7 +157,7 @@ async function runOn(
   }
   if ('failure' in ended) {
     await grant.release();
-    process.stderr.write(`numalign: ${printable(ended.failure)}\n`);
+    fail(ended.failure);
     process.exitCode = ended.code;
     return null;
   }
@@ -175,6 +177,8 @@ interface Run extends Acquired {
   /** Tells what the grant is, once the command runs. */
   readonly present: () => void;
   readonly tell: Tell;
+  /** Tells why the command could not be started. */
+  readonly fail: Tell;
 }
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {

@@ -12,7 +12,7 @@ import { readKubeletFolder, writeKubeletFolder } from './kubelet-folder.js';
 import { podTable } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { counted, formatJson, printable } from './text.js';
 
 interface StateFlags {
@@ -128,10 +128,10 @@ async function importState(flags: StateFlags): Promise<void> {
       process.stdout.write(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool }));
       return;
     }
-    const colors = stdoutColors();
+    const page = stdoutPage();
     const tables = pods.flatMap(({ uid, containers }) => [
-      colors.bold(`pod ${printable(uid)}`),
-      ...podTable(containers, { width: stdoutWidth(), colors }),
+      page.colors.bold(`pod ${printable(uid)}`),
+      ...podTable(containers, page),
       '',
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];

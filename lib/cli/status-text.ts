@@ -12,13 +12,8 @@ import { warningLines } from './pod-text.js';
 import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, StateView } from './state-view.js';
 import { table } from './table.js';
-import { type Colors, PLAIN } from './terminal.js';
-import { labelled, listed, printable, shorten } from './text.js';
-
-export interface StatusOptions {
-  readonly width: number;
-  readonly colors?: Colors;
-}
+import type { Page } from './terminal.js';
+import { fitted, labelled, listed, printable, shorten } from './text.js';
 
 /** How many characters of an id are typed and shown at least. */
 export const ID_PREFIX = 4;
@@ -116,7 +111,7 @@ function containerRows({ containers }: GrantView, isBeside: boolean): string[][]
   ]);
 }
 
-export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN }: StatusOptions): string[] {
+export function grantTable(grants: readonly GrantView[], page: Page): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
   const isBeside = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
   const columns = [
@@ -144,7 +139,7 @@ export function grantTable(grants: readonly GrantView[], { width, colors = PLAIN
     ],
     ...containerRows(grant, isBeside),
   ]);
-  return table(columns, rows, { width, colors });
+  return table(columns, rows, page);
 }
 
 function grantTitle({ id, name }: GrantView, length: number): string {
@@ -200,7 +195,7 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 }
 
 /** The whole page, ending with a line feed. */
-export function statusText(view: StateView, { archives, quarantine }: KeptFiles, options: StatusOptions): string {
+export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants, lapsed } =
     view;
   const { warnings, isolated, freeIsolated, sharedMembers } = view;
@@ -213,7 +208,7 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
       ...(isolated.isEmpty ? [] : [['free isolated:', refusal === null ? listed(freeIsolated) : 'unknown'] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
-    options.width,
+    page.width,
   );
   const lines = [...head, ...warningLines(warnings), ''];
   if (damage !== null) {
@@ -225,14 +220,14 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     lines.push('The state is of an earlier boot: its grants are void.');
     if (lapsed.length > 0) lines.push(`Persistent ones among them, not granted again: ${lapsedText(lapsed)}`);
   } else if (grants.length === 0) lines.push('No grants.');
-  else lines.push(...grantTable(grants, options));
+  else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
   lines.push(
     ...section('flagged: kept until released', flagLines(grants)),
     ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
     ...section(
       'shared members:',
-      sharedMembers.map((member) => shorten(memberText(member), options.width - 2)),
+      sharedMembers.map((member) => shorten(memberText(member), page.width - 2)),
     ),
     ...fileLines(
       'states of earlier boots, with the persistent grants that ended with them:',
@@ -240,5 +235,5 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     ),
     ...fileLines('put aside as damaged:', [...quarantine].reverse()),
   );
-  return `${lines.join('\n')}\n`;
+  return fitted(`${lines.join('\n')}\n`, page);
 }

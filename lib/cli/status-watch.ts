@@ -4,9 +4,10 @@ import type { GrantAudit } from '../audit/account.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { NumalignError } from '../errors.js';
 import { discover } from '../topology.js';
+import { Screen } from './screen.js';
 import { abortedByEnd } from './signals.js';
 import { readState, type StateView } from './state-view.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { watchText } from './watch-text.js';
 
 export interface WatchOptions {
@@ -18,18 +19,28 @@ export interface WatchOptions {
 /** Returns when the process is told to end (SIGINT, SIGTERM, SIGHUP). */
 export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
   const { signal, stop } = abortedByEnd();
+  let screen: Screen | undefined;
   try {
     const topology = await discover();
-    const watched = new WatchedGrants(topology);
+    const grants = new WatchedGrants(topology);
     const look = () => {
       const view = readState(stateDir, topology);
       if (view?.assignments.settings.simulated) throw simulated(stateDir);
-      return { view, audits: watched.look(view?.assignments.pods ?? []) };
+      return { view, audits: grants.look(view?.assignments.pods ?? []) };
     };
-    const show = output === 'json' ? printJson : isScreen() ? drawPage : printPage;
-    look();
-    while (await pause(seconds, signal)) show({ stateDir, seconds, time: new Date(), ...look() });
+    const watched = () => ({ stateDir, seconds, time: new Date(), ...look() });
+    const first = watched();
+    if (output === 'text' && Screen.isThere()) screen = new Screen();
+    const show = (one: Watched) => {
+      if (screen) screen.show(() => pageOf(one));
+      else if (output === 'json') printJson(one);
+      else process.stdout.write(`${pageOf(one)}\n`);
+    };
+    // Nothing has happened yet, but who is there can be seen.
+    screen?.show(() => pageOf(first));
+    while (await pause(seconds, signal)) show(watched());
   } finally {
+    screen?.close();
     stop();
   }
 }
@@ -53,23 +64,8 @@ async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-function isScreen(): boolean {
-  return process.stdout.isTTY === true && process.env.TERM !== 'dumb';
-}
-
 function pageOf(watched: Watched): string {
-  return watchText(watched, { width: stdoutWidth(), colors: stdoutColors() });
-}
-
-function printPage(watched: Watched): void {
-  process.stdout.write(`${pageOf(watched)}\n`);
-}
-
-// From the upper left corner over what was there, so that nothing flickers; what is below the screen would make it scroll.
-function drawPage(watched: Watched): void {
-  const lines = pageOf(watched).trimEnd().split('\n');
-  const shown = lines.slice(0, Math.max((process.stdout.rows ?? lines.length) - 1, 1));
-  process.stdout.write(`\u001b[H${shown.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
+  return watchText(watched, stdoutPage());
 }
 
 // One document a line.

@@ -9,7 +9,7 @@ import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { statusText } from './status-text.js';
 import { watchStatus } from './status-watch.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { formatJson } from './text.js';
 
 export function addStatus(program: Command): void {
@@ -67,7 +67,7 @@ async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<vo
   const view = readState(stateDir, await discover());
   const kept = keptFiles(stateDir);
   if (output === 'json') process.stdout.write(formatJson(statusJson(stateDir, view, kept)));
-  else if (view) process.stdout.write(statusText(view, kept, { width: stdoutWidth(), colors: stdoutColors() }));
+  else if (view) process.stdout.write(statusText(view, kept, stdoutPage()));
   else process.stdout.write(`no state in ${stateDir}: nothing is granted\n`);
 }
 

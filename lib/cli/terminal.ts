@@ -13,10 +13,27 @@ export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boole
   return isTerminal && env.TERM !== 'dumb';
 }
 
-export function stdoutColors(): Colors {
-  return pc.createColors(colorsWanted(process.env, process.stdout.isTTY === true));
+/** What a page is printed for. */
+export interface Page {
+  /** In characters. */
+  readonly width: number;
+  /** Somebody has that width, and no line should be longer; else it is only where long texts are broken. */
+  readonly isNarrow?: boolean;
+  readonly colors?: Colors;
 }
 
-export function stdoutWidth(): number {
-  return process.stdout.columns ?? DEFAULT_WIDTH;
+/** A terminal's width, else that of COLUMNS. Some terminals say that they have none: 0. */
+export function givenWidth(env: NodeJS.ProcessEnv, columns: number | undefined): number | undefined {
+  if (columns) return columns;
+  return /^[1-9]\d{0,3}$/.test(env.COLUMNS ?? '') ? Number(env.COLUMNS) : undefined;
+}
+
+export function stdoutPage(): Page & { readonly colors: Colors } {
+  const { isTTY = false, columns } = process.stdout;
+  const width = givenWidth(process.env, columns);
+  return {
+    width: width ?? DEFAULT_WIDTH,
+    isNarrow: width !== undefined,
+    colors: pc.createColors(colorsWanted(process.env, isTTY)),
+  };
 }

@@ -1,5 +1,6 @@
 // Small pieces of text that several commands print. Pure.
 import type { CpuSet, NodeSet } from '../cpu-set.js';
+import type { Page } from './terminal.js';
 
 export { formatBytes } from '../quantity.js';
 
@@ -32,6 +33,26 @@ export function fill(words: readonly string[], width: number): string[] {
     else lines.push(word);
   }
   return lines;
+}
+
+/** Paragraphs filled anew to `width`; lines that are indented stay as they are. */
+export function fillProse(text: string, width: number): string {
+  return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) => fill(paragraph.split(/[ \n]+/), width).join('\n'));
+}
+
+/** Plain lines that are longer than a narrow page, filled to it: what follows is indented by two more. Those with colours are left alone. */
+export function fitted(text: string, { width, isNarrow = false }: Page): string {
+  if (!isNarrow) return text;
+  const fold = (line: string) => {
+    const indent = ' '.repeat(line.search(/\S/));
+    const words = line.trim().split(' ');
+    return fill(words, width - indent.length - 2).map((part, i) => `${indent}${i === 0 ? '' : '  '}${part}`);
+  };
+  const isLong = (line: string) => line.length > width && !line.includes('\u001b');
+  return text
+    .split('\n')
+    .flatMap((line) => (isLong(line) ? fold(line) : [line]))
+    .join('\n');
 }
 
 /** Rows of a label and its text, the texts aligned and filled to `width`. */

@@ -12,16 +12,13 @@ import {
   type PackageBox,
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
-import { type Colors, PLAIN } from './terminal.js';
-import { counted, formatBytes, labelled, listed, printable } from './text.js';
+import { type Colors, type Page, PLAIN } from './terminal.js';
+import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
 export type StateNote = { readonly view: StateView } | { readonly note: string };
 
-export interface TreeOptions {
-  /** Of the terminal, in characters. */
-  readonly width: number;
-  readonly colors?: Colors;
+export interface TreeOptions extends Page {
   readonly state?: StateNote;
 }
 
@@ -33,12 +30,18 @@ interface Branch {
 }
 
 /** The whole page, ending with a line feed. */
-export function topologyTree(topology: Topology, { width, colors = PLAIN, state }: TreeOptions): string {
+export function topologyTree(
+  topology: Topology,
+  { width, isNarrow = false, colors = PLAIN, state }: TreeOptions,
+): string {
   const view = state && 'view' in state ? state.view : undefined;
   const paint = painter(colors, view);
   const branches = machineBoxes(topology).map((box) => branchOf(box, topology, width));
   const blocks = [
-    [colors.bold(machineLine(topology)), ...renderChildren(branches, '', width, paint)],
+    [
+      ...fill(machineLine(topology).split(' '), isNarrow ? width : Infinity).map((line) => colors.bold(line)),
+      ...renderChildren(branches, '', width, paint),
+    ],
     elsewhereLines(topology, width, colors),
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),

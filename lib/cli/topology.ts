@@ -9,7 +9,7 @@ import { machinePicture } from './picture/machine-picture.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
-import { stdoutColors, stdoutWidth } from './terminal.js';
+import { stdoutPage } from './terminal.js';
 import { formatJson } from './text.js';
 import { type StateNote, stateTitle, topologyTree } from './topology-tree.js';
 
@@ -53,7 +53,7 @@ async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags)
   const state = topology.isSimulated ? undefined : look(topology, stateDir);
   const text = () =>
     output === 'text'
-      ? topologyTree(topology, { width: stdoutWidth(), colors: stdoutColors(), ...(state && { state }) })
+      ? topologyTree(topology, { ...stdoutPage(), ...(state && { state }) })
       : formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) });
   await printWithSvg(text, svg, () => pictureOf(topology, state));
 }

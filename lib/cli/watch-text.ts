@@ -2,23 +2,24 @@
 import type { ForeignTask, GrantAudit } from '../audit/account.js';
 import type { GrantInfo } from '../grant-info.js';
 import { cpusText } from './resource-text.js';
-import { type StatusOptions, shownIdLength } from './status-text.js';
+import { shownIdLength } from './status-text.js';
 import type { Watched } from './status-watch.js';
 import { table } from './table.js';
-import { counted, listed, printable } from './text.js';
+import type { Page } from './terminal.js';
+import { counted, fitted, listed, printable } from './text.js';
 
 const COLUMNS = [
   { title: 'ID' },
   { title: 'NAME', flexible: true },
   { title: 'CPUS' },
-  { title: 'ENFORCEMENT' },
-  { title: 'THREADS' },
+  { title: 'ENFORCEMENT', isLesser: true },
+  { title: 'THREADS', isLesser: true },
   { title: 'RUN' },
   { title: 'DELAY' },
   { title: 'INVOLUNTARY' },
   { title: 'FOREIGN' },
   { title: 'INTERRUPTS' },
-  { title: 'THROTTLED' },
+  { title: 'THROTTLED', isLesser: true },
 ];
 const SHOWN_TASKS = 5;
 
@@ -99,7 +100,7 @@ function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number
 }
 
 /** The whole page, ending with a line feed. */
-export function watchText({ stateDir, seconds, time, view, audits }: Watched, options: StatusOptions): string {
+export function watchText({ stateDir, seconds, time, view, audits }: Watched, page: Page): string {
   const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
   const title = `${stateDir}, ${time
     .toISOString()
@@ -120,9 +121,9 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, op
       : table(
           COLUMNS,
           rows.map(({ audit, grant }) => rowOf(audit, grant, length)),
-          options,
+          page,
         )),
     ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
   ];
-  return `${lines.join('\n')}\n`;
+  return fitted(`${lines.join('\n')}\n`, page);
 }

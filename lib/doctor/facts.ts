@@ -16,12 +16,17 @@ export interface StateFolderFacts {
 
 export interface CgroupFacts {
   readonly version: 1 | 2;
-  /** The folder of the root that was looked at. */
+  /** The root that was looked at, as --cgroup-root takes it, and its folder. */
+  readonly root: string;
   readonly rootPath: string;
   /** A manager uses it by itself, or the settings on record say so. */
   readonly isUsed: boolean;
   readonly whyNotWritable: string | undefined;
   readonly whyNoPartition: string | undefined;
+  /** The cgroup of this process, as --cgroup-root takes it; undefined where it cannot be seen from here. */
+  readonly own: string | undefined;
+  /** A root that this user could use at or above his own cgroup, but not directly below the hierarchy's. */
+  readonly delegated: string | undefined;
 }
 
 /** A cgroup of somebody else with CPUs of its own. */
@@ -65,6 +70,8 @@ export interface MachineFacts {
   readonly managed: CpuSet;
   /** Those that may become somebody's: managed, and not reserved. */
   readonly candidates: CpuSet;
+  /** The CPUs of the first core that has candidates: what one would reserve first. */
+  readonly firstCore: CpuSet;
   /** Those that this process may use. */
   readonly allowed: CpuSet;
   readonly numaNodes: number;

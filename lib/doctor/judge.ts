@@ -1,7 +1,9 @@
 // Judges a machine by its facts: what numalign can and cannot do there, and what to change. Pure.
+import { dirname } from 'node:path';
 import { CpuSet } from '../cpu-set.js';
 import { kubeletConflict } from '../kubelet-conflict.js';
 import { formatBytes } from '../quantity.js';
+import { cpuMask } from './cpu-mask.js';
 import type { CgroupFacts, ForeignCpuset, InterruptFacts, MachineFacts } from './facts.js';
 import { type Finding, ok, problem, unknown, type Verdict, warning } from './finding.js';
 
@@ -16,7 +18,7 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
     seccomp,
     'memory-policy': memoryPolicy,
   },
-  cgroups: { cgroups, enforcement, 'cpu-quota': cpuQuota, cpusets },
+  cgroups: { cgroups, delegation, enforcement, 'cpu-quota': cpuQuota, cpusets },
   CPUs: { smt, 'isolated-cpus': isolatedCpus, governors, interrupts, workqueues },
   memory: { 'numa-balancing': numaBalancing, hugepages },
   'other managers': { kubelet, movers },
@@ -46,8 +48,10 @@ const cpusText = (cpus: CpuSet) => `CPU${cpus.size === 1 ? '' : 's'} ${cpus}`;
 
 function stateFolder({ stateFolder: { path, scope, exists, fileSystem, refusal } }: MachineFacts): Verdict {
   if (refusal !== undefined) {
-    const other = '--state-dir DIR uses a folder of your own, of which the rest of the machine knows nothing';
-    const advice = scope === 'machine' ? `as root: install -d -m 2770 -g numalign ${path}; or ${other}` : other;
+    const other = '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
+    const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${path}\``;
+    const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
+    const advice = scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
     return problem(refusal, advice);
   }
   const where = `${path} (${scope}, ${fileSystem ?? 'unknown file system'})`;
@@ -73,7 +77,7 @@ function capabilities({ user, capabilities }: MachineFacts): Verdict {
   if (has(capabilities, CAP_SYS_NICE)) return ok(found);
   return warning(
     `${found}: processes of other users cannot be moved, and no thread gets a real-time class`,
-    'run as root, or with AmbientCapabilities=CAP_SYS_NICE (systemd), --cap-add SYS_NICE (containers)',
+    'run as root, or with `AmbientCapabilities=CAP_SYS_NICE` (systemd), `--cap-add SYS_NICE` (containers)',
   );
 }
 
@@ -83,7 +87,7 @@ function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
   if (kept.isEmpty) return ok(`${allowed}`);
   return warning(
     `${allowed} of ${online}: what is started from here gets no grant of ${cpusText(kept)}`,
-    'a wider mask or cpuset: taskset -pc, AllowedCPUs= (systemd), --cpuset-cpus (containers)',
+    `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
   );
 }
 
@@ -102,40 +106,54 @@ function memoryPolicy({ memoryPolicyRefusal, seccomp, numaNodes }: MachineFacts)
   return warning(found, `have ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`);
 }
 
-function cgroups({ cgroups }: MachineFacts): Verdict {
+function cgroups(facts: MachineFacts): Verdict {
+  const { cgroups } = facts;
   if (typeof cgroups === 'string') {
-    return warning(cgroups, 'mount cgroup v2 at /sys/fs/cgroup, or choose --cgroup-root; until then masks must do');
+    return warning(cgroups, 'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then masks must do');
   }
-  const { version, rootPath, isUsed, whyNotWritable } = cgroups;
+  const { version, root, rootPath, isUsed, whyNotWritable, delegated } = cgroups;
   if (whyNotWritable !== undefined) {
-    return warning(
-      `v${version}, not for this user: ${whyNotWritable}`,
-      'run as root; or in a systemd unit with Delegate=cpuset and DelegateSubgroup=, and --cgroup-root below it',
-    );
+    const other = delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${delegated}\``;
+    return warning(`v${version}, not for this user: ${whyNotWritable}`, `run as root, or with ${other}`);
   }
   const found = `v${version}, ${rootPath} can be used`;
-  return isUsed ? ok(found) : warning(`${found}, but is not`, 'numalign configure --cgroup-root, with its path');
+  return isUsed ? ok(found) : warning(`${found}, but is not`, command(facts, `configure --cgroup-root ${root}`));
+}
+
+function delegation({ cgroups }: MachineFacts): Verdict {
+  if (typeof cgroups === 'string') return unknown('no cgroups can be seen from here');
+  const { version, root, whyNotWritable, own, delegated } = cgroups;
+  if (whyNotWritable === undefined) return ok(`not needed: this user may use ${root}`);
+  if (delegated !== undefined) return ok(`this user may make cgroups below ${dirname(delegated)}`);
+  if (own === undefined) return unknown('the cgroup of this process cannot be seen from here');
+  const found = `neither ${own} nor a cgroup above it is delegated to this user`;
+  if (version === 1) {
+    return warning(found, 'as root, make a cgroup that this user owns (`chown -R`), and give `--cgroup-root` below it');
+  }
+  const unit = '`Delegate=cpuset` and `DelegateSubgroup=main`';
+  return warning(found, `start from a systemd unit with ${unit}, and give \`--cgroup-root\` below the unit's cgroup`);
 }
 
 /** The strongest level of a grant made here. */
-function enforcement({ cgroups, user, capabilities }: MachineFacts): Verdict {
+function enforcement(facts: MachineFacts): Verdict {
+  const { cgroups, user, capabilities } = facts;
   if (typeof cgroups === 'string' || !isUsable(cgroups)) {
     const movesOthers = user === 0 || (capabilities !== null && has(capabilities, CAP_SYS_NICE));
     return warning(
       `members: ${movesOthers ? 'shared members' : 'shared members of this user'} are kept off by their masks, nobody else is`,
-      'by the advice of cgroups',
+      'as the check of cgroups says',
     );
   }
   if (cgroups.version === 1) {
     return warning(
-      'cpuset: shared members are kept off by cgroups; cgroup v1 has no partitions',
-      'boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1): then the kernel keeps everybody off',
+      'cpuset for shared members that are in no cgroup of somebody else, members for others; cgroup v1 has no partitions',
+      'boot with cgroup v2 (`systemd.unified_cgroup_hierarchy=1`): then the kernel keeps everybody off',
     );
   }
   if (cgroups.whyNoPartition !== undefined) {
     return warning(
-      `cpuset: shared members are kept off by cgroups; no partition: ${cgroups.whyNoPartition}`,
-      'a cgroup root directly below the root of the machine, such as /numalign, as root',
+      `cpuset for shared members in cgroups below ${cgroups.rootPath}, members for others; no partition: ${cgroups.whyNoPartition}`,
+      `as root \`--cgroup-root /numalign\`, directly below the root of the machine; or put what is to be kept off into a cgroup below ${cgroups.rootPath}, and ${command(facts, 'share PATH')} with its folder`,
     );
   }
   return ok('partition, or isolated on request: the kernel keeps everybody off');
@@ -149,7 +167,7 @@ function cpuQuota({ limits, allowed }: MachineFacts): Verdict {
   if (cpuMax === null) return ok('none at or above this process');
   const times = cpuMax.throttled?.nrThrottled ?? 0;
   const found = `${cpuMax.path} may use ${cpuMax.cpus} CPUs at a time, and was throttled ${times} times`;
-  const advice = `lift it (CPUQuota= of systemd, --cpus of containers, cpuCFSQuota of the kubelet), or ask for at most ${Math.floor(cpuMax.cpus)} CPUs`;
+  const advice = `lift it (\`CPUQuota=\` of systemd, \`--cpus\` of containers, \`cpuCFSQuota\` of the kubelet), or ask for at most ${Math.floor(cpuMax.cpus)} CPUs`;
   if (times > 0) return problem(`${found}: its threads stand still, on granted CPUs too`, advice);
   return cpuMax.cpus >= allowed.size ? ok(found) : warning(found, advice);
 }
@@ -162,33 +180,39 @@ function kindOf(path: string): string {
   return /\.(slice|service|scope)$/.test(path) ? 'AllowedCPUs= of systemd' : 'a cgroup';
 }
 
-function cpusets({ foreignCpusets, candidates }: MachineFacts): Verdict {
+function cpusets(facts: MachineFacts): Verdict {
+  const { foreignCpusets, candidates, managed } = facts;
   if (foreignCpusets === null) return unknown('no cgroups with cpusets can be seen from here');
   const near = foreignCpusets.cpusets.filter(({ cpus }) => cpus.intersects(candidates));
   const text = ({ path, cpus, isPartition }: ForeignCpuset) =>
     `${path} (${isPartition ? 'a partition' : kindOf(path)}) has ${cpus}`;
   const partitions = near.filter(({ isPartition }) => isPartition);
+  const without = (cpusets: readonly ForeignCpuset[]) => {
+    const left = managed.difference(cpusets.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY));
+    return left.isEmpty ? [] : [command(facts, `configure --managed ${left}`)];
+  };
   if (partitions.length > 0) {
-    return problem(
-      `the kernel keeps numalign off: ${listSome(partitions, text)}`,
-      'numalign configure --managed with the other CPUs, or end these partitions',
-    );
+    const ways = [...without(partitions), ...partitions.slice(0, MOST_NAMED).map(endPartition)];
+    return problem(`the kernel keeps numalign off: ${listSome(partitions, text)}`, ways.join(', or '));
   }
   if (near.length > 0) {
+    const leave = `have them leave, ${command(facts, 'share PATH')} with the folder of each; CPUs that a cgroup beside it names become no partition`;
     return warning(
       `others were given CPUs that numalign hands out: ${listSome(near, text)}`,
-      'numalign configure --managed with other CPUs; or have them leave: numalign share PATH. CPUs that a cgroup beside it names become no partition',
+      [...without(near), leave].join(', or '),
     );
   }
   const found = 'no other cgroup was given CPUs that numalign hands out';
   return foreignCpusets.isComplete ? ok(found) : unknown(`${found}, as far as was looked: there are very many`);
 }
 
+const endPartition = ({ path }: ForeignCpuset) => `\`echo member > /sys/fs/cgroup${path}/cpuset.cpus.partition\``;
+
 function smt({ cpusPerCore }: MachineFacts): Verdict {
   if (cpusPerCore < 2) return ok('off: a CPU is a core');
   return warning(
     `on, ${cpusPerCore} CPUs a core: whoever is on the other CPU of a core slows a granted one down`,
-    'ask for whole cores (full-pcpus-only), or --smt hold-sibling',
+    'ask for whole cores (`--cpu-option full-pcpus-only`), or `--smt hold-sibling`',
   );
 }
 
@@ -199,13 +223,13 @@ function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {
   if (!balanced.isEmpty) {
     return warning(
       `${cpusText(balanced)} have no tick (nohz_full), but load is balanced over them: a second thread there brings the tick back`,
-      `boot with isolcpus=${balanced} too, or grant them at the level isolated`,
+      `boot with \`isolcpus=${balanced}\` too, or grant them at the level isolated`,
     );
   }
   if (!ticking.isEmpty) {
     return warning(
       `${unbalanced} (isolcpus or isolated partitions); ${cpusText(ticking)} of them still have the timer's tick`,
-      `boot with nohz_full=${ticking} rcu_nocbs=${ticking}, where threads spin there`,
+      `boot with \`nohz_full=${ticking} rcu_nocbs=${ticking}\`, where threads spin there`,
     );
   }
   return ok(`${unbalanced}, without the tick`);
@@ -219,18 +243,24 @@ function governors({ governors, candidates }: MachineFacts): Verdict {
   const cpusOf = (name: string) =>
     slow.filter(({ governor }) => governor === name).reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
   const found = names.map((name) => `${name} on ${cpusText(cpusOf(name))}`).join(', ');
-  return warning(`${found}: a CPU that was idle starts slowly`, 'cpupower frequency-set -g performance');
+  return warning(`${found}: a CPU that was idle starts slowly`, '`cpupower frequency-set -g performance`');
+}
+
+/** As it is typed for the same state folder. */
+function command({ stateFolder: { path, scope } }: MachineFacts, words: string): string {
+  return `\`numalign ${words}${scope === 'machine' ? '' : ` --state-dir ${path}`}\``;
 }
 
 // Such work can only go to CPUs that are nobody's.
-function moveAway({ online, candidates }: MachineFacts, how: (cpus: string) => string): string {
+function moveAway(facts: MachineFacts, how: (cpus: CpuSet) => string): string {
+  const { online, candidates, firstCore } = facts;
   const others = online.difference(candidates);
-  if (!others.isEmpty) return how(String(others));
-  return `keep some CPUs for such work (numalign configure --reserved LIST), then ${how('LIST')}`;
+  if (!others.isEmpty) return how(others);
+  return `keep CPUs for such work, ${command(facts, `configure --reserved ${firstCore}`)}; then ${how(firstCore)}`;
 }
 
 function interrupts(facts: MachineFacts): Verdict {
-  const { interrupts, candidates } = facts;
+  const { interrupts, candidates, online } = facts;
   if (interrupts === null) return unknown('/proc/interrupts cannot be read');
   const countOf = ({ counts }: InterruptFacts) =>
     [...counts].reduce((sum, [cpu, count]) => (candidates.has(cpu) ? sum + count : sum), 0);
@@ -243,7 +273,11 @@ function interrupts(facts: MachineFacts): Verdict {
   const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
   return warning(
     `${near.length} of devices come to CPUs that numalign hands out: ${named}`,
-    `${moveAway(facts, (cpus) => `write ${cpus} to /proc/irq/N/smp_affinity_list`)}; where that is refused, boot with isolcpus=managed_irq,LIST`,
+    moveAway(
+      facts,
+      (cpus) =>
+        `\`for i in /proc/irq/[0-9]*; do echo ${cpus} > $i/smp_affinity_list; done\`; where that is refused, boot with \`isolcpus=managed_irq,${online.difference(cpus)}\``,
+    ),
   );
 }
 
@@ -254,7 +288,7 @@ function workqueues(facts: MachineFacts): Verdict {
   if (near.isEmpty) return ok(`kept to ${cpusText(workqueues)}`);
   return warning(
     `work that belongs to no CPU is done on ${cpusText(near)} too`,
-    moveAway(facts, (cpus) => `write the mask of ${cpus} to /sys/devices/virtual/workqueue/cpumask`),
+    moveAway(facts, (cpus) => `\`echo ${cpuMask(cpus)} > /sys/devices/virtual/workqueue/cpumask\``),
   );
 }
 
@@ -264,7 +298,7 @@ function numaBalancing({ numaBalancing, numaNodes }: MachineFacts): Verdict {
   if (numaBalancing === 0) return ok('off');
   return warning(
     'on: the kernel unmaps pages to see who uses them, and moves them and their threads',
-    'sysctl -w kernel.numa_balancing=0',
+    '`sysctl -w kernel.numa_balancing=0`',
   );
 }
 
@@ -294,11 +328,17 @@ function kubelet(facts: MachineFacts): Verdict {
   return stateFolder.scope === 'machine' ? problem(text, advice) : warning(text, advice);
 }
 
-function movers({ movers, seesAllProcesses }: MachineFacts): Verdict {
+const STOPS: Readonly<Record<string, (candidates: CpuSet) => string>> = {
+  irqbalance: (cpus) => `\`IRQBALANCE_BANNED_CPULIST=${cpus}\` in its environment, or \`systemctl stop irqbalance\``,
+  numad: () => '`systemctl stop numad`',
+};
+
+function movers({ movers, seesAllProcesses, candidates }: MachineFacts): Verdict {
   if (movers.length > 0) {
+    const stops = [...new Set(movers.map(({ name }) => name))].map((name) => `${name}: ${STOPS[name]!(candidates)}`);
     return warning(
       `${listSome(movers, ({ name, pid }) => `${name} (process ${pid})`)}: it moves interrupts or processes onto granted CPUs`,
-      'irqbalance: IRQBALANCE_BANNED_CPULIST with the granted CPUs, or systemctl stop irqbalance; numad: systemctl stop numad',
+      stops.join('; '),
     );
   }
   return seesAllProcesses

@@ -1,11 +1,11 @@
 // Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { affinity } from '../affinity.js';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
-import { limitsOfProcess } from '../cgroups/limits.js';
+import { folderOfProcess, limitsOfProcess, readMembership } from '../cgroups/limits.js';
 import { MadeGroupsInMemory } from '../cgroups/made-groups.js';
-import { mountOf } from '../cgroups/mounts.js';
+import { findHierarchy, mountOf } from '../cgroups/mounts.js';
 import { thrownText } from '../check-options.js';
 import { MACHINE_CGROUP_ROOT } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
@@ -21,6 +21,7 @@ import { type MachineSettings, universe } from '../state/assignments.js';
 import { checkUsable, scopeOf } from '../state/ledger.js';
 import { textOf } from '../text-of.js';
 import type { Topology } from '../topology.js';
+import { parseCpuMask } from './cpu-mask.js';
 import type {
   CgroupFacts,
   GovernorFacts,
@@ -64,6 +65,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const { topology, stateDir, settings, refusal } = question;
   const online = onlineCpus(topology);
   const managed = settings ? universe(settings, { online }) : online;
+  const candidates = settings ? managed.difference(settings.reservedSystemCPUs) : managed;
   const scope = scopeOf(stateDir);
   const cgroups = readCgroups(question, scope);
   const status = textOf('/proc/self/status') ?? '';
@@ -72,7 +74,10 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   return {
     online,
     managed,
-    candidates: settings ? managed.difference(settings.reservedSystemCPUs) : managed,
+    candidates,
+    firstCore: (topology.cores.find(({ cpus }) => cpus.intersects(candidates))?.cpus ?? CpuSet.EMPTY).intersection(
+      managed,
+    ),
     allowed: affinity(),
     numaNodes: topology.nodes.length,
     cpusPerCore: topology.cpusPerCore,
@@ -82,7 +87,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     memoryPolicyRefusal: memoryPolicyRefusal(),
     stateFolder: readStateFolder(stateDir, scope, refusal),
     cgroups,
-    limits: unlessRefused(() => limitsOfProcess(process.pid)),
+    limits: ownFolder('cpu') === undefined ? null : unlessRefused(() => limitsOfProcess(process.pid)),
     foreignCpusets: readForeignCpusets(typeof cgroups === 'string' ? undefined : cgroups.rootPath),
     kubelet: readKubeletFacts(),
     movers: [...namedProcesses(MOVERS)],
@@ -138,6 +143,7 @@ function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']):
     const hierarchy = openCpusetHierarchy(root, new MadeGroupsInMemory());
     return {
       version: hierarchy.version,
+      root,
       rootPath: hierarchy.rootPath,
       isUsed: used !== null,
       whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable()),
@@ -145,11 +151,35 @@ function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']):
         const why = hierarchy.whyNoPartition();
         if (why) throw why;
       }),
+      own: ownPath(hierarchy.mount),
+      delegated: delegatedRoot(hierarchy.mount),
     };
   } catch (error) {
     if (error instanceof NumalignError) return error.message;
     throw error;
   }
+}
+
+// The folder of this process's own cgroup.
+function ownFolder(controller: string): string | undefined {
+  const hierarchy = findHierarchy(controller);
+  return hierarchy && (unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid))) ?? undefined);
+}
+
+// From the mount's point, as --cgroup-root takes it.
+function ownPath(mount: string): string | undefined {
+  const folder = ownFolder('cpuset');
+  return folder === undefined ? undefined : `/${relative(mount, folder)}`;
+}
+
+// The nearest cgroup above this process below which numalign could have its own, where that is not the root of all.
+function delegatedRoot(mount: string): string | undefined {
+  const name = MACHINE_CGROUP_ROOT;
+  for (let above = ownPath(mount) ?? '/'; above !== '/'; above = dirname(above)) {
+    const isOpen = unlessRefused(() => openCpusetHierarchy(above + name, new MadeGroupsInMemory()).canWrite());
+    if (isOpen) return above + name;
+  }
+  return undefined;
 }
 
 function refusalOf(check: () => void): string | undefined {
@@ -195,14 +225,6 @@ function readInterrupts(): readonly InterruptFacts[] | null {
     const list = textOf(`/proc/irq/${row.irq}/smp_affinity_list`)?.trim();
     return list === undefined ? [] : [{ ...row, cpus: CpuSet.parse(list) }];
   });
-}
-
-/** A mask as the kernel writes it, such as `ff,ffffffff`; null for anything else. */
-export function parseCpuMask(text: string): CpuSet | null {
-  const digits = text.trim().replaceAll(',', '');
-  if (!/^[0-9a-f]+$/i.test(digits)) return null;
-  const bits = [...BigInt(`0x${digits}`).toString(2)].reverse();
-  return CpuSet.from(bits.flatMap((bit, cpu) => (bit === '1' ? [cpu] : [])));
 }
 
 function readHugepages({ nodes }: Topology): HugepageFacts[] {

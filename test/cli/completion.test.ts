@@ -138,16 +138,20 @@ describe('the scripts of other shells', () => {
   });
 
   it.runIf(has('fish'))('are taken by fish, which offers the same', () => {
-    const ask = `${fishCompletion('numalign', TREE)}\ncomplete -C 'numalign topology --output '`;
-    const { stdout, stderr } = spawnSync('fish', ['-c', ask], { encoding: 'utf8' });
-    expect(stderr).toBe('');
-    expect(stdout).toMatch(/^json\b.*\ntext\b/);
+    const offers = (line: string) => {
+      const ask = `${fishCompletion('numalign', TREE)}\ncomplete -C '${line}'`;
+      const { stdout, stderr } = spawnSync('fish', ['-c', ask], { encoding: 'utf8' });
+      expect(stderr).toBe('');
+      return stdout;
+    };
+    expect(offers('numalign topology --output ')).toMatch(/^json\b.*\ntext\b/);
+    expect(offers('numalign run --cpus 2 -- bas')).toMatch(/^bash\b/m);
   });
 
   it('quote what descriptions have in them', () => {
     const program = new Command('x').description("it's").option('--a <b>', "it's [this]: that");
     const tree = commandTree(program);
-    expect(zshCompletion('x', tree)).toContain("'*--a[it'\\''s \\[this\\]\\: that]:value: '");
+    expect(zshCompletion('x', tree)).toContain("'*--a=[it'\\''s \\[this\\]\\: that]:value: '");
     expect(fishCompletion('x', tree)).toContain("-d 'it\\'s [this]: that'");
   });
 });

@@ -15,7 +15,7 @@ const NODE = [process.execPath, MAIN] as const;
 
 const CHECKS = [
   ...['state-folder', 'capabilities', 'allowed-cpus', 'seccomp', 'memory-policy'],
-  ...['cgroups', 'enforcement', 'cpu-quota', 'cpusets'],
+  ...['cgroups', 'delegation', 'enforcement', 'cpu-quota', 'cpusets'],
   ...['smt', 'isolated-cpus', 'governors', 'interrupts', 'workqueues'],
   ...['numa-balancing', 'hugepages', 'kubelet', 'movers'],
 ];
@@ -53,7 +53,7 @@ describe('numalign doctor', { timeout: 30_000 }, () => {
     const { of } = await diagnose(['--state-dir', folder]);
     // What there is of it is on the CPU that is not reserved.
     expect(`${of('interrupts').found}${of('workqueues').found}`).toMatch(/CPU 1\b/);
-    expect(of('interrupts').advice ?? 'write 0').toContain('write 0');
+    expect(of('interrupts').advice ?? 'echo 0 >').toContain('echo 0 >');
     // A private folder has no cgroups by itself.
     expect(of('cgroups').status).toBe('warning');
     expect(statSync(join(folder, 'state.json'), { bigint: true }).mtimeNs).toBe(before);
@@ -95,6 +95,27 @@ describe('numalign doctor', { timeout: 30_000 }, () => {
     const { findings, of } = await diagnose(['--state-dir', newFolder()], [...container, ...NODE]);
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);
     expect(of('movers')).toMatchObject({ status: 'unknown' });
+  });
+
+  it.runIf(isRoot)('tells what it cannot see from what is not there', async () => {
+    const folder = newFolder();
+    const [empty, none] = [join(folder, 'empty'), join(folder, 'none')];
+    mkdirSync(empty);
+    writeFileSync(none, '');
+    const hide = [
+      `mount --bind ${empty} /sys/fs/cgroup`,
+      `mount --bind ${empty} /proc/irq`,
+      `mount --bind ${none} /proc/interrupts`,
+      `mount --bind ${none} /sys/devices/virtual/workqueue/cpumask`,
+      'exec "$@"',
+    ];
+    const blind = ['unshare', '--mount', 'sh', '-ec', hide.join('\n'), 'sh'] as const;
+    const { findings, of } = await diagnose(['--state-dir', join(folder, 'state')], [...blind, ...NODE]);
+    expect(findings.map(({ check }) => check)).toEqual(CHECKS);
+    expect(of('cgroups').status).toBe('warning');
+    for (const check of ['delegation', 'cpu-quota', 'cpusets', 'interrupts', 'workqueues']) {
+      expect(of(check), check).toMatchObject({ status: 'unknown' });
+    }
   });
 
   it('finds a seccomp filter, and what it denies', async () => {
@@ -152,7 +173,7 @@ describe('the page of the doctor', () => {
       check: 'governors',
       status: 'warning',
       found: 'powersave on CPUs 0-3',
-      advice: 'do this and that',
+      advice: 'do this and `type this command`',
     },
     { group: 'memory', check: 'hugepages', status: 'problem', found: 'forged\n\u001b[2J', advice: 'none' },
   ];
@@ -163,18 +184,19 @@ describe('the page of the doctor', () => {
         'CPUs',
         'ok       smt        off',
         'warning  governors  powersave on CPUs 0-3',
-        '                    -> do this and that',
+        '         -> do this and `type this command`',
         '',
         'memory',
         'problem  hugepages  forged??[2J',
-        '                    -> none',
+        '         -> none',
         '',
         '1 problem, 1 warning, 0 unknown, 1 ok',
         '',
       ].join('\n'),
     );
     const narrow = doctorText(findings, { width: 40 }).split('\n');
-    expect(narrow).toContain('                    -> do this and that');
+    // A command is not broken.
+    expect(narrow).toContain('         `type this command`');
     expect(Math.max(...narrow.map((line) => line.length))).toBeLessThanOrEqual(50);
   });
 

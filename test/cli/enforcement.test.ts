@@ -256,7 +256,7 @@ describe('numalign share', { timeout: 120_000 }, () => {
     const removed = await numalign(['share', `${pid}`, ...json]);
     expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [] });
     const again = await numalign(['share', `${pid}`, ...json]);
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('[ERR_UNKNOWN_MEMBER]')]);
+    expect([again.code, JSON.parse(again.stderr).error.code]).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
   });
 
   it.runIf(isUsable)(

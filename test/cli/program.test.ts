@@ -80,6 +80,40 @@ describe('the command line', { timeout: 30_000 }, () => {
     expect((await numalign(args, { env: { NUMALIGN_DEBUG: '1' } })).stderr).toMatch(/\n {4}at /);
   });
 
+  it('fills its help to the width', async () => {
+    const { stdout } = await numalign(['status', '--help'], { env: { COLUMNS: '70' } });
+    const prose = stdout.split('\n').filter((line) => !line.startsWith(' '));
+    expect(prose.length).toBeGreaterThan(8);
+    expect(prose.filter((line) => line.length > 70)).toEqual([]);
+  });
+
+  it('tells an error as a line of JSON where JSON is asked for', async () => {
+    const json = ['--output', 'json', '--state-dir', newFolder()];
+    const errorOf = async (...args: string[]) => {
+      const { code, stdout, stderr } = await numalign(args);
+      expect(stdout).toBe('');
+      expect(stderr.trimEnd()).not.toContain('\n');
+      return { exit: code, ...(JSON.parse(stderr) as { error: object }).error };
+    };
+    expect(await errorOf('release', 'nobody', ...json)).toEqual({
+      exit: 1,
+      code: 'ERR_UNKNOWN_GRANT',
+      message: expect.stringContaining('"nobody"'),
+      details: { value: 'nobody', valid: [] },
+    });
+    expect(await errorOf('run', '--cpus', '1000', ...json, '--', 'true')).toMatchObject({
+      exit: 1,
+      code: 'ERR_INSUFFICIENT_CPUS',
+      details: { explanation: { admittedUnder: [] } },
+    });
+    expect(await errorOf('run', '--cpus', '1', ...json, '--', './no-such-command')).toEqual({
+      exit: 127,
+      code: null,
+      message: expect.stringContaining('not found'),
+      details: {},
+    });
+  });
+
   it('says how to build the addon where there is none', async () => {
     const folder = newFolder();
     cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });

@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Grant, openManager } from '../../lib/index.js';
 import { spinningOrphan } from '../support/orphan.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { newFolder, numalign, type Running, start, until } from './numalign.js';
+import { MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 async function acquire(name: string) {
   const stateDir = makeStateDir();
@@ -16,6 +17,8 @@ async function acquire(name: string) {
   });
   return { stateDir, grant };
 }
+
+const TERMINAL = fileURLToPath(new URL('../support/terminal.py', import.meta.url));
 
 const watch = (stateDir: string, ...more: string[]) =>
   start(['status', '--watch', '--interval', '0.2', '--state-dir', stateDir, ...more]);
@@ -50,6 +53,33 @@ describe('numalign status --watch', { timeout: 60_000 }, () => {
     // Nobody draws on what is no screen.
     expect(stdout).not.toContain('\u001b');
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
+  });
+
+  it('draws on a terminal in place and to its size, and leaves it as it was', async () => {
+    const { stateDir } = await acquire('gateway');
+    const program = ['python3', TERMINAL, '120', '20', '--', process.execPath, MAIN] as const;
+    const running = start(['status', '--watch', '--interval', '60', '--state-dir', stateDir], {
+      program,
+      env: { TERM: 'xterm', NO_COLOR: '1' },
+    });
+    const pages = () => running.output.stdout.split('\u001b[H').slice(1);
+    // At once, and not after a minute.
+    const wide = await until(() => pages().find((page) => page.endsWith('\u001b[J')), 'the first page');
+    expect(running.output.stdout.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true);
+    expect(wide).toMatch(/^ID +NAME +CPUS +ENFORCEMENT /m);
+    running.process.stdin!.write('resize 50 6\n');
+    const narrow = await until(() => pages()[1], 'a page after the resize');
+    const lines = narrow.replaceAll('\u001b[K', '').split(/\r\n/);
+    expect(lines).toHaveLength(6);
+    expect(lines.filter((line) => line.length > 50)).toEqual([]);
+    expect(lines.at(-1)).toMatch(/^… \d+ lines more/);
+    running.process.stdin!.write('type 3\n');
+    const { code, stdout } = await running.ended;
+    expect(code).toBe(0);
+    // The cursor is there again, and what was known last stays to be read.
+    const after = stdout.split('\u001b[?25h\u001b[?1049l')[1];
+    expect(after).toMatch(/^NAME +gateway\r$/m);
+    expect(after).not.toContain('\u001b');
   });
 
   it('names who else runs there', async () => {

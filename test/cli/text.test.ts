@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { findGrant } from '../../lib/cli/find-grant.js';
 import { grantTable, shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
 import { table } from '../../lib/cli/table.js';
-import { colorsWanted } from '../../lib/cli/terminal.js';
-import { formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
+import { colorsWanted, givenWidth } from '../../lib/cli/terminal.js';
+import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
 
 describe('text on the command line', () => {
@@ -42,6 +42,65 @@ describe('text on the command line', () => {
     expect(table(columns, rows, { width: 100 })[1]).toBe('1   a command of some length  alive');
     expect(table(columns, rows, { width: 30 })[1]).toBe('1   a command of some…   alive');
     expect(table(columns, rows, { width: 5 })[1]).toBe('1   a command o…  alive');
+  });
+
+  it('has a block for each row where a page is too narrow for the table, less what says nothing', () => {
+    const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
+    const rows = [
+      ['1', 'a command of some length', 'alive, flagged and isolated'],
+      ['', 'another', 'dead'],
+    ];
+    expect(table(columns, rows, { width: 50, isNarrow: true })[0]).toBe('ID  OWNER              STATE');
+    expect(table(columns, rows, { width: 30, isNarrow: true })).toEqual([
+      'ID     1',
+      'OWNER  a command of some',
+      '       length',
+      'STATE  alive, flagged and',
+      '       isolated',
+      '',
+      'OWNER  another',
+      'STATE  dead',
+    ]);
+  });
+
+  it('leaves lesser columns out before that, the last one first', () => {
+    const columns = [
+      { title: 'ID' },
+      { title: 'THREADS', isLesser: true },
+      { title: 'RUN' },
+      { title: 'THROTTLED', isLesser: true },
+    ];
+    const rows = [['1', '2', '3%', '-']];
+    const titles = (width: number, isNarrow = true) => table(columns, rows, { width, isNarrow })[0];
+    expect(titles(20, false)).toBe('ID  THREADS  RUN  THROTTLED');
+    expect([27, 26, 15].map((width) => titles(width))).toEqual([
+      'ID  THREADS  RUN  THROTTLED',
+      'ID  THREADS  RUN',
+      'ID  RUN',
+    ]);
+  });
+
+  it('has the width of the terminal before that of COLUMNS', () => {
+    expect(givenWidth({ COLUMNS: '60' }, 80)).toBe(80);
+    // Some terminals do not know their own.
+    expect(givenWidth({ COLUMNS: '60' }, 0)).toBe(60);
+    expect(givenWidth({ COLUMNS: '60' }, undefined)).toBe(60);
+    for (const COLUMNS of ['', '0', '-1', 'x', '6e1', undefined])
+      expect(givenWidth({ COLUMNS }, undefined)).toBeUndefined();
+  });
+
+  it('fills paragraphs of a help anew, and leaves what is indented', () => {
+    const text = 'One two\nthree four.\n\nExamples:\n  $ a command that is longer\n';
+    expect(fillProse(text, 13)).toBe('One two three\nfour.\n\nExamples:\n  $ a command that is longer\n');
+    expect(fillProse(text, 80)).toBe('One two three four.\n\nExamples:\n  $ a command that is longer\n');
+  });
+
+  it('folds plain lines that are longer than a narrow page below their indent', () => {
+    const text = 'rejected: one two three\n  held by "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n';
+    expect(fitted(text, { width: 14, isNarrow: true })).toBe(
+      'rejected:\n  one two\n  three\n  held by\n    "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n',
+    );
+    expect(fitted(text, { width: 14 })).toBe(text);
   });
 
   it('obeys NO_COLOR before FORCE_COLOR before the terminal', () => {

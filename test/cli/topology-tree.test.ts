@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { StateView } from '../../lib/cli/state-view.js';
 import { topologyTree } from '../../lib/cli/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
-import { emptyAssignments } from '../../lib/state/assignments.js';
 import { discover } from '../../lib/topology.js';
+import { emptyState } from '../support/empty-state.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
@@ -30,16 +30,7 @@ function view(fields: Partial<StateView>): StateView {
     memory: [],
     sharedMembers: [],
     grants: [],
-    assignments: emptyAssignments({
-      managedCPUs: null,
-      reservedSystemCPUs: CpuSet.EMPTY,
-      strictCPUReservation: false,
-      isolatedCPUs: null,
-      reservedMemory: {},
-      cgroupRoot: null,
-      simulated: false,
-      unknown: {},
-    }),
+    assignments: emptyState(),
     ...fields,
   };
 }
@@ -68,11 +59,13 @@ describe('the tree of a machine', () => {
   it('keeps within the width at 512 CPUs and shows each of them once', async () => {
     const topology = await discover({ synthetic: 'package:2 numa:4 l3:4 core:8 pu:2' });
     for (const width of [60, 100, 200]) {
-      const lines = topologyTree(topology, { width }).split('\n');
-      const leaves = lines.slice(1).filter((line) => !/Package|NUMA/.test(line));
+      const lines = topologyTree(topology, { width, isNarrow: true }).split('\n');
+      const leaves = lines
+        .slice(lines.findIndex((line) => line.includes('Package')))
+        .filter((line) => !/Package|NUMA/.test(line));
       const shown = leaves.flatMap((line) => [...line.replace(/L3 \d+ +\d+ cores/, '').matchAll(/\d+/g)].map(Number));
       expect(shown.sort((a, b) => a - b)).toEqual([...topology.cpus]);
-      expect(Math.max(...leaves.map((line) => line.length))).toBeLessThanOrEqual(width);
+      expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
       expect(lines.length).toBeLessThan(2 * 4 * 4 * 4 + 20);
     }
   });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { parseInterrupts } from '../../lib/doctor/interrupts.js';
-import { parseCpuMask } from '../../lib/doctor/read-facts.js';
 
 // CPU 1 is offline.
 const TEXT = `           CPU0       CPU2       CPU3
@@ -22,21 +21,5 @@ describe('/proc/interrupts', () => {
 
   it('is not taken for one without interrupts where it is empty, as some containers see it', () => {
     expect(parseInterrupts('')).toBeUndefined();
-  });
-});
-
-describe('a mask of CPUs', () => {
-  it.each([
-    ['3\n', '0-1'],
-    ['ff,ffff0000', '16-39'],
-    ['00000000,00000000', ''],
-    ['80000000,00000000,00000001', '0,95'],
-  ])('is read as the kernel writes it: %j', (text, list) => {
-    expect(String(parseCpuMask(text))).toBe(list);
-  });
-
-  it('is null where there is none', () => {
-    expect(parseCpuMask('')).toBeNull();
-    expect(parseCpuMask('0-3')).toBeNull();
   });
 });

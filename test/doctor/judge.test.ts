@@ -9,17 +9,22 @@ const ALL_CAPABILITIES = (1n << 41n) - 1n;
 
 const CGROUPS: CgroupFacts = {
   version: 2,
+  root: '/numalign',
   rootPath: '/sys/fs/cgroup/numalign',
   isUsed: true,
   whyNotWritable: undefined,
   whyNoPartition: undefined,
+  own: '/user.slice/a.scope',
+  delegated: undefined,
 };
+const CLOSED: CgroupFacts = { ...CGROUPS, whyNotWritable: 'EACCES: open cgroup.procs' };
 
 // Root on a machine that was set up for grants: CPUs 0-1 are kept for everything else.
 const READY: MachineFacts = {
   online: cpus('0-7'),
   managed: cpus('0-7'),
   candidates: cpus('2-7'),
+  firstCore: cpus('2'),
   allowed: cpus('0-7'),
   numaNodes: 2,
   cpusPerCore: 1,
@@ -141,16 +146,53 @@ describe('the doctor', () => {
     [
       'cgroups that are closed to this user',
       'cgroups',
-      { cgroups: { ...CGROUPS, whyNotWritable: 'EACCES: open cgroup.procs' } },
+      { cgroups: CLOSED },
       'warning',
-      /v2, not for this user: EACCES.*Delegate=cpuset/s,
+      /v2, not for this user: EACCES.*run as root, or with a cgroup that is delegated/s,
     ],
+    [
+      'cgroups that are closed to this user, and where he has others',
+      'cgroups',
+      { cgroups: { ...CLOSED, delegated: '/user.slice/a.service/numalign' } },
+      'warning',
+      /or with `--cgroup-root \/user.slice\/a.service\/numalign`$/,
+    ],
+    ['that nothing need be delegated to root', 'delegation', {}, 'ok', /not needed: this user may use \/numalign/],
+    [
+      'what is delegated',
+      'delegation',
+      { cgroups: { ...CLOSED, delegated: '/user.slice/a.service/numalign' } },
+      'ok',
+      /below \/user.slice\/a.service$/m,
+    ],
+    [
+      'that nothing is delegated',
+      'delegation',
+      { cgroups: CLOSED },
+      'warning',
+      /neither \/user.slice\/a.scope nor a cgroup above.*`Delegate=cpuset`/s,
+    ],
+    [
+      'that nothing is delegated with cgroup v1',
+      'delegation',
+      { cgroups: { ...CLOSED, version: 1 } },
+      'warning',
+      /neither.*`chown -R`/s,
+    ],
+    [
+      'that the own cgroup is out of sight',
+      'delegation',
+      { cgroups: { ...CLOSED, own: undefined } },
+      'unknown',
+      /cannot be seen/,
+    ],
+    ['that there is nothing to delegate', 'delegation', { cgroups: 'none' }, 'unknown', /no cgroups/],
     [
       'cgroups that nobody uses by itself',
       'cgroups',
       { cgroups: { ...CGROUPS, isUsed: false } },
       'warning',
-      /can be used, but is not.*configure --cgroup-root/s,
+      /can be used, but is not\n`numalign configure --cgroup-root \/numalign`/,
     ],
     ['a partition', 'enforcement', {}, 'ok', /^partition/],
     [
@@ -158,9 +200,15 @@ describe('the doctor', () => {
       'enforcement',
       { cgroups: { ...CGROUPS, whyNoPartition: 'that above it is none' } },
       'warning',
-      /^cpuset: .*that above it is none/,
+      /^cpuset for shared members in cgroups below \S+, members for others.*that above it is none/,
     ],
-    ['cgroup v1', 'enforcement', { cgroups: { ...CGROUPS, version: 1 } }, 'warning', /^cpuset: .*boot with cgroup v2/s],
+    [
+      'cgroup v1',
+      'enforcement',
+      { cgroups: { ...CGROUPS, version: 1 } },
+      'warning',
+      /^cpuset for shared members .*boot with cgroup v2/s,
+    ],
     [
       'masks of everybody, as root without cgroups',
       'enforcement',
@@ -200,7 +248,7 @@ describe('the doctor', () => {
         },
       },
       'warning',
-      /: \/system.slice \(AllowedCPUs= of systemd\) has 0-3, \S+ \(a container\) has 2, \S+ \(a pod\) has 4\n/,
+      /: \/system.slice \(AllowedCPUs= of systemd\) has 0-3, \S+ \(a container\) has 2, \S+ \(a pod\) has 4\n`numalign configure --managed 5-7`, or have them leave, `numalign share PATH`/,
     ],
     [
       'a partition of somebody else',
@@ -209,7 +257,7 @@ describe('the doctor', () => {
         foreignCpusets: { cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }], isComplete: true },
       },
       'problem',
-      /keeps numalign off: \/rt \(a partition\) has 6-7/,
+      /keeps numalign off: \/rt \(a partition\) has 6-7\n`numalign configure --managed 0-5`, or `echo member > \/sys\/fs\/cgroup\/rt\/cpuset.cpus.partition`$/,
     ],
     [
       'more cgroups than are looked at',
@@ -262,7 +310,7 @@ describe('the doctor', () => {
         ],
       },
       'warning',
-      /^2 of devices come.*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\nwrite 0-1 to \/proc\/irq/,
+      /^2 of devices come.*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\n`for i in \/proc\/irq\/\[0-9\]\*; do echo 0-1 > \$i\/smp_affinity_list; done`.*isolcpus=managed_irq,2-7`$/,
     ],
     ['interrupts elsewhere', 'interrupts', { interrupts: [interrupt(26, '0-1', { 0: 9 })] }, 'ok', /none of a device/],
     ['interrupts that cannot be read', 'interrupts', { interrupts: null }, 'unknown', /cannot be read/],
@@ -271,14 +319,25 @@ describe('the doctor', () => {
       'workqueues',
       { workqueues: cpus('0-7') },
       'warning',
-      /CPUs 2-7 too\nwrite the mask of 0-1/,
+      /CPUs 2-7 too\n`echo 3 > \/sys\/devices\/virtual\/workqueue\/cpumask`$/,
     ],
     [
       'that CPUs must be reserved before work can go elsewhere',
       'workqueues',
-      { workqueues: cpus('0-7'), candidates: cpus('0-7') },
+      { workqueues: cpus('0-7'), candidates: cpus('0-7'), firstCore: cpus('0,4') },
       'warning',
-      /\nkeep some CPUs for such work \(numalign configure --reserved LIST\), then write/,
+      /\nkeep CPUs for such work, `numalign configure --reserved 0,4`; then `echo 11 > /,
+    ],
+    [
+      'the same of a private folder',
+      'workqueues',
+      {
+        workqueues: cpus('0-7'),
+        candidates: cpus('0-7'),
+        stateFolder: { ...READY.stateFolder, path: '/home/me/numalign', scope: 'private' },
+      },
+      'warning',
+      /`numalign configure --reserved 2 --state-dir \/home\/me\/numalign`/,
     ],
     [
       'automatic NUMA balancing',
@@ -338,7 +397,7 @@ describe('the doctor', () => {
       'movers',
       { movers: [{ pid: 7, name: 'irqbalance' }] },
       'warning',
-      /^irqbalance \(process 7\).*IRQBALANCE_BANNED_CPULIST/s,
+      /^irqbalance \(process 7\).*`IRQBALANCE_BANNED_CPULIST=2-7`/s,
     ],
     ['that irqbalance may be hidden', 'movers', { seesAllProcesses: false }, 'unknown', /not every process/],
   ])('tells of %s', (_, check, facts, status, text) => {

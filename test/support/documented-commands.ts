@@ -87,7 +87,7 @@ export function runShell(text: string): { status: number | null; stderr: string;
 
   const { status, stderr } = spawnSync('/bin/bash', ['--norc', '-e', '-c', own], {
     cwd: folder,
-    env: { PATH: programs, CALLS: log },
+    env: { PATH: programs, CALLS: log, HOME: folder },
     encoding: 'utf8',
   });
   const calls = readFileSync(log, 'utf8')

@@ -200,7 +200,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     append: 'isolcpus=12-15 nohz_full=12-15',
-    tests: ['machine', 'isolated', 'threads', 'enforcement'],
+    tests: ['machine', 'isolated', 'threads', 'enforcement', 'doctor'],
   },
   {
     name: 'newer-kernel',

@@ -25,6 +25,7 @@ function linesOf(name: string, { path, options, values, commands }: CompletedCom
     ),
     // Where the first argument would be; what is behind it are files.
     ...values.slice(0, 1).flatMap((value) => (value === 'text' ? [] : [`${at('at')} ${action(value)}`])),
+    ...(values[0] === 'program' ? [`complete -c ${name} -n __${name}_at_operand ${action('program')}`] : []),
     ...(values.at(-1) === 'file' ? [`${at('in')} -F`] : []),
   ];
 }
@@ -41,6 +42,10 @@ function __${name}_in
 end
 function __${name}_at
     __${name}_in $argv; and test (count (commandline -opc)) -eq (math (count $argv) + 1)
+end
+function __${name}_at_operand
+    set -l words (commandline -opc)
+    test "$words[-1]" = --
 end
 complete -c ${name} -f
 ${allCommands(program)

@@ -10,7 +10,11 @@ const action = (value: Value) => (typeof value === 'string' ? ACTIONS[value] : `
 
 function specifications({ options, values, isVariadic, commands }: CompletedCommand): string[] {
   const flags = options.flatMap(({ flags, description, value }) =>
-    flags.map((flag) => `'*${flag}[${escaped(description)}]${value === undefined ? '' : `:value:${action(value)}`}'`),
+    // A long one and its value may be one word, `--output=json`.
+    flags.map(
+      (flag) =>
+        `'*${flag}${flag.startsWith('--') && value !== undefined ? '=' : ''}[${escaped(description)}]${value === undefined ? '' : `:value:${action(value)}`}'`,
+    ),
   );
   const places = values.map((value, i) => {
     const isLast = isVariadic && i === values.length - 1;

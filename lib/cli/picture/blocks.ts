@@ -60,14 +60,15 @@ export function stack(blocks: readonly Block[], gap: number): Block {
   };
 }
 
-/** Side by side, all as wide and without a gap. */
-export function row(blocks: readonly Block[]): Block {
+/** Side by side, all as wide. */
+export function row(blocks: readonly Block[], gap = 0): Block {
+  const between = gap * Math.max(0, blocks.length - 1);
   return {
-    width: Math.max(0, ...blocks.map(({ width }) => width)) * blocks.length,
+    width: Math.max(0, ...blocks.map(({ width }) => width)) * blocks.length + between,
     height: Math.max(0, ...blocks.map(({ height }) => height)),
     draw: (x, y, width, height) => {
-      const each = width / blocks.length;
-      return blocks.map((block, i) => block.draw(x + i * each, y, each, height)).join('');
+      const each = (width - between) / blocks.length;
+      return blocks.map((block, i) => block.draw(x + i * (each + gap), y, each, height)).join('');
     },
   };
 }

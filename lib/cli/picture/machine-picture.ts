@@ -241,8 +241,18 @@ class Picture {
     const entries = this.#legendEntries().filter(({ details }) => details !== '');
     if (entries.length === 0) return undefined;
     const names = Math.min(Math.max(...entries.map(({ text }) => textWidth(text, TEXT))), width * 0.45);
-    const rows = entries.map((entry) => legendRow(entry, names, width));
-    return stack(rows, 4);
+    const widest = Math.max(...entries.map(({ details }) => legendLeft(names) + textWidth(spaced(details), TEXT)));
+    const count = Math.min(
+      Math.max(1, Math.floor((width + COLUMN_GAP) / (widest + COLUMN_GAP))),
+      Math.ceil(entries.length / LEAST_ROWS),
+    );
+    const column = (width + COLUMN_GAP) / count - COLUMN_GAP;
+    const rows = entries.map((entry) => legendRow(entry, names, column));
+    const each = Math.ceil(rows.length / count);
+    return row(
+      Array.from({ length: count }, (_, i) => stack(rows.slice(i * each, (i + 1) * each), 4)),
+      COLUMN_GAP,
+    );
   }
 
   #legendEntries(): LegendEntry[] {
@@ -337,11 +347,18 @@ interface LegendEntry extends Look {
 }
 
 const SWATCH = 22;
+/** So few are read more easily in one column. */
+const LEAST_ROWS = 16;
+const COLUMN_GAP = 24;
+
+const legendLeft = (names: number) => SWATCH + names + 12;
+
+// Lists of CPUs may be long, and have no spaces.
+const spaced = (details: string) => details.replace(/,(?! )/g, ', ');
 
 function legendRow({ className, text, details }: LegendEntry, names: number, width: number): Block {
-  const left = SWATCH + names + 12;
-  // Lists of CPUs may be long, and have no spaces.
-  const lines = stack(filled(details.replace(/,(?! )/g, ', '), width - left, { size: TEXT }), 0);
+  const left = legendLeft(names);
+  const lines = stack(filled(spaced(details), width - left, { size: TEXT }), 0);
   const name = line(text, { size: TEXT, className: 'strong' });
   return {
     width,

@@ -37,9 +37,9 @@ function legendRow(svg: XmlElement, className: string): string[] {
   const swatch = svg.children.findLast(
     ({ name, attributes }) => name === 'rect' && attributes.class === `cell ${className}`,
   )!;
-  const [top, bottom] = [Number(swatch.attributes.y) - 3, Number(swatch.attributes.y) + 15];
+  const [left, top] = [Number(swatch.attributes.x), Number(swatch.attributes.y)];
   return textsOf(svg)
-    .filter(({ attributes: { y } }) => Number(y) > top && Number(y) < bottom)
+    .filter(({ attributes: { x, y } }) => Number(x) > left && Number(y) > top - 3 && Number(y) < top + 15)
     .map(({ text }) => text);
 }
 
@@ -245,6 +245,20 @@ describe('the picture of who holds what', () => {
     expect(look(svg, 0)[1]).toBe(`CPU 0: ${name}`);
     expect(look(svg, 1)[1]).toBe('CPU 1: ??[31m???');
     expect(allOf(svg).some((each) => each.name === 'script')).toBe(false);
+  });
+
+  it('has the legend of many holders in columns, from top to bottom', async () => {
+    const topology = await discover({ synthetic: OF_512_CPUS });
+    const holders = manyHolders(topology);
+    const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, { holders }) }));
+    const swatches = svg.children.filter(({ attributes }) => /^cell holder-/.test(attributes.class ?? ''));
+    const columns = new Set(swatches.map(({ attributes }) => attributes.x));
+    expect(swatches).toHaveLength(holders.length);
+    expect(columns.size).toBe(3);
+    const places = swatches.map(({ attributes: { x, y } }) => [Number(x), Number(y)] as const);
+    expect(places).toEqual([...places].sort((a, b) => a[0] - b[0] || a[1] - b[1]));
+    const last = holders.at(-1)!;
+    expect(legendRow(svg, `holder-${holders.length - 1}`).slice(0, 2)).toEqual([last.name, `CPUs ${last.cpus}`]);
   });
 
   it('cuts a long name in the legend, and fills long lists of CPUs into lines', async () => {

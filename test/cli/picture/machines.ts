@@ -2,8 +2,8 @@
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
 import { CpuSet } from '../../../lib/cpu-set.js';
 import { memoryTables } from '../../../lib/managers/memory-manager.js';
-import { emptyAssignments } from '../../../lib/state/assignments.js';
 import type { Topology } from '../../../lib/topology.js';
+import { emptyState } from '../../support/empty-state.js';
 
 export const OF_8_CPUS = 'package:2 [numa(memory=8GiB)] core:2 pu:2';
 export const OF_512_CPUS = 'package:2 die:4 [numa(memory=64GiB)] l3:4 core:8 pu:2';
@@ -13,22 +13,12 @@ export function holder(name: string, cpus: string, others: Partial<Holder> = {})
 }
 
 export function holdingsOn(topology: Topology, others: Partial<Holdings> = {}): Holdings {
-  const state = emptyAssignments({
-    managedCPUs: null,
-    reservedSystemCPUs: CpuSet.EMPTY,
-    strictCPUReservation: false,
-    isolatedCPUs: null,
-    reservedMemory: {},
-    cgroupRoot: null,
-    simulated: true,
-    unknown: {},
-  });
   return {
     holders: [],
     managed: topology.cpus,
     reserved: CpuSet.EMPTY,
     isolated: CpuSet.EMPTY,
-    memory: memoryTables(state, topology),
+    memory: memoryTables(emptyState(true), topology),
     ...others,
   };
 }
