@@ -9,6 +9,8 @@
       "cflags_cc!": ["-fno-exceptions", "-fno-rtti", "-std=gnu++17", "-std=gnu++20"],
       "cflags_cc": ["-std=c++20", "-fexceptions", "-fvisibility-inlines-hidden"],
       "libraries": ["<!@(sh scripts/hwloc-flags.sh --libs)"],
+      # The core's own tests run with its assertions.
+      "configurations": {"Release": {"defines": ["NDEBUG"]}},
       "ldflags": ["-Wl,--version-script=../native/addon/exports.map", "-Wl,--gc-sections"]
     }
   ]

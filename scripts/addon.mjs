@@ -10,7 +10,7 @@ export const BUILD_PACKAGES = [
   { name: 'make', present: () => works('make', ['--version']) },
   { name: 'python3', present: () => works('python3', ['--version']) },
   { name: 'pkg-config', present: () => works('pkg-config', ['--version']) },
-  { name: 'libhwloc-dev', present: () => works('pkg-config', ['--exists', 'hwloc >= 2.8']) },
+  { name: 'libhwloc-dev', present: () => works('sh', [join(root, 'scripts/hwloc-flags.sh'), '--libs']) },
 ];
 
 const sources = readFileSync(join(root, 'native/sources.txt'), 'utf8').split('\n').filter(Boolean);
@@ -20,16 +20,16 @@ export const ADDON_INPUTS = [
   ...new Set(sources.map((source) => `native/${source.split('/')[0]}`)),
 ];
 
-/** npm's own node-gyp, which builds without a network where Node's headers are installed. */
+/** npm's own node-gyp, which builds without a network where Node's headers are installed. Whoever runs this need not be npm. */
 export function nodeGyp() {
-  const npm = process.env.npm_execpath ?? spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim();
-  const candidates = [
-    process.env.npm_config_node_gyp,
-    npm && join(dirname(realpathSync(npm)), '../node_modules/node-gyp/bin/node-gyp.js'),
-  ];
+  const onPath = spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim();
+  const besideNpm = [process.env.npm_execpath, onPath].flatMap((npm) =>
+    npm && existsSync(npm) ? join(dirname(realpathSync(npm)), '../node_modules/node-gyp/bin/node-gyp.js') : [],
+  );
+  const candidates = [process.env.npm_config_node_gyp, ...besideNpm];
   return (
     candidates.find((path) => path && existsSync(path)) ??
-    fail('npm has no node-gyp of its own: install npm 9 or newer')
+    fail('there is no node-gyp: install npm 9 or newer, from Node')
   );
 }
 
@@ -42,6 +42,6 @@ export function nodePrefix() {
 /** Compiles build/Release/numalign.node. */
 export function compileAddon() {
   const prefix = nodePrefix();
-  const env = prefix ? { ...process.env, npm_config_nodedir: prefix } : process.env;
+  const env = prefix ? { npm_config_nodedir: prefix, ...process.env } : process.env;
   run(process.execPath, [nodeGyp(), 'configure', 'build', '--jobs', 'max'], { env });
 }

@@ -1,7 +1,8 @@
-// What npm runs where the package is installed: nothing to do where a prebuilt addon fits this machine, else it compiles one.
-//
-//   npm install numalign --build-from-source    compiles in any case
+// What npm runs where the package is installed: nothing to do where a prebuilt addon fits this machine, else it compiles one. With
+// npm_config_build_from_source=true in the environment it compiles in any case.
+import { existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { aptCommand, fail, missing, root, say } from './steps.mjs';
 
@@ -9,14 +10,24 @@ import { aptCommand, fail, missing, root, say } from './steps.mjs';
 function reasonToCompile() {
   const asked = process.env.npm_config_build_from_source;
   if (asked === 'true' || asked === 'numalign') return 'asked to build from source';
+  const load = createRequire(import.meta.url)('node-gyp-build');
+  let path;
   try {
-    createRequire(import.meta.url)('node-gyp-build')(root);
+    path = load.path(root);
+  } catch {
+    const { platform, arch, version, report } = process;
+    const libc = report.getReport().header.glibcVersionRuntime ? 'glibc' : 'without glibc';
+    return `there is no prebuilt addon for ${platform} ${arch} (${libc}), Node ${version}`;
+  }
+  try {
+    load(root);
     return undefined;
-  } catch (error) {
-    const platform = `${process.platform} ${process.arch}, Node ${process.version}`;
-    return error.code === 'ERR_DLOPEN_FAILED'
-      ? `the prebuilt addon does not load here (${error.message})`
-      : `there is no prebuilt addon for ${platform}`;
+  } catch ({ message }) {
+    const build = join(root, 'build');
+    if (!existsSync(build)) return `${path} does not load here (${message})`;
+    // Compiled on another machine, for it; what is prebuilt may fit.
+    rmSync(build, { recursive: true });
+    return reasonToCompile();
   }
 }
 

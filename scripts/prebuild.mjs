@@ -1,6 +1,9 @@
-// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for wherever Node's own binaries run: hwloc and the C++ library are
-// linked in, and nothing newer is asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a Debian 11, which is set up once
-// in ~/.cache/numalign-prebuild (root's rights, 2 GB). Another architecture's is compiled across. `npm pack` runs this.
+// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for wherever Node's own binaries run: hwloc and the C++ library
+// are linked in, and nothing newer is asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a Debian 11, which is
+// set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another architecture's is compiled across. `npm pack` runs this.
+//
+//   DEBIAN_MIRROR    where Debian 11 is, should it have moved
+//   HWLOC_ARCHIVE    the archive of hwloc's source, where the machine's sources of packages have another version
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -16,13 +19,12 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ADDON_INPUTS, nodeGyp, nodePrefix } from './addon.mjs';
+import { PREBUILD_CACHE, PREBUILD_SYSTEM } from './prebuild-cache.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
 
-const SUITE = 'bullseye';
 /** What Node 20 asks for; see its BUILDING.md. */
 const GLIBC = '2.28';
 /** What glibc itself brings. Any other library might not be there. */
@@ -34,28 +36,32 @@ const HWLOC = {
   archive: 'hwloc_2.9.0.orig.tar.bz2',
   sha256: 'b3fb1a43a14d8fbcd8e976de5ede2ea7ce1d768ed173adb33c7ceaaf098dc970',
 };
-/** By Node's name of the architecture. */
-const TOOLCHAINS = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
+/** By Node's name of the architecture: the compiler's, and readelf's. */
+const TARGETS = {
+  x64: { triple: 'x86_64-linux-gnu', machine: 'Advanced Micro Devices X86-64' },
+  arm64: { triple: 'aarch64-linux-gnu', machine: 'AArch64' },
+};
 
+const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 const PACKAGES = [
   { name: 'debootstrap', present: () => existsSync('/usr/sbin/debootstrap') },
+  { name: 'debian-archive-keyring', present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg') },
   { name: 'bzip2', present: () => works('bzip2', ['--version']) },
 ];
-
-const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'numalign-prebuild');
-const system = join(cache, SUITE);
 
 // ---- what it is built from and in
 
 /** Something in the cache that is there whole or not at all. */
-function cached(name, message, make) {
-  const path = join(cache, name);
+function cached(path, message, make) {
   if (existsSync(path)) return path;
   say(message);
-  mkdirSync(cache, { recursive: true });
-  const temporary = mkdtempSync(join(cache, 'new-'));
+  mkdirSync(PREBUILD_CACHE, { recursive: true });
+  const temporary = mkdtempSync(join(PREBUILD_CACHE, 'new-'));
   try {
     renameSync(make(temporary), path);
+  } catch (error) {
+    // Unless somebody else has made it meanwhile.
+    if (!existsSync(path)) throw error;
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
@@ -63,32 +69,34 @@ function cached(name, message, make) {
 }
 
 function oldSystem() {
-  const across = Object.keys(TOOLCHAINS).filter((arch) => arch !== process.arch);
-  const compilers = ['g++', ...across.map((arch) => `g++-${TOOLCHAINS[arch].replace('_', '-')}`)];
+  const suite = basename(PREBUILD_SYSTEM);
+  const across = Object.keys(TARGETS).filter((arch) => arch !== process.arch);
+  const compilers = ['g++', ...across.map((arch) => `g++-${TARGETS[arch].triple.replace('_', '-')}`)];
   const packages = [...compilers, 'make', 'pkg-config', 'python3'];
-  cached(SUITE, `setting up a Debian 11 (${SUITE}) to compile in`, (temporary) => {
-    const made = join(temporary, SUITE);
-    run('debootstrap', ['--variant=minbase', `--include=${packages.join(',')}`, SUITE, made]);
-    run('chroot', [made, 'apt-get', 'clean']);
+  cached(PREBUILD_SYSTEM, `setting up a Debian 11 (${suite}) to compile in`, (temporary) => {
+    const made = join(temporary, suite);
+    const options = ['--variant=minbase', '--force-check-gpg', `--include=${packages.join(',')}`];
+    const { DEBIAN_MIRROR } = process.env;
+    run('debootstrap', [...options, suite, made, ...(DEBIAN_MIRROR ? [DEBIAN_MIRROR] : [])], { env: SBIN });
+    run('chroot', [made, 'apt-get', 'clean'], { env: SBIN });
     return made;
   });
 }
 
 /** The archive of hwloc's source, by the machine's own sources of packages, or the one that HWLOC_ARCHIVE names. */
 function hwlocArchive() {
+  const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
   const path =
     process.env.HWLOC_ARCHIVE ??
-    cached(HWLOC.archive, `fetching the source package of hwloc ${HWLOC.version}`, (temporary) => {
+    cached(join(PREBUILD_CACHE, HWLOC.archive), message, (temporary) => {
       const parts = join(temporary, 'sources');
       const lists = join(temporary, 'lists');
       for (const folder of [parts, lists]) mkdirSync(folder);
-      for (const file of aptSources()) {
+      aptSources().forEach((file, i) => {
         const text = readFileSync(file, 'utf8');
-        writeFileSync(
-          join(parts, basename(file)),
-          text.replace(/^Types:.*$/gm, 'Types: deb-src').replace(/^deb /gm, 'deb-src '),
-        );
-      }
+        const sources = text.replace(/^Types:.*$/gm, 'Types: deb-src').replace(/^deb /gm, 'deb-src ');
+        writeFileSync(join(parts, `${i}-${basename(file)}`), sources);
+      });
       const options = {
         'Dir::Etc::sourcelist': '/dev/null',
         'Dir::Etc::sourceparts': parts,
@@ -100,8 +108,9 @@ function hwlocArchive() {
       return join(temporary, HWLOC.archive);
     });
   const found = createHash('sha256').update(readFileSync(path)).digest('hex');
-  if (found !== HWLOC.sha256)
+  if (found !== HWLOC.sha256) {
     fail(`${path} is not hwloc ${HWLOC.version}: its SHA-256 is ${found}, not ${HWLOC.sha256}`);
+  }
   return path;
 }
 
@@ -113,18 +122,23 @@ function aptSources() {
 
 // ---- building
 
+const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
+
 function prebuild(arch) {
-  const triple = TOOLCHAINS[arch];
+  const { triple } = TARGETS[arch];
   const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}: use a Node that brings them`);
-  const folder = mkdtempSync(join(system, 'prebuild-'));
+  // With what it needs beside it, in npm's own node_modules.
+  const [npm, gyp] = nodeGyp().split(/\/node_modules(?=\/node-gyp\/)/);
+  if (gyp === undefined) fail(`${nodeGyp()} is not npm's own node-gyp: use the npm that comes with Node`);
+  const folder = mkdtempSync(join(PREBUILD_SYSTEM, 'prebuild-'));
   const inside = `/${basename(folder)}`;
   // Nothing of the caller's: of npm's settings only those that are named.
   const env = {
-    ...{ PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: inside, LC_ALL: 'C.UTF-8' },
+    ...{ PATH: `${inside}/node:/usr/sbin:/usr/bin:/sbin:/bin`, HOME: inside, LC_ALL: 'C.UTF-8' },
     ...{ CC: `${triple}-gcc`, CXX: `${triple}-g++`, LDFLAGS: '-static-libstdc++ -static-libgcc' },
     ...{ HWLOC_PREFIX: `${inside}/hwloc`, npm_config_nodedir: `${inside}/node` },
   };
-  const runInside = (command) => run('chroot', [system, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
+  const runInside = (command) => run('chroot', [PREBUILD_SYSTEM, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
   try {
     run('tar', ['-xf', hwlocArchive(), '-C', folder]);
     const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
@@ -136,65 +150,64 @@ function prebuild(arch) {
     }
     cpSync(join(prefix, 'include/node'), join(folder, 'node/include/node'), { recursive: true });
     copyFileSync(realpathSync(process.execPath), join(folder, 'node/node'));
-    // With what it needs beside it, in npm's own node_modules.
-    const [npm, gyp] = nodeGyp().split(/\/node_modules(?=\/node-gyp\/)/);
     cpSync(`${npm}/node_modules`, join(folder, 'npm/node_modules'), { recursive: true });
-    runInside(
-      `mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ../hwloc-${HWLOC.version} $HWLOC_PREFIX ${triple}`,
-    );
-    runInside(
-      `PATH=${inside}/node:$PATH node npm/node_modules${gyp} rebuild --jobs max --arch=${arch}; ${triple}-strip build/Release/numalign.node`,
-    );
+    // Debian's own Node, for one, asks for more than a Debian 11 has.
+    runInside('node --version');
+    const source = `../hwloc-${HWLOC.version}`;
+    runInside(`mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ${source} $HWLOC_PREFIX ${triple}`);
+    runInside(`node npm/node_modules${gyp} rebuild --jobs max --arch=${arch}`);
+    runInside(`${triple}-strip build/Release/numalign.node`);
+    const built = join(folder, 'build/Release/numalign.node');
+    check(built, arch);
     mkdirSync(join(root, 'prebuilds', `linux-${arch}`), { recursive: true });
-    copyFileSync(join(folder, 'build/Release/numalign.node'), join(root, fileOf(arch)));
+    // At once, for who packs meanwhile.
+    copyFileSync(built, join(root, `.cache/${arch}.node`));
+    renameSync(join(root, `.cache/${arch}.node`), join(root, fileOf(arch)));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-
-const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
 
 // ---- what it needs where it runs
 
 const newer = (a, b) => a.localeCompare(b, 'en', { numeric: true }) > 0;
 
 /** Fails where the addon asks for more than is promised, or shows more than Node looks for. */
-function check(arch) {
-  const file = fileOf(arch);
+function check(file, arch) {
   const readelf = (option) => run('readelf', ['-W', option, file]);
+  const [, machine] = /^ *Machine: *(.*)$/m.exec(readelf('--file-header'));
+  if (machine !== TARGETS[arch].machine) fail(`${file} is for ${machine}, not for ${TARGETS[arch].machine}`);
   const libraries = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
   const others = libraries.filter((name) => !LIBRARIES.test(name));
   if (libraries.length === 0 || others.length > 0) fail(`${file} needs more than glibc: ${others.join(', ')}`);
   const symbols = readelf('--dyn-syms');
-  const floor = [...symbols.matchAll(/@GLIBC_([\d.]+)/g)]
-    .map(([, version]) => version)
-    .reduce((a, b) => (newer(a, b) ? a : b), '0');
+  const versions = [...symbols.matchAll(/@GLIBC_([\w.]+)/g)].map(([, version]) => version);
+  const floor = versions.reduce((a, b) => (newer(a, b) ? a : b), '0');
   if (floor === '0' || newer(floor, GLIBC)) fail(`${file} needs glibc ${floor}, which is more than ${GLIBC}`);
   const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)].map(([, name]) => name).sort();
   if (shown.join() !== EXPORTS.join()) fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
-  say(`${file}: ${(statSync(join(root, file)).size / 1e6).toFixed(1)} MB, needs glibc ${floor} and nothing else`);
+  return `${(statSync(file).size / 1e6).toFixed(1)} MB, needs glibc ${floor} and nothing else`;
 }
 
-const { values } = parseArgs({ options: { arch: { type: 'string', default: 'x64,arm64' } } });
-const archs = values.arch.split(',');
-const unknown = archs.filter((arch) => !(arch in TOOLCHAINS));
-if (unknown.length > 0) fail(`--arch ${unknown.join(',')}: valid are ${Object.keys(TOOLCHAINS).join(', ')}`);
-if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
-  fail(
-    'prebuilt addons are made by root on a Debian; `npm pack --ignore-scripts` packs without, to be compiled where it is installed',
-  );
+function setUp() {
+  if (process.getuid() !== 0 || !works('apt-get', ['--version'])) {
+    fail('prebuilt addons are made by root on a Debian. CONTRIBUTING.md says how to pack without');
+  }
+  const needed = installPackages(PACKAGES);
+  if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
+  oldSystem();
 }
-const needed = installPackages(PACKAGES);
-if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
-oldSystem();
+
+const { values } = parseArgs({ options: { arch: { type: 'string', default: Object.keys(TARGETS).join() } } });
+const archs = values.arch.split(',');
+const unknown = archs.filter((arch) => !(arch in TARGETS));
+if (unknown.length > 0) fail(`--arch ${unknown.join()}: valid are ${Object.keys(TARGETS).join(', ')}`);
 for (const arch of archs) {
-  const inputs = [
-    ...ADDON_INPUTS,
-    'native/addon/exports.map',
-    'scripts/prebuild.mjs',
-    'scripts/hwloc-static.sh',
-    'node_modules/node-addon-api/package.json',
-  ];
-  step(`prebuild-${arch}`, inputs, [fileOf(arch)], `compiling ${fileOf(arch)}`, () => prebuild(arch));
-  check(arch);
+  const scripts = ['prebuild.mjs', 'addon.mjs', 'hwloc-static.sh'].map((name) => `scripts/${name}`);
+  const inputs = [...ADDON_INPUTS, ...scripts, 'node_modules/node-addon-api/package.json'];
+  step(`prebuild-${arch}`, inputs, [fileOf(arch)], `compiling ${fileOf(arch)}`, () => {
+    setUp();
+    prebuild(arch);
+  });
+  say(`${fileOf(arch)}: ${check(join(root, fileOf(arch)), arch)}`);
 }

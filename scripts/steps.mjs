@@ -1,16 +1,24 @@
 // What the scripts share: words, commands, system packages, and steps that are skipped where nothing is to do.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const name = `numalign ${basename(process.argv[1], '.mjs')}`;
 
-export function fail(message) {
-  console.error(`${name}: ${message}`);
+class Failure extends Error {}
+
+// A failure is told in one line; anything else is a mistake of ours.
+process.on('uncaughtException', (error) => {
+  console.error(error instanceof Failure ? `${name}: ${error.message}` : error);
   process.exit(1);
+});
+
+/** Ends the script, when what has to be cleaned up is cleaned up. */
+export function fail(message) {
+  throw new Failure(message);
 }
 
 export function say(message) {
@@ -48,6 +56,8 @@ export function step(stampName, inputs, outputs, message, action) {
   if (done && outputs.every((output) => existsSync(join(root, output)))) return;
   const begin = Date.now();
   say(message);
+  // Whatever comes of it, the outputs are not those any more that the stamp tells of.
+  rmSync(stamp, { force: true });
   action();
   mkdirSync(stamps, { recursive: true });
   writeFileSync(stamp, hash);
@@ -71,5 +81,5 @@ export function installPackages(packages) {
     run('apt-get', ['update', '-q'], { env });
     run('apt-get', install, { env });
   }
-  return [];
+  return missing(packages);
 }
