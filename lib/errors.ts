@@ -1,5 +1,6 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in `details`.
 import { getSystemErrorName } from 'node:util';
+import type { Explanation } from './managers/explanation.js';
 
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
 export type ErrorCode =
@@ -49,7 +50,11 @@ export type ErrorCode =
   | 'ERR_UNKNOWN_TRANSFER';
 
 /** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
-export type ErrorDetails = Record<string, unknown> & { cause?: unknown };
+export type ErrorDetails = Record<string, unknown> & {
+  cause?: unknown;
+  /** Of a rejection: what was asked for, what is free and who holds it. */
+  explanation?: Explanation;
+};
 
 /** Every error that numalign throws on purpose. `code` is literal and stable; the message is for people. */
 export class NumalignError extends Error {

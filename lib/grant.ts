@@ -1,5 +1,6 @@
 // Grant: CPUs that are this holder's alone, until released.
 import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_process';
+import { type InspectOptions, inspect } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import {
   affinity,
@@ -517,6 +518,11 @@ export class Grant {
       ...{ id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
       ...{ isIsolated, enforcement, flags, warnings },
     };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `Grant ${inspect(this.toJSON(), options)}`;
   }
 
   #checkOnRecord(): PodAssignment {

@@ -1,4 +1,5 @@
 // What CpuSet and NodeSet share: an immutable bitmap of small ids.
+import { inspect } from 'node:util';
 import type { Words } from './native.js';
 
 const WORD_BITS = 32;
@@ -129,6 +130,11 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   toJSON(): string {
     return this.toString();
+  }
+
+  /** What console.log shows: `CpuSet(0-3,8)`. */
+  [inspect.custom](): string {
+    return `${this.constructor.name}(${this})`;
   }
 }
 

@@ -1,6 +1,7 @@
 // Manager: the machine, the state that its users share, and the grants.
 import { EventEmitter } from 'node:events';
 import { isAbsolute } from 'node:path';
+import { type InspectOptions, inspect } from 'node:util';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/grant-audits.js';
 import { checkOptions, invalidOption } from './check-options.js';
@@ -203,6 +204,12 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   #checkOpen(): void {
     if (this.#closed) throw closedError();
+  }
+
+  /** What console.log shows: nothing that has to be read from the state. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { id, scope, stateDir, topology } = this;
+    return `Manager ${inspect({ id, scope, stateDir, cpus: topology.cpus }, options)}`;
   }
 
   // One for all, its grants too: what is changed in it all of them see.

@@ -1,4 +1,5 @@
 // NodeMask: at most 64 NUMA nodes in one word, as the merge of topology hints handles them.
+import { inspect } from 'node:util';
 import { NumalignError } from './errors.js';
 
 const BITS = 64;
@@ -94,5 +95,10 @@ export class NodeMask implements Iterable<number> {
 
   toString(): string {
     return this.toArray().join(',');
+  }
+
+  /** What console.log shows: `NodeMask(0,1)`. */
+  [inspect.custom](): string {
+    return `NodeMask(${this})`;
   }
 }

@@ -1,4 +1,5 @@
 // Pod: the containers that Manager.admit has placed, until released.
+import { type InspectOptions, inspect } from 'node:util';
 import { type Attachment, attachProcess } from './enforcement/attachment.js';
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
@@ -83,5 +84,10 @@ export class Pod {
   toJSON() {
     const { uid, name, policy, scope, alreadyAdmitted, containers, warnings } = this;
     return { uid, name, policy, scope, alreadyAdmitted, containers, warnings };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `Pod ${inspect(this.toJSON(), options)}`;
   }
 }

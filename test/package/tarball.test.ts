@@ -1,8 +1,10 @@
 // What strangers get: the tarball, installed into empty projects of this machine.
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+// @ts-expect-error: it has no types.
+import { PREBUILD_SYSTEM } from '../../scripts/prebuild-cache.mjs';
 import { makeProject, npm, pack, ROOT, run, type Tarball } from './tarball.js';
 
 // What node-gyp-build takes for the C library of the machine, for which there is no prebuilt addon.
@@ -11,12 +13,18 @@ const MUSL = { LIBC: 'musl' };
 // Prebuilt addons are made by root, and what a machine has is hidden by root.
 const isRoot = process.getuid!() === 0;
 
+const JUNK = mkdtempSync(join(tmpdir(), 'numalign-junk-'));
 const folder = mkdtempSync(join(tmpdir(), 'numalign-package-'));
 let tarball: Tarball;
 beforeAll(() => {
   if (isRoot) tarball = pack(folder);
+  const prebuilds = join(JUNK, `prebuilds/linux-${process.arch}`);
+  mkdirSync(prebuilds, { recursive: true });
+  writeFileSync(join(prebuilds, 'numalign.glibc.node'), 'junk');
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => {
+  for (const path of [folder, JUNK]) rmSync(path, { recursive: true });
+});
 
 /** A project with the tarball installed; `stderr` is what npm printed. */
 function install(options: { bare?: boolean; env?: Record<string, string>; mayFail?: boolean; args?: string[] } = {}) {
@@ -38,6 +46,8 @@ function runModule(cwd: string, text: string, options: { bare?: boolean; env?: R
 const LOADED = `
   import 'numalign';
   for (const path of process.report.getReport().sharedObjects) if (/numalign|hwloc/.test(path)) console.log(path);`;
+
+const WORKERS = /^\d+ workers? on CPUs? \S+ of NUMA node \d+, enforcement "\w+"$/m;
 
 /** An example of the package, copied into the project as a reader would. */
 function runExample(cwd: string, name: string, options: { bare?: boolean } = {}): string {
@@ -96,7 +106,7 @@ describe.runIf(isRoot)('the tarball', () => {
 });
 
 describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
-  it('is installed with its prebuilt addon, which loads no library of its own, and runs the examples', () => {
+  it('is installed with its prebuilt addon, which does without hwloc’s library, and runs the examples', () => {
     const { cwd } = install({ bare: true });
     expect(
       run('sh', ['-c', 'g++ --version || pkg-config --exists hwloc'], { cwd, bare: true, mayFail: true }).status,
@@ -105,8 +115,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
     const loaded = runModule(cwd, LOADED, { bare: true }).trim().split('\n');
     expect(loaded).toEqual([join(cwd, `node_modules/numalign/prebuilds/linux-${process.arch}/numalign.glibc.node`)]);
 
-    const output = runExample(cwd, 'worker-pool.mjs', { bare: true });
-    expect(output).toMatch(/^\d+ workers on CPUs \S+ of NUMA node \d+, enforcement "\w+"$/m);
+    expect(runExample(cwd, 'worker-pool.mjs', { bare: true })).toMatch(WORKERS);
     const topology = run('npx', ['--no-install', 'numalign', 'topology'], { cwd, bare: true }).stdout;
     expect(topology).toMatch(/NUMA node 0/);
   });
@@ -120,12 +129,29 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
     ).toBe('true\n');
   });
 
-  it('says in one line what to install where no prebuilt addon fits, and leaves nothing behind', () => {
-    const { cwd, status, stderr } = install({ bare: true, env: MUSL, mayFail: true });
+  it('takes the prebuilt addon where one that was compiled elsewhere does not load', () => {
+    const { cwd } = install({ bare: true });
+    const release = join(cwd, 'node_modules/numalign/build/Release');
+    mkdirSync(release, { recursive: true });
+    writeFileSync(join(release, 'numalign.node'), 'of another machine');
+    npm(['rebuild', 'numalign'], { cwd, bare: true });
+    expect(runModule(cwd, LOADED, { bare: true })).toContain('/prebuilds/');
+  });
+
+  it.each([
+    ['no prebuilt addon fits', MUSL, /: there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/],
+    [
+      'it is to be compiled in any case',
+      { npm_config_build_from_source: 'true' },
+      /: asked to build from source, and /,
+    ],
+    ['what is prebuilt does not load', { NUMALIGN_PREBUILD: JUNK }, /: \/.*\.node does not load here \(.*\), and /],
+  ])('says in one line what to install where %s, and leaves nothing behind', (_why, env, message) => {
+    const { cwd, status, stderr } = install({ bare: true, env, mayFail: true });
     expect(status).not.toBe(0);
     const lines = stderr.split('\n').filter((line) => line.includes('numalign install:'));
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toMatch(/there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/);
+    expect(lines[0]).toMatch(message);
     expect(existsSync(join(cwd, 'node_modules/numalign'))).toBe(false);
   });
 });
@@ -135,7 +161,7 @@ describe.runIf(isRoot)('where no prebuilt addon fits', () => {
     const { cwd } = install({ env: MUSL });
     const compiled = join(cwd, 'node_modules/numalign/build/Release/numalign.node');
     expect(runModule(cwd, LOADED).split('\n')).toContain(compiled);
-    expect(runExample(cwd, 'worker-pool.mjs')).toMatch(/^\d+ workers on CPUs/m);
+    expect(runExample(cwd, 'worker-pool.mjs')).toMatch(WORKERS);
   });
 });
 
@@ -162,16 +188,24 @@ function decisions(cwd: string, [command = process.execPath, ...args]: string[] 
 }
 
 describe.runIf(isRoot)('the prebuilt addon', () => {
-  const arm64System = join(
-    process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'),
-    'numalign-prebuild/bullseye/usr/aarch64-linux-gnu',
-  );
+  const arm64System = join(PREBUILD_SYSTEM, 'usr/aarch64-linux-gnu');
   const emulator = '/usr/bin/qemu-aarch64-static';
 
   it('decides as one that was compiled here', () => {
     const here = decisions(ROOT);
     expect(here.split('\n').length).toBeGreaterThan(50);
     expect(decisions(install({ args: ['--ignore-scripts'] }).cwd)).toBe(here);
+  });
+
+  it.runIf(process.arch === 'x64')('loads with the glibc of a Debian 11', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    cpSync(process.execPath, join(cwd, 'node'));
+    const enter =
+      'mount --bind "$1" "$2/mnt"; mount -t proc proc "$2/proc"; mount --rbind /sys "$2/sys"; shift; exec chroot "$@"';
+    const inside = (...command: string[]) =>
+      run('unshare', ['--mount', 'sh', '-ec', enter, 'sh', cwd, PREBUILD_SYSTEM, ...command], { cwd }).stdout;
+    expect(inside('ldd', '--version')).toContain('GLIBC 2.31');
+    expect(inside('/mnt/node', '/mnt/node_modules/numalign/dist/cli/main.js', 'topology')).toMatch(/NUMA node 0/);
   });
 
   it.skipIf(!existsSync(emulator))('of arm64 decides as one that was compiled here, in an emulator', () => {
@@ -188,11 +222,14 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
 });
 
 describe.runIf(isRoot)('what a consumer sees', () => {
-  it('has types that every way of resolving modules finds', () => {
+  it('has types that every way of resolving ES modules finds', () => {
     const { stdout } = run('npx', ['--no-install', 'attw', '--profile', 'esm-only', '--format', 'json', tarball.path], {
       cwd: ROOT,
     });
-    expect(JSON.parse(stdout)).toMatchObject({ problems: {} });
+    const { problems } = JSON.parse(stdout) as { problems: Record<string, { resolutionKind: string }[]> };
+    // Nobody's but those of CommonJS, which has to import() it, and of a way that knows of no exports.
+    const kinds = Object.values(problems).flatMap((found) => found.map(({ resolutionKind }) => resolutionKind));
+    expect([...new Set(kinds)].sort()).toEqual(['node10', 'node16-cjs']);
   });
 
   it('has types that say what may be given and what comes back', () => {
@@ -223,8 +260,23 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     expect(runModule(cwd, text)).toBe('true\n');
   });
 
-  it('can import nothing that is not exported', () => {
+  it('can import nothing but what is exported, numalign/preload with it', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
+    const { stdout } = run(
+      process.execPath,
+      [
+        '--import',
+        'numalign/preload',
+        '--input-type=module',
+        '-e',
+        `console.log((await import('numalign')).affinity().size)`,
+      ],
+      {
+        cwd,
+        env: { NUMALIGN_ACQUIRE: '{"cpu": 1}', NUMALIGN_MANAGER: JSON.stringify({ stateDir: join(cwd, 'state') }) },
+      },
+    );
+    expect(stdout).toBe('1\n');
     const text = `await import('numalign/dist/library.js').catch(({ code }) => console.log(code))`;
     expect(runModule(cwd, text)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });

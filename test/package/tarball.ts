@@ -66,13 +66,24 @@ const HIDE = `
   unset HIDDEN
   exec "$@"`;
 
+// Without what `npm run` and others tell those below them, as a user's shell is.
+const USERS = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) =>
+      !/^(npm_(?!config_(registry|cache|cafile|noproxy|(https_)?proxy)$)|INIT_CWD$|LIBC$|PREBUILDS_ONLY$|NUMALIGN_|HWLOC_)/.test(
+        name,
+      ),
+  ),
+);
+
 export function run(command: string, args: string[], { cwd, env = {}, bare = false, mayFail = false }: Options): Run {
   const line = bare ? ['unshare', '--mount', 'sh', '-ec', HIDE, 'sh', command, ...args] : [command, ...args];
   const { status, stdout, stderr, error } = spawnSync(line[0]!, line.slice(1), {
     cwd,
     encoding: 'utf8',
     maxBuffer: 1 << 28,
-    env: { ...process.env, ...env, ...(bare ? { HIDDEN: hiddenFiles().join(' ') } : {}) },
+    timeout: 15 * 60_000,
+    env: { ...USERS, ...env, ...(bare ? { HIDDEN: hiddenFiles().join(' ') } : {}) },
   });
   if (error) throw error;
   if (status !== 0 && !mayFail) throw new Error(`${line.join(' ')} ended with ${status}\n${stdout}${stderr}`);

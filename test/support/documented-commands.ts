@@ -83,7 +83,9 @@ export function runShell(text: string): { status: number | null; stderr: string;
   }
   const own = text.replaceAll(/(?<![\w/])\/sys\//g, `${folder}/sys/`);
   // The kernel's folders are there already.
-  for (const [, file] of own.matchAll(/> (\S+)$/gm)) mkdirSync(dirname(file!), { recursive: true });
+  for (const [, file] of own.matchAll(/> (\S+)$/gm)) {
+    if (file!.startsWith(folder)) mkdirSync(dirname(file!), { recursive: true });
+  }
 
   const { status, stderr } = spawnSync('/bin/bash', ['--norc', '-e', '-c', own], {
     cwd: folder,

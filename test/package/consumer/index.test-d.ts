@@ -59,7 +59,9 @@ try {
   if (error instanceof NumalignError) {
     expectType<ErrorCode>(error.code);
     expectNotAssignable<typeof error.code>('ERR_NO_SUCH_CODE');
-    expectType<AdmissionReason[] | undefined>(error.details?.reasons as AdmissionReason[] | undefined);
+    expectType<AdmissionReason | undefined>(error.details.explanation?.reason);
+    expectType<string | undefined>(error.details.explanation?.text);
+    expectType<unknown>(error.details.valid);
   }
 }
 
