@@ -14,12 +14,14 @@ const MIB = 2 ** 20;
 const BYTES = 40 * MIB;
 const OWN_CPUS = affinity();
 const wholeNodes = kernel.wholeNodes();
+const isBalancing = kernel.read('/proc/sys/kernel/numa_balancing') !== '0';
 const isolated = kernel.parseList(kernel.read('/sys/devices/system/cpu/isolated'));
 const cpuNodes = kernel.nodeIds().filter((node) => kernel.cpusOfNode(node).length > 0);
 const sizes = cpuNodes.map((node) => kernel.cpusOfNode(node).length);
 const most = Math.max(...sizes);
 
 /** Where the kernel has the process, and memory that is touched now, of a grant that it is pinned for. */
+
 function checkInKernel(grant, result) {
   const cpus = grant.cpus.toArray();
   for (const mask of kernel.masks()) assert.deepEqual(mask, cpus);
@@ -32,7 +34,8 @@ function checkInKernel(grant, result) {
   const touched = new Uint8Array(BYTES).fill(1);
   const now = kernel.bytesByNode();
   const { byNode, source } = memoryPlacement(touched);
-  assert.equal(source, 'move_pages');
+  // What NUMA balancing has marked meanwhile only numa_maps knows of.
+  assert.ok(source === 'move_pages' || (isBalancing && source === 'numa_maps'), source);
   const nodes = grant.memoryNodes.toArray();
   assert.equal(
     nodes.reduce((sum, node) => sum + (byNode[node] ?? 0), 0),
