@@ -21,7 +21,6 @@ const sizes = cpuNodes.map((node) => kernel.cpusOfNode(node).length);
 const most = Math.max(...sizes);
 
 /** Where the kernel has the process, and memory that is touched now, of a grant that it is pinned for. */
-
 function checkInKernel(grant, result) {
   const cpus = grant.cpus.toArray();
   for (const mask of kernel.masks()) assert.deepEqual(mask, cpus);
