@@ -125,6 +125,19 @@ describe('a pod', () => {
   });
 });
 
+describe('the text of a pod', () => {
+  it('is no pod: it must be parsed first', async () => {
+    const manager = await simulate(MACHINE);
+    for (const text of ['kind: Pod\n', Buffer.from('kind: Pod\n')]) {
+      const error = await errorOf(() => manager.admit(text as never));
+      expect([error.code, error.message]).toEqual([
+        'ERR_INVALID_POD',
+        'the pod must be an object, not text: parse it first',
+      ]);
+    }
+  });
+});
+
 describe('plan', () => {
   it('decides as admit does, and changes nothing', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });

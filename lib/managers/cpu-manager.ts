@@ -38,6 +38,14 @@ export function exclusiveCount(
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
 
+/** Why a container gets no exclusive CPUs, for people; null: it gets some. */
+export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
+  if (exclusiveCount(pod, container, placement) > 0) return null;
+  if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
+}
+
 /** How many the pod needs at one time. */
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
