@@ -12,6 +12,7 @@ import {
   type PackageBox,
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
+import { freeText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
 import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
 
@@ -203,7 +204,7 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
   const rows = [
     ['state:', stateTitle(view)],
     ...unmanaged,
-    ['free:', listed(view.free)],
+    ['free:', freeText(view)],
     ['shared:', listed(view.sharedPool)],
     ...(view.isolated.isEmpty
       ? []
