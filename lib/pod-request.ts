@@ -103,8 +103,8 @@ const isResourceName = (resource: string) =>
   resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
 
 function fail(field: string, value: unknown, valid: string): never {
-  const shown = inspect(value, { depth: 0, maxStringLength: 80 });
-  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, not ${shown}`, { field, value, valid });
+  const shown = value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
 }
 
 /** An object; with `keys`, one that has no others. */
@@ -254,7 +254,7 @@ export function parsePod(value: unknown): PodRequest {
     const list = spec[key] ?? [];
     const field = `${specField}${key}`;
     if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
-    if (key === 'containers' && list.length === 0) fail(field, list, 'a list of at least one container');
+    if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
     for (let i = 0; i < list.length; i++) {
       const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
       if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');

@@ -257,12 +257,15 @@ describe('a rejection', () => {
     ['whole cores', { smt: 'hold-sibling' }, 5, '1 to 3', { cpu: 3 }],
     ['whole cores', { smt: 'hold-sibling' }, 4, '1 to 3', { cpu: 3 }],
     ['full cores', { cpuManagerPolicyOptions: { 'full-pcpus-only': true } }, 8, '1 to 6', { cpu: 6 }],
-  ] as const)('says how many %s can be had with %j instead of %i, and these can be', async (_, options, cpu, valid, most) => {
-    const manager = await simulate('package:1 core:4 pu:2', { topologyManagerPolicy: 'none' });
-    const error = await errorOf(() => manager.acquire({ ...options, cpu }));
-    expect([error.details.value, error.details.valid]).toEqual([cpu, valid]);
-    await manager.acquire({ ...options, ...most });
-  });
+  ] as const)(
+    'says how many %s can be had with %j instead of %i, and these can be',
+    async (_, options, cpu, valid, most) => {
+      const manager = await simulate('package:1 core:4 pu:2', { topologyManagerPolicy: 'none' });
+      const error = await errorOf(() => manager.acquire({ ...options, cpu }));
+      expect([error.details.value, error.details.valid]).toEqual([cpu, valid]);
+      await manager.acquire({ ...options, ...most });
+    },
+  );
 
   it('has the kubelet’s reason', async () => {
     const manager = await simulate(MACHINE, { cpuManagerPolicyOptions: { 'full-pcpus-only': true } });

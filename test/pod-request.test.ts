@@ -148,7 +148,9 @@ describe('The QoS class', () => {
         expect(parsePod(pod(list)).qosClass).toBe('Guaranteed');
         const { qosClass, notGuaranteed } = parsePod(pod(list.toSpliced(before, 0, { name: 'flawed', ...flawed })));
         expect(qosClass).toBe('Burstable');
-        expect(notGuaranteed).toMatch(/^container flawed (has no limit of|requests less) (cpu|memory|cpu and memory)( than its limit)?$/);
+        expect(notGuaranteed).toMatch(
+          /^container flawed (has no limit of|requests less) (cpu|memory|cpu and memory)( than its limit)?$/,
+        );
       }),
     );
   });
@@ -173,7 +175,9 @@ describe('A pod is refused', () => {
   });
 
   it('without containers, or with something else in their place', () => {
-    refused({}, 'containers');
+    expect(refused({}, 'containers')?.message).toBe(
+      'containers must be a list of at least one container, but there is none',
+    );
     refused(podOf(), 'containers');
     refused({ containers: app() }, 'containers');
     refused({ containers: [app(), 'b'] }, 'containers[1]');

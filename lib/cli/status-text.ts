@@ -202,8 +202,7 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
-  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, memory, grants, lapsed } =
-    view;
+  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, memory, grants, lapsed } = view;
   const { warnings, isolated, freeIsolated, sharedMembers } = view;
   const head = labelled(
     [

@@ -14,7 +14,7 @@ import {
 import type { StateView } from './state-view.js';
 import { freeText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
-import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
+import { counted, cpusNamed, fill, formatBytes, labelled, listed, printable } from './text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
 export type StateNote = { readonly view: StateView } | { readonly note: string };
@@ -97,7 +97,7 @@ function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
   const pools = hugepages.filter((pool) => pool.count > 0).map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
   return [
     `NUMA node ${id}`,
-    cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`,
+    cpus.isEmpty ? 'memory only' : cpusNamed(cpus),
     ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
     ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
   ].join('  ');

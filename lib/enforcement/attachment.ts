@@ -3,6 +3,7 @@ import { moveProcess } from '../affinity.js';
 import { invalidOption } from '../check-options.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
+import { NumalignError } from '../errors.js';
 import { heldGrant, type Site, transact } from '../managers/topology-manager.js';
 import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
 import { GrantGroup } from './grant-group.js';
@@ -33,7 +34,7 @@ export function attachProcess(
   }
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = heldGrant(site, state, grant);
+    const pod = openGrant(site, state, grant);
     const cpus =
       container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
     return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
@@ -52,6 +53,19 @@ export function attachProcess(
       return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
     });
   });
+}
+
+// A process that holds a grant starts others on it itself.
+function openGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+  try {
+    return heldGrant(site, state, grant);
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_OWNER_ALIVE' || error.details.pid === undefined)
+      throw error;
+    const { pid, command } = error.details;
+    const message = `grant ${grant.uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
+    throw new NumalignError(error.code, message, { ...error.details, cause: error });
+  }
 }
 
 // Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.

@@ -249,7 +249,9 @@ function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError 
   const most = mostOf(draft, from);
   const which = from.isEmpty ? '' : ` (${from})`;
   const isOrdinary = pool === 'ordinary' && most < from.size;
-  const message = isOrdinary ? keptShared(draft, count, most) : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
+  const message = isOrdinary
+    ? keptShared(draft, count, most)
+    : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
   return new NumalignError('ERR_INSUFFICIENT_CPUS', message, {
     reason: 'UnexpectedAdmissionError',
     value: count,
@@ -296,7 +298,13 @@ export function checkSharedPool(draft: Draft): void {
   const pool = sharedPool(state, present);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
   // As it was before the pod took any.
-  const before = { ...draft, free: draft.free.union(taken), taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY, kept: undefined };
+  const before = {
+    ...draft,
+    free: draft.free.union(taken),
+    taken: CpuSet.EMPTY,
+    reusable: CpuSet.EMPTY,
+    kept: undefined,
+  };
   const asked = podExclusiveCount(pod, placement);
   const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, asked).from), asked - 1);
   const message = pool.isEmpty ? 'no CPU is left to share: everything else needs one' : keptShared(before, asked, most);

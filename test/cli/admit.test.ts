@@ -77,7 +77,7 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     const folder = await newState();
     await admit(folder, documents(pod('one', 1, ', uid: pod-of-tests'), SHARED));
     const release = (text: string) => numalign(['release', text, '--state-dir', folder]);
-    expect((await release('pod-of-tests')).stdout).toBe('released grant pod-of-tests (one): CPUs 1\n');
+    expect((await release('pod-of-tests')).stdout).toBe('released grant pod-of-tests (one): CPU 1\n');
     expect((await release('web')).stdout).toMatch(/^released grant \S+ \(web\): it had no exclusive CPUs\n$/);
     expect((await status(folder)).grants).toEqual([]);
   });

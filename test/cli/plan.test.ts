@@ -143,7 +143,16 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
           policy: 'single-numa-node',
           scope: 'container',
           admitted: true,
-          containers: [{ name: 'main', kind: 'app', cpus: '0-5', whyShared: null, held: '', hint: { nodes: '0', preferred: true } }],
+          containers: [
+            {
+              name: 'main',
+              kind: 'app',
+              cpus: '0-5',
+              whyShared: null,
+              held: '',
+              hint: { nodes: '0', preferred: true },
+            },
+          ],
           hints: [{ container: 'main', merged: { admitted: true } }],
         },
         {
@@ -326,7 +335,7 @@ describe('files and command lines that plan refuses', { timeout: 30_000 }, () =>
   it('a file that is not there, has no end or is no text', async () => {
     const missing = await numalign(['plan', '-f', '/nonexistent.yaml', ...MACHINE]);
     expect(missing.code).toBe(1);
-    expect(missing.stderr).toBe('numalign: /nonexistent.yaml: it cannot be read: ENOENT [ERR_INVALID_ARGUMENT]\n');
+    expect(missing.stderr).toBe('numalign: /nonexistent.yaml: no such file [ERR_INVALID_ARGUMENT]\n');
     const endless = await numalign(['plan', '-f', '/dev/zero', ...MACHINE]);
     expect(endless.stderr).toBe('numalign: /dev/zero: it is larger than 4 MiB [ERR_INVALID_ARGUMENT]\n');
     const file = newFile('');
