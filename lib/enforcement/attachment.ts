@@ -34,7 +34,7 @@ export function attachProcess(
   }
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = openGrant(site, state, grant);
+    const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
     const cpus =
       container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
     return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
@@ -55,15 +55,15 @@ export function attachProcess(
   });
 }
 
-// A process that holds a grant starts others on it itself.
-function openGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+/** What `look` answers; where a process holds the grant, the error says what holds of attaching: such a process starts others on it itself. */
+export function openGrant<T>(uid: string, look: () => T): T {
   try {
-    return heldGrant(site, state, grant);
+    return look();
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_OWNER_ALIVE' || error.details.pid === undefined)
-      throw error;
+    const isHeld = error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    if (!isHeld) throw error;
     const { pid, command } = error.details;
-    const message = `grant ${grant.uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
+    const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
     throw new NumalignError(error.code, message, { ...error.details, cause: error });
   }
 }

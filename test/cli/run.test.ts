@@ -35,7 +35,7 @@ describe('numalign run', { timeout: 60_000 }, () => {
     const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
     const { code, stdout, stderr } = await numalign([...RUN, folder, '--name', 'job', '--', 'sh', '-c', script]);
     const [, cpus, id] =
-      /^numalign: CPUs (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
+      /^numalign: CPU (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
     expect(cpus).toBe('1');
     expect(code).toBe(0);
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
