@@ -19,14 +19,14 @@ function countPrimes(limit) {
 
 async function main({ WORKERS, STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-  // One CPU at least stays shared, for everybody else.
-  const cpu = Number(WORKERS ?? Math.min(4, manager.freeCpus.size - 1));
+  // One CPU at least stays shared, for everybody else: on a machine of one there is none to have, and acquire says so.
+  const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus.size - 1)));
   await manager.use({ name: 'worker-pool', cpu, policy: 'single-numa-node' }, async (grant) => {
     // The whole process first: cgroup v2 moves nothing smaller. This thread only hands out jobs.
     grant.pin();
     const workers = [...grant.cpus].map((id) => grant.worker(new URL(import.meta.url), { cpus: `${id}` }));
     console.log(
-      `${workers.length} workers on CPUs ${grant.cpus} of NUMA node ${grant.numaNodes}, enforcement "${grant.enforcement}"`,
+      `${workers.length} ${workers.length === 1 ? 'worker on CPU' : 'workers on CPUs'} ${grant.cpus} of NUMA node ${grant.numaNodes}, enforcement "${grant.enforcement}"`,
     );
 
     const jobs = JOBS.values();

@@ -16,6 +16,14 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
+// What is called otherwise in a request than in a manager's options.
+const SYNONYMS: Readonly<Record<string, string>> = {
+  policy: 'topologyManagerPolicy',
+  scope: 'topologyManagerScope',
+  topologymanagerpolicy: 'policy',
+  topologymanagerscope: 'scope',
+};
+
 /** Refuses anything but an object whose keys are all in `valid`. @throws ERR_INVALID_OPTION, naming the nearest valid key. */
 export function checkOptions(options: unknown, valid: readonly string[], what: string): Record<string, unknown> {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
@@ -27,7 +35,9 @@ export function checkOptions(options: unknown, valid: readonly string[], what: s
   for (const key of Object.keys(options)) {
     if (valid.includes(key)) continue;
     const distance = (name: string) => editDistance(key.toLowerCase(), name.toLowerCase());
-    const nearest = [...valid].sort((a, b) => distance(a) - distance(b))[0];
+    const synonym = SYNONYMS[key.toLowerCase()];
+    const isSynonym = synonym !== undefined && valid.includes(synonym);
+    const nearest = isSynonym ? synonym : [...valid].sort((a, b) => distance(a) - distance(b))[0];
     throw new NumalignError(
       'ERR_INVALID_OPTION',
       `${what} has no option "${key}"; did you mean "${nearest}"? Valid are: ${valid.join(', ')}`,

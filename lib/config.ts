@@ -376,12 +376,17 @@ export interface RequestPlacementOptions {
   isolatedCpus?: IsolatedCpusChoice;
 }
 
+const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
+// The same of a manager.
+const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManagerScope' };
+
 const isLeftOut = (value: unknown) => value === undefined;
 
 /** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
 export function parsePlacement(
   given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown },
   defaults: Placement = DEFAULT_PLACEMENT,
+  names: { readonly policy: string; readonly scope: string } = REQUEST_NAMES,
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
   const { memoryManagerPolicy, isolatedCpus } = given;
@@ -392,8 +397,8 @@ export function parsePlacement(
   if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
-    ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy) }),
-    ...(scope !== undefined && { scope: oneOf('scope', scope, ['container', 'pod']) }),
+    ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy, names.policy) }),
+    ...(scope !== undefined && { scope: oneOf(names.scope, scope, ['container', 'pod']) }),
     ...(cpuManagerPolicy !== undefined && {
       cpuPolicy: oneOf('cpuManagerPolicy', cpuManagerPolicy, ['none', 'static']),
     }),
@@ -597,14 +602,18 @@ export function parseConfig(options: ManagerOptions): Config {
   return Object.freeze({
     stateDir: isPath ? resolve(stateDir) : undefined,
     topology,
-    placement: parsePlacement({
-      cpuManagerPolicy: given.cpuManagerPolicy,
-      cpuManagerPolicyOptions: given.cpuManagerPolicyOptions,
-      memoryManagerPolicy: given.memoryManagerPolicy,
-      policy: given.topologyManagerPolicy,
-      topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
-      scope: given.topologyManagerScope,
-    }),
+    placement: parsePlacement(
+      {
+        cpuManagerPolicy: given.cpuManagerPolicy,
+        cpuManagerPolicyOptions: given.cpuManagerPolicyOptions,
+        memoryManagerPolicy: given.memoryManagerPolicy,
+        policy: given.topologyManagerPolicy,
+        topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
+        scope: given.topologyManagerScope,
+      },
+      undefined,
+      MANAGER_NAMES,
+    ),
     settings: parseSettings(given),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,

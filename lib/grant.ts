@@ -21,7 +21,7 @@ import type { Placement } from './config.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { cpusNow } from './cpus-now.js';
 import { tracedApply, tracedRelease } from './diagnostics.js';
-import { type Attachment, attachProcess } from './enforcement/attachment.js';
+import { type Attachment, attachProcess, openGrant } from './enforcement/attachment.js';
 import { GrantGroup } from './enforcement/grant-group.js';
 import type { UnpinnedThread } from './enforcement/shared-members.js';
 import { NumalignError } from './errors.js';
@@ -450,7 +450,7 @@ export class Grant {
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async attach(pid: number): Promise<Attachment> {
-    this.#checkUsable();
+    openGrant(this.id, () => this.#checkUsable());
     return tracedApply(this.#site, this, 'attach', () => attachProcess(this.#site, this.#pod, undefined, pid));
   }
 

@@ -97,7 +97,7 @@ function loadPromClient(): PromClient {
   } catch (cause) {
     throw new NumalignError(
       'ERR_OPTIONAL_DEPENDENCY',
-      'metrics need the package prom-client: npm install prom-client',
+      'metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is',
       {
         value: 'prom-client',
         cause,

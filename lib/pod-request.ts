@@ -70,6 +70,8 @@ export interface PodRequest {
   readonly uid: string | undefined;
   readonly name: string | undefined;
   readonly qosClass: QosClass;
+  /** Which containers keep it from being Guaranteed, and by what, for people; null: it is Guaranteed. */
+  readonly notGuaranteed: string | null;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
@@ -101,8 +103,8 @@ const isResourceName = (resource: string) =>
   resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
 
 function fail(field: string, value: unknown, valid: string): never {
-  const shown = inspect(value, { depth: 0, maxStringLength: 80 });
-  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, not ${shown}`, { field, value, valid });
+  const shown = value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
 }
 
 /** An object; with `keys`, one that has no others. */
@@ -216,6 +218,18 @@ function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
+/** The containers that lack a limit, or request less than theirs, and of what. */
+function flawsOf(containers: readonly ParsedContainer[]): string {
+  const flaws = containers.flatMap(({ name, exact: { requests, limits } }) => {
+    const resources = ['cpu', 'memory'];
+    const unlimited = resources.filter((resource) => !limits.get(resource));
+    const lower = resources.filter((resource) => requests.get(resource) !== limits.get(resource));
+    if (unlimited.length > 0) return [`container ${name} has no limit of ${unlimited.join(' and ')}`];
+    return lower.length > 0 ? [`container ${name} requests less ${lower.join(' and ')} than its limit`] : [];
+  });
+  return flaws.join(', ');
+}
+
 /**
  * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
  * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an unknown key of a plain pod
@@ -240,7 +254,7 @@ export function parsePod(value: unknown): PodRequest {
     const list = spec[key] ?? [];
     const field = `${specField}${key}`;
     if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
-    if (key === 'containers' && list.length === 0) fail(field, list, 'a list of at least one container');
+    if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
     for (let i = 0; i < list.length; i++) {
       const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
       if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');
@@ -248,10 +262,12 @@ export function parsePod(value: unknown): PodRequest {
       containers.push(container);
     }
   }
+  const qosClass = qosClassOf(containers);
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
-    qosClass: qosClassOf(containers),
+    qosClass,
+    notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
     containers: Object.freeze(containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests }))),
   });
 }

@@ -44,6 +44,9 @@ else if (process.env.NUMALIGN_GRANT === undefined) {
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     process.stderr.write(`numalign/preload: ${message}${code === undefined ? '' : ` [${code}]`}\n`);
+    if (code === 'ERR_STATE_FOLDER') {
+      process.stderr.write(`numalign/preload: NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder\n`);
+    }
     process.exit(1);
   }
 }

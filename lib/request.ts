@@ -205,7 +205,13 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
   const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
-  const pod: PodRequest = { uid: undefined, name, qosClass: 'Guaranteed', containers: [container] };
+  const pod: PodRequest = {
+    uid: undefined,
+    name,
+    qosClass: 'Guaranteed',
+    notGuaranteed: null,
+    containers: [container],
+  };
   const common = parseCommon(given, placement);
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(
@@ -244,6 +250,14 @@ export function checkAcquirable(
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
 export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
+  // What a file was read into.
+  if (typeof pod === 'string' || pod instanceof Uint8Array) {
+    throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
+      field: 'the pod',
+      value: pod,
+      valid: 'an object',
+    });
+  }
   const parsed = parsePod(pod);
   // Member by member: to add what is spread takes many times as long.
   const { owner, wait, enforcement, placement: placed } = parseCommon(given, placement);

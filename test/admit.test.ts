@@ -125,6 +125,19 @@ describe('a pod', () => {
   });
 });
 
+describe('the text of a pod', () => {
+  it('is no pod: it must be parsed first', async () => {
+    const manager = await simulate(MACHINE);
+    for (const text of ['kind: Pod\n', Buffer.from('kind: Pod\n')]) {
+      const error = await errorOf(() => manager.admit(text as never));
+      expect([error.code, error.message]).toEqual([
+        'ERR_INVALID_POD',
+        'the pod must be an object, not text: parse it first',
+      ]);
+    }
+  });
+});
+
 describe('plan', () => {
   it('decides as admit does, and changes nothing', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
@@ -217,9 +230,42 @@ describe('a rejection', () => {
       expect.stringMatching(/^ {2}held by "database" of process \d+: /),
       'restricted would admit it at present, single-numa-node does not',
     ]);
-    expect(error.message).not.toContain('\n');
-    expect(error.message).toContain('held by "database"');
+    // The same lines behind what is wrong.
+    expect(error.message.split('\n').slice(1)).toEqual(explanation.text.split('\n').slice(1));
   });
+
+  it('of a pod that would leave nothing to share says how many can be granted, and what is free before it', async () => {
+    const manager = await simulate('package:1 core:2 pu:1');
+    const error = await errorOf(() => manager.acquire({ cpu: 2 }));
+    expect(error.message.split('\n')).toEqual([
+      '2 exclusive CPUs asked for; 1 can be granted: of the CPUs 0-1 one must stay shared',
+      'cpu: 2 asked for',
+      '  free by NUMA node: 0: 2 of 2',
+      '  hints offered: {0} preferred',
+      'no policy would admit it at present',
+    ]);
+    expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY', details: { value: 2, valid: '1', holders: [] } });
+    await manager.acquire({ cpu: 1 });
+    const last = await errorOf(() => manager.acquire({ cpu: 1 }));
+    expect(last.message).toMatch(/^1 exclusive CPU asked for; none can be granted: CPU 1 must stay shared\n/);
+    expect(last.details.valid).toBe('none at present');
+  });
+
+  it.each([
+    ['CPUs', {}, 9, '1 to 7', { cpu: 7 }],
+    ['CPUs', {}, 8, '1 to 7', { cpu: 7 }],
+    ['whole cores', { smt: 'hold-sibling' }, 5, '1 to 3', { cpu: 3 }],
+    ['whole cores', { smt: 'hold-sibling' }, 4, '1 to 3', { cpu: 3 }],
+    ['full cores', { cpuManagerPolicyOptions: { 'full-pcpus-only': true } }, 8, '1 to 6', { cpu: 6 }],
+  ] as const)(
+    'says how many %s can be had with %j instead of %i, and these can be',
+    async (_, options, cpu, valid, most) => {
+      const manager = await simulate('package:1 core:4 pu:2', { topologyManagerPolicy: 'none' });
+      const error = await errorOf(() => manager.acquire({ ...options, cpu }));
+      expect([error.details.value, error.details.valid]).toEqual([cpu, valid]);
+      await manager.acquire({ ...options, ...most });
+    },
+  );
 
   it('has the kubelet’s reason', async () => {
     const manager = await simulate(MACHINE, { cpuManagerPolicyOptions: { 'full-pcpus-only': true } });

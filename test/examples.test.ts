@@ -55,7 +55,7 @@ describe('examples/worker-pool.mjs', () => {
     const stateDir = makeStateDir();
     const { status, stderr, lines } = run('worker-pool.mjs', stateDir);
     expect([status, stderr]).toEqual([0, '']);
-    const [, workers, granted] = /^(\d+) workers on CPUs (\S+) of NUMA node \d+, enforcement "\w+"$/.exec(lines[0]!)!;
+    const [, workers, granted] = /^(\d+) workers? on CPUs? (\S+) of NUMA node \d+, enforcement "\w+"$/.exec(lines[0]!)!;
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
     expect(Number(workers)).toBe(Math.min(4, manager.freeCpus.size - 1));

@@ -94,7 +94,7 @@ describe('acquire', () => {
     const grant = await manager.acquire({ cpu: ALL.size - 1, name: 'greedy' });
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
-    expect(error.message).toContain(`reserved: ${RESERVED}; held by "greedy" of process ${process.pid}: ${REST}`);
+    expect(error.message).toContain(`  reserved: ${RESERVED}\n  held by "greedy" of process ${process.pid}: ${REST}\n`);
     await grant.release();
   });
 
@@ -445,6 +445,9 @@ describe('openManager', () => {
   it('refuses options that make no sense, and names the nearest valid one', async () => {
     const bad: [object, RegExp][] = [
       [{ statedir: '/x' }, /did you mean "stateDir"/],
+      [{ policy: 'none' }, /did you mean "topologyManagerPolicy"/],
+      [{ topologyManagerPolicy: 'strict' }, /^topologyManagerPolicy must be/],
+      [{ topologyManagerScope: 'node' }, /^topologyManagerScope must be/],
       [{ stateDir: 'relative' }, /absolute path/],
       [{ stateDir: 5 }, /absolute path/],
       [{ lockTimeoutMs: -1 }, /milliseconds/],

@@ -41,6 +41,7 @@ describe('A pod', () => {
       uid: '39b37746-7f5e',
       name: 'db',
       qosClass: 'Guaranteed',
+      notGuaranteed: null,
       containers: [
         { name: 'setup', kind: 'init', requests: { cpu: 1000, memory: 67_108_864 } },
         { name: 'proxy', kind: 'sidecar', requests: { cpu: 100, memory: 32_000_000 } },
@@ -127,7 +128,7 @@ describe('The QoS class', () => {
     expect(qosOf(app({ limits: { 'example.com/gpu': 1, 'hugepages-2Mi': '2Mi' } }))).toBe('BestEffort');
   });
 
-  it('is never Guaranteed when an init container or container lacks a limit, or requests less', () => {
+  it('is never Guaranteed when an init container or container lacks a limit, or requests less, and says which', () => {
     const flaw = fc.constantFrom<object>(
       {},
       { limits: { cpu: 1 } },
@@ -145,8 +146,11 @@ describe('The QoS class', () => {
           isInit ? { initContainers: list, containers: all.slice(-1) } : { containers: list };
         const list = isInit ? all.slice(0, -1) : all;
         expect(parsePod(pod(list)).qosClass).toBe('Guaranteed');
-        const qos = parsePod(pod(list.toSpliced(before, 0, { name: 'flawed', ...flawed }))).qosClass;
-        expect(qos).toBe('Burstable');
+        const { qosClass, notGuaranteed } = parsePod(pod(list.toSpliced(before, 0, { name: 'flawed', ...flawed })));
+        expect(qosClass).toBe('Burstable');
+        expect(notGuaranteed).toMatch(
+          /^container flawed (has no limit of|requests less) (cpu|memory|cpu and memory)( than its limit)?$/,
+        );
       }),
     );
   });
@@ -171,7 +175,9 @@ describe('A pod is refused', () => {
   });
 
   it('without containers, or with something else in their place', () => {
-    refused({}, 'containers');
+    expect(refused({}, 'containers')?.message).toBe(
+      'containers must be a list of at least one container, but there is none',
+    );
     refused(podOf(), 'containers');
     refused({ containers: app() }, 'containers');
     refused({ containers: [app(), 'b'] }, 'containers[1]');

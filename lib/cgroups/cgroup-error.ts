@@ -49,7 +49,7 @@ export type CgroupAction =
 
 type Meaning = readonly [reason: CgroupReason, why: string, valid: string];
 
-const ROOT_OR_OWNER = 'to be root, or the user that the cgroup was delegated to';
+const ROOT_OR_OWNER = 'root, or the user that the cgroup was delegated to';
 
 // Of open(2): nothing was asked of the cgroup yet.
 const UNOPENED: Record<string, Meaning> = {
@@ -181,7 +181,8 @@ export function cgroupError(
   const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : code;
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
-  return new NumalignError('ERR_CGROUP', `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); valid is ${valid}`, {
+  const needed = reason === 'no-access' ? 'it takes' : 'valid is';
+  return new NumalignError('ERR_CGROUP', `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${needed} ${valid}`, {
     reason,
     errno: -errno,
     syscall,

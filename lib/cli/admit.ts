@@ -1,16 +1,26 @@
 // numalign admit: pods that stay until they are released.
 import type { Command } from 'commander';
+import { parseConfig } from '../config.js';
 import { NumalignError } from '../errors.js';
 import { type Manager, openManager } from '../manager.js';
 import type { Explanation } from '../managers/explanation.js';
 import type { Pod } from '../pod.js';
+import type { PodRequest } from '../pod-request.js';
 import type { RequestOptions } from '../request.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { openingLines, podTable, podTitle, warningLines } from './pod-text.js';
+import {
+  type ExplainedContainer,
+  explainedContainers,
+  openingLines,
+  podTable,
+  podTitle,
+  sharedLines,
+  warningLines,
+} from './pod-text.js';
 import { abortedByEnd, dieOf } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { stdoutPage } from './terminal.js';
@@ -52,8 +62,10 @@ Examples:
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
   const { stateDir, besideKubelet, isolatedCpus = 'never', output } = flags;
+  const options = await managerOptions(flags);
+  const { placement } = parseConfig(options);
   const manager = await openManager({
-    ...(await managerOptions(flags)),
+    ...options,
     devices: await devicesOf(flags),
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
@@ -61,10 +73,14 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   try {
     for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
     const admitted = await admitAll(manager, pods, { isolatedCpus, ...enforcementRequest(flags) });
+    const answers = admitted.map((pod, i) => {
+      const { request } = pods[i]!;
+      return { pod, request, containers: explainedContainers(pod.containers, request, placement) };
+    });
     const text =
       output === 'json'
-        ? formatJson({ pods: admitted })
-        : fitted(admitted.map((one) => `${podLines(one).join('\n')}\n`).join('\n'), stdoutPage());
+        ? formatJson({ pods: answers.map(podJson) })
+        : fitted(answers.map((answer) => `${podLines(answer).join('\n')}\n`).join('\n'), stdoutPage());
     process.stdout.write(text);
   } finally {
     // No shared member is left behind.
@@ -117,15 +133,27 @@ async function takeBack(admitted: readonly Pod[]): Promise<string> {
 
 function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignError {
   const explanation = error.details.explanation as Explanation | undefined;
-  const message = `${podTitle(pod)} is not admitted: ${explanation?.text ?? error.message}${outcome}`;
+  const message = `${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}${outcome}`;
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 
-function podLines(pod: Pod): string[] {
+/** The answer for one pod. */
+interface PodAnswer {
+  readonly pod: Pod;
+  readonly request: PodRequest;
+  readonly containers: readonly ExplainedContainer[];
+}
+
+function podJson({ pod, request: { qosClass }, containers }: PodAnswer) {
+  return { ...pod.toJSON(), qosClass, containers };
+}
+
+function podLines({ pod, request, containers }: PodAnswer): string[] {
   const page = stdoutPage();
   return [
-    page.colors.bold(`pod ${printable(pod.name)}`),
-    ...podTable(pod.containers, page),
+    page.colors.bold(`pod ${printable(pod.name)} (${request.qosClass})`),
+    ...podTable(containers, page),
+    ...sharedLines(containers),
     `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}`,
     ...warningLines(pod.warnings),
   ];

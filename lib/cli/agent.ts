@@ -49,8 +49,8 @@ export function addAgent(program: Command): void {
       `
 Prints a line once it listens, and runs until SIGINT, SIGTERM or SIGHUP; grants stay as they are then. No other process needs it.
 
-GET /metrics   for Prometheus; needs the package prom-client
-GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
+  GET /metrics   for Prometheus; needs the package prom-client beside numalign
+  GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
 
 Exit code: 0 when it is told to end; 1 for an error, such as a port that is in use; 2 for a wrong command line.
 

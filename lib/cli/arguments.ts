@@ -3,6 +3,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { type CpuManagerPolicyOptions, parseConfig, parseMachineOptions, type ReservedMemory } from '../config.js';
 import { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
+import { parseQuantity } from '../quantity.js';
 
 /** What the API refuses, as a usage error. */
 export function asArgument<T>(parse: () => T): T {
@@ -42,7 +43,7 @@ const MAX_PID = 1 << 22;
 
 export function processId(value: string): number {
   const pid = Number(value);
-  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID) throw new InvalidArgumentError('It must be a pid.');
+  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID) throw new InvalidArgumentError(`"${value}" is no process id.`);
   return pid;
 }
 
@@ -65,11 +66,17 @@ export function reservedMemory(value: string, before: readonly ReservedMemory[] 
   return reserved;
 }
 
+/** An amount such as `2Gi`, checked. */
+export function quantity(value: string): string {
+  if (asArgument(() => parseQuantity(value, 'It')) < 0n) throw new InvalidArgumentError('It must be zero or more.');
+  return value;
+}
+
 /** `hugepages-2Mi=64Mi`, added to those before. */
 export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
   const match = /^([^=]+)=(.+)$/s.exec(value);
   if (!match) throw new InvalidArgumentError('It must be a name and an amount, such as hugepages-2Mi=64Mi.');
-  return { ...before, [match[1]!]: match[2]! };
+  return { ...before, [match[1]!]: quantity(match[2]!) };
 }
 
 export function outputOption(): Option {

@@ -6,7 +6,7 @@ import { outputOption, processId } from './arguments.js';
 import { findGrant } from './find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { formatJson, listed, printable } from './text.js';
+import { cpusNamed, formatJson, printable } from './text.js';
 
 interface AttachFlags {
   container?: string;
@@ -55,8 +55,8 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
     }
     const place =
       (target.cpus?.isEmpty ?? true)
-        ? `runs in the shared pool: CPUs ${listed(cpus)}`
-        : `is on CPUs ${listed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
+        ? `runs in the shared pool: ${cpusNamed(cpus)}`
+        : `is on ${cpusNamed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
     process.stdout.write(`process ${pid} ${place}\n`);
   } finally {
     manager.close();

@@ -13,6 +13,12 @@ export interface FileDocument {
 export const STANDARD_INPUT = '-';
 const MAX_BYTES = 1 << 22;
 
+const WHY_UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'it cannot be read: permission denied',
+  EISDIR: 'it is a folder',
+};
+
 function unreadable(place: string, why: string, cause?: unknown): NumalignError {
   return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${why}`, { value: place, cause });
 }
@@ -43,7 +49,8 @@ async function readText(path: string, name: string): Promise<string> {
       if (size > MAX_BYTES) break;
     }
   } catch (cause) {
-    throw unreadable(name, `it cannot be read: ${(cause as NodeJS.ErrnoException).code}`, cause);
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    throw unreadable(name, WHY_UNREADABLE[code] ?? `it cannot be read: ${code}`, cause);
   }
   if (size > MAX_BYTES) throw unreadable(name, `it is larger than ${MAX_BYTES >> 20} MiB`);
   try {

@@ -19,7 +19,14 @@ import { holdingsOfPlan } from './picture/holdings.js';
 import { machinePicture } from './picture/machine-picture.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
-import { podTable, podTitle, warningLines } from './pod-text.js';
+import {
+  type ExplainedContainer,
+  explainedContainers,
+  podTable,
+  podTitle,
+  sharedLines,
+  warningLines,
+} from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
@@ -40,8 +47,7 @@ interface PodPlan {
   readonly isPlaced: boolean;
   readonly policy: string;
   readonly scope: string;
-  readonly cpuPolicy: string;
-  readonly plan: Plan;
+  readonly plan: Omit<Plan, 'containers'> & { readonly containers: readonly ExplainedContainer[] };
 }
 
 const REJECTED = 1;
@@ -101,9 +107,12 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
 
 function pictureOf(plans: readonly PodPlan[], state: Assignments, topology: Topology): string {
   const planned = new Map(
-    plans.map(({ uid, pod, isPlaced }) => [uid, `${podTitle(pod)} (${isPlaced ? 'admitted already' : 'planned'})`]),
+    plans.map(({ uid, pod, isPlaced }) => [
+      uid,
+      `${podTitle(pod.request)} (${isPlaced ? 'admitted already' : 'planned'})`,
+    ]),
   );
-  const rejected = plans.filter(({ plan: { admitted } }) => !admitted).map(({ pod }) => podTitle(pod));
+  const rejected = plans.filter(({ plan: { admitted } }) => !admitted).map(({ pod }) => podTitle(pod.request));
   return machinePicture(topology, {
     holdings: holdingsOfPlan(state, topology, cpusNow(topology, state.pods), planned),
     ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
@@ -122,7 +131,11 @@ function planAll(
   const present = cpusNow(topology);
   const plans = pods.map((pod): PodPlan => {
     const request = parseAdmit(pod.spec, { owner: 'persistent', isolatedCpus }, config.placement);
-    const { topologyPolicy, scope, cpuPolicy } = request.placement;
+    const { topologyPolicy, scope } = request.placement;
+    const explained = (answer: Plan) => ({
+      ...answer,
+      containers: explainedContainers(answer.containers, request.pod, config.placement),
+    });
     const placed = inPlace(pod.place, () => placedPod(state, request.pod));
     if (placed) {
       const { policy } = placed;
@@ -132,15 +145,14 @@ function planAll(
         isPlaced: true,
         policy,
         scope: placed.scope,
-        cpuPolicy,
-        plan: planOfPlaced(placed),
+        plan: explained(planOfPlaced(placed)),
       };
     }
-    const uid = pod.uid ?? randomUUID();
+    const uid = pod.request.uid ?? randomUUID();
     const question = { topology, present, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
     const planned = plan({ ...question, now: NEVER, dryRun: true });
     state = planned.next ?? state;
-    return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, cpuPolicy, plan: planned.plan };
+    return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, plan: explained(planned.plan) };
   });
   return { plans, state };
 }
@@ -159,22 +171,23 @@ function planText(answer: PodPlan, page: Page): string {
   return fitted(`${planLines(answer, page).join('\n')}\n`, page);
 }
 
-function planLines({ pod, isPlaced, policy, scope, cpuPolicy, plan: answer }: PodPlan, page: Page) {
-  const title = (page.colors ?? PLAIN).bold(`${podTitle(pod)} (${pod.qosClass})`);
+function planLines({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan, page: Page) {
+  const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})`);
   const { admitted, containers, explanation, warnings, exact } = answer;
   if (!admitted) return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
-  const cpus = cpuPolicy === 'none' ? ', no exclusive CPUs (CPU policy none)' : '';
   return [
     title,
     ...podTable(containers, page),
+    ...sharedLines(containers),
     isPlaced
       ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
-      : `admitted under ${policy}, scope ${scope}${cpus}`,
+      : `admitted under ${policy}, scope ${scope}`,
     ...warningLines(warnings),
     ...(exact ? [] : ['On so many NUMA nodes not every hint was looked at: a better one may exist.']),
   ];
 }
 
-function planJson({ pod: { uid, name, qosClass }, isPlaced, policy, scope, plan: answer }: PodPlan) {
+function planJson({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan) {
+  const { uid, name, qosClass } = request;
   return { uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted: isPlaced, policy, scope, ...answer };
 }

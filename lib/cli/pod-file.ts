@@ -1,16 +1,14 @@
 // The pods that a command is to plan or admit: a file of them.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../errors.js';
-import { type PodSpec, parsePod, type QosClass } from '../pod-request.js';
+import { type PodRequest, type PodSpec, parsePod } from '../pod-request.js';
 import { fileName, inPlace, readDocuments, STANDARD_INPUT } from './documents.js';
 
 export interface FilePod {
   readonly spec: PodSpec;
   /** For messages. */
   readonly place: string;
-  readonly uid: string | undefined;
-  readonly name: string | undefined;
-  readonly qosClass: QosClass;
+  readonly request: PodRequest;
 }
 
 export function podFileOption(): Option {
@@ -36,7 +34,6 @@ export async function readPods(file: string): Promise<FilePod[]> {
     });
   }
   return documents.map(({ value, place }) => {
-    const { uid, name, qosClass } = inPlace(place, () => parsePod(value));
-    return { spec: value as PodSpec, place, uid, name, qosClass };
+    return { spec: value as PodSpec, place, request: inPlace(place, () => parsePod(value)) };
   });
 }

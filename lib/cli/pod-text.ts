@@ -1,11 +1,37 @@
 // What a pod's containers have or would have, as a table. Pure.
 
+import type { Placement } from '../config.js';
+import { whyShared } from '../managers/cpu-manager.js';
 import type { PodContainer } from '../managers/plan.js';
 import type { Warning } from '../managers/warnings.js';
+import type { PodRequest } from '../pod-request.js';
 import { cpusText, devicesText, memoryText } from './resource-text.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
 import { listed, printable } from './text.js';
+
+/** A container, and why it has no exclusive CPUs; null: it has some. */
+export interface ExplainedContainer extends PodContainer {
+  readonly whyShared: string | null;
+}
+
+/** `containers` are those of the request, in its order. */
+export function explainedContainers(
+  containers: readonly PodContainer[],
+  request: PodRequest,
+  placement: Placement,
+): ExplainedContainer[] {
+  return containers.map((container, i) => {
+    const why = () => whyShared(request, request.containers[i]!, placement) ?? 'it was admitted without them';
+    return { ...container, whyShared: container.cpus === null ? why() : null };
+  });
+}
+
+/** A line for each reason: what a whole pod is holds for all of its containers. */
+export function sharedLines(containers: readonly ExplainedContainer[]): string[] {
+  const reasons = new Set(containers.flatMap(({ whyShared }) => whyShared ?? []));
+  return [...reasons].map((why) => `no exclusive CPUs: ${printable(why)}`);
+}
 
 /** Columns of what no container has are left out. */
 export function podTable(containers: readonly PodContainer[], page: Page): string[] {

@@ -33,7 +33,14 @@ export function createProgram(): Command {
       getOutHelpWidth: () => stdoutPage().width,
       // Only help is written there.
       writeOut: (text) => process.stdout.write(fillProse(text, stdoutPage().width)),
-      outputError: (text, write) => write(text.replace(/^error: /, 'numalign: ')),
+      // The help of who gives no command goes there too, in pieces; an error stays in its lines.
+      writeErr: (text) =>
+        process.stderr.write(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
+      // What a parser says in a whole sentence needs no more around it.
+      outputError: (text, write) =>
+        write(
+          text.replace(/^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/, 'numalign: '),
+        ),
     })
     .exitOverride();
   // Commands take the settings above over when they are made.
@@ -61,7 +68,7 @@ Examples:
   $ numalign doctor
 
 Exit code: 0 where it is done; 1 where it is not (an error, a pod that is rejected, a problem that doctor found); 2 for a wrong command line. run
-exits as its command does. Errors go to stderr as "numalign: message [CODE]"; with --output json as one
+exits as its command does. Errors go to stderr as "numalign: message [CODE]", in several lines where a rejection is explained; with --output json as one
 line of JSON, { error: { code, message, details } }, but for those of the command line itself.
 
 NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to errors.`,

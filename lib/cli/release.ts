@@ -7,7 +7,7 @@ import { outputOption } from './arguments.js';
 import { findGrant } from './find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { formatJson, printable } from './text.js';
+import { cpusNamed, formatJson, printable } from './text.js';
 
 interface ReleaseFlags {
   stateDir?: string;
@@ -17,7 +17,9 @@ interface ReleaseFlags {
 export function addRelease(program: Command): void {
   program
     .command('release')
-    .description('Give the CPUs of a grant or pod back. One whose process still runs ends with that process instead.')
+    .description(
+      'Give the CPUs of a grant or pod back. A grant whose process still runs cannot be released: end the process.',
+    )
     .argument('<id>', 'the id, its first characters (at least 4), or the name')
     .addOption(stateDirOption())
     .addOption(outputOption())
@@ -51,7 +53,7 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR, output
   }
   const { id, name, cpus, alive } = grant;
   const known = name === id ? '' : ` (${printable(name)})`;
-  const had = cpus.isEmpty ? 'it had no exclusive CPUs' : `CPUs ${cpus}`;
+  const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
   process.stdout.write(
     output === 'json'
       ? formatJson({ stateDir, grant: id, name, cpus, alive })

@@ -16,6 +16,14 @@ export function errorText(error: unknown, debug = false): string {
       'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
     );
   }
+  // As a request may ask for; `share` has no such option.
+  if (
+    error instanceof NumalignError &&
+    error.code === 'ERR_MEMBER_UNMOVABLE' &&
+    String(error.details.valid).includes('unmovableMembers')
+  ) {
+    lines.push('numalign: --unmovable-members report grants all the same; that process may then run on these CPUs');
+  }
   if (debug && error instanceof Error) {
     lines.push(error.stack ?? '');
     if (error.cause !== undefined) lines.push(`cause: ${String(error.cause)}`);

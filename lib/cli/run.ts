@@ -7,8 +7,9 @@ import type { CpuSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
+import { isExtendedResource } from '../pod-request.js';
 import type { AcquireOptions } from '../request.js';
-import { cpuCount, cpuList, outputOption, resource } from './arguments.js';
+import { cpuCount, cpuList, outputOption, quantity, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
 import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
@@ -17,7 +18,7 @@ import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { printable } from './text.js';
+import { cpusNamed, printable } from './text.js';
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
@@ -51,7 +52,7 @@ export function addRun(program: Command): void {
     .argument('[args...]', 'its arguments')
     .usage('--cpus <n> [options] -- <command> [args...]')
     .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
-    .option('--memory <quantity>', 'memory to book near them, such as 2Gi')
+    .addOption(new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity))
     .addOption(
       new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(resource),
     )
@@ -104,7 +105,7 @@ environment. Memory comes from the NUMA nodes of the grant while they have room.
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
 It runs in a cgroup of its own where there are cgroups and this user may make them, else on its CPUs by affinity only. How strongly others are kept
-off is in the line that is printed first, and why no more strongly in a warning; with --require it is not run below that level. All this goes to
+off is in the line that is printed when it has started, and why no more strongly in a warning; with --require it is not run below that level. All this goes to
 stderr, as stdout is the command's; with --output json the grant is one line of JSON there, and so is an error.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
@@ -201,8 +202,17 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     return { manager, grant: await manager.acquire(request) };
   } catch (error) {
     manager.close();
-    throw error;
+    throw inWordsOfRun(error);
   }
+}
+
+// The API would have devices registered.
+function inWordsOfRun(error: unknown): unknown {
+  if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
+  const name = String(error.details.value);
+  if (!isExtendedResource(name)) return error;
+  const message = `nobody gives out ${name} here: say which devices it is, such as --device ${name}=class:0200`;
+  return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
@@ -238,7 +248,7 @@ function environmentOf({ id, cpus, devices }: Grant): Record<string, string> {
 function grantLines(grant: Grant): string[] {
   const { id, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
   const parts = [
-    `${isIsolated ? 'isolated ' : ''}CPUs ${cpus}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    `${isIsolated ? 'isolated ' : ''}${cpusNamed(cpus)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
     `grant ${id}`,
   ];

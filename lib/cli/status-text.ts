@@ -62,6 +62,12 @@ export function settingsRows({
   ];
 }
 
+/** The free CPUs; where nothing else is shared, not all of them can be granted. */
+export function freeText({ free, sharedPool }: Pick<StateView, 'free' | 'sharedPool'>): string {
+  if (free.isEmpty || !sharedPool.isSubsetOf(free)) return listed(free);
+  return `${free} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
+}
+
 function cgroupsText({ cgroupRoot }: MachineSettings): string {
   return cgroupRoot === null ? 'none' : `below ${printable(cgroupRoot)}`;
 }
@@ -196,15 +202,14 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
-  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, free, memory, grants, lapsed } =
-    view;
+  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, memory, grants, lapsed } = view;
   const { warnings, isolated, freeIsolated, sharedMembers } = view;
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(view),
       ['shared:', refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`],
-      ['free:', refusal === null ? listed(free) : 'unknown'],
+      ['free:', refusal === null ? freeText(view) : 'unknown'],
       ...(isolated.isEmpty ? [] : [['free isolated:', refusal === null ? listed(freeIsolated) : 'unknown'] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],

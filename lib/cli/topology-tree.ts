@@ -12,8 +12,9 @@ import {
   type PackageBox,
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
+import { freeText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
-import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
+import { counted, cpusNamed, fill, formatBytes, labelled, listed, printable } from './text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
 export type StateNote = { readonly view: StateView } | { readonly note: string };
@@ -96,7 +97,7 @@ function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
   const pools = hugepages.filter((pool) => pool.count > 0).map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
   return [
     `NUMA node ${id}`,
-    cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`,
+    cpus.isEmpty ? 'memory only' : cpusNamed(cpus),
     ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
     ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
   ].join('  ');
@@ -203,7 +204,7 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
   const rows = [
     ['state:', stateTitle(view)],
     ...unmanaged,
-    ['free:', listed(view.free)],
+    ['free:', freeText(view)],
     ['shared:', listed(view.sharedPool)],
     ...(view.isolated.isEmpty
       ? []

@@ -272,7 +272,7 @@ function interrupts(facts: MachineFacts): Verdict {
   if (near.length === 0) return ok(`none of a device on ${cpusText(candidates)}`);
   const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
   return warning(
-    `${near.length} of devices come to CPUs that numalign hands out: ${named}`,
+    `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign hands out: ${named}`,
     moveAway(
       facts,
       (cpus) =>

@@ -3,6 +3,7 @@ import { moveProcess } from '../affinity.js';
 import { invalidOption } from '../check-options.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
+import { NumalignError } from '../errors.js';
 import { heldGrant, type Site, transact } from '../managers/topology-manager.js';
 import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
 import { GrantGroup } from './grant-group.js';
@@ -33,7 +34,7 @@ export function attachProcess(
   }
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = heldGrant(site, state, grant);
+    const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
     const cpus =
       container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
     return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
@@ -52,6 +53,19 @@ export function attachProcess(
       return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
     });
   });
+}
+
+/** What `look` answers; where a process holds the grant, the error says what holds of attaching: such a process starts others on it itself. */
+export function openGrant<T>(uid: string, look: () => T): T {
+  try {
+    return look();
+  } catch (error) {
+    const isHeld = error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    if (!isHeld) throw error;
+    const { pid, command } = error.details;
+    const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
+    throw new NumalignError(error.code, message, { ...error.details, cause: error });
+  }
 }
 
 // Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.

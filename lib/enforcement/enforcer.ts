@@ -1,5 +1,6 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
 // are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
@@ -140,9 +141,16 @@ function refitted(before: Assignments, next: Assignments): { pod: PodAssignment;
   });
 }
 
+// Of a process that only its owner and root may move.
+function ownerOf(pid: number): string {
+  const uid = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+  if (uid === undefined) return '';
+  return uid === 0 ? ` (it is root's)` : ` (it is user ${uid}'s)`;
+}
+
 const stuckText = ({ member, reason }: StuckMember) =>
   member.kind === 'process'
-    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}`
+    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerOf(member.pid) : ''}`
     : `a process in ${member.path} cannot be moved: ${reason}`;
 
 /** The cgroups below a root; or why there are none to be used. */

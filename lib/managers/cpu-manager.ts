@@ -38,6 +38,14 @@ export function exclusiveCount(
   return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
 }
 
+/** Why a container gets no exclusive CPUs, for people; null: it gets some. */
+export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
+  if (exclusiveCount(pod, container, placement) > 0) return null;
+  if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
+}
+
 /** How many the pod needs at one time. */
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
@@ -236,30 +244,74 @@ function smtAlignment(message: string, details: ErrorDetails): NumalignError {
   return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
 }
 
-function insufficient({ topology, placement, pool }: Draft, count: number, from: CpuSet): NumalignError {
-  const kind = pool === 'isolated' ? 'isolated CPUs' : 'exclusive CPUs';
-  const what = placement.holdSiblings ? `whole cores${pool === 'isolated' ? ' of isolated CPUs' : ''}` : kind;
+function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError {
+  const { topology, pool } = draft;
+  const most = mostOf(draft, from);
   const which = from.isEmpty ? '' : ` (${from})`;
-  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${what} asked for: ${count}, free: ${from.size}${which}`, {
+  const isOrdinary = pool === 'ordinary' && most < from.size;
+  const message = isOrdinary
+    ? keptShared(draft, count, most)
+    : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
+  return new NumalignError('ERR_INSUFFICIENT_CPUS', message, {
     reason: 'UnexpectedAdmissionError',
     value: count,
-    valid: from.isEmpty ? 'none at present' : `1 to ${from.size}`,
+    valid: upTo(most),
     free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
   });
 }
 
+function nounOf({ placement, pool }: Draft, count: number): string {
+  const s = count === 1 ? '' : 's';
+  if (placement.holdSiblings) return `whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
+  return `${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
+}
+
+function upTo(most: number): string {
+  if (most === 0) return 'none at present';
+  return most === 1 ? '1' : `1 to ${most}`;
+}
+
+/** What is shared now, less what the pod has or keeps. */
+function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
+  const pool = sharedPool(state, present).difference(taken);
+  return kept ? pool.difference(kept.cpus.union(kept.held)) : pool;
+}
+
+/** How many can be granted of `from`: where that is all that is shared, not the last of it. */
+function mostOf(draft: Draft, from: CpuSet): number {
+  const { topology, placement } = draft;
+  const shared = sharedBeside(draft);
+  const all = placement.holdSiblings ? from.union(siblings(topology, from)) : from;
+  const isLast = !shared.isEmpty && shared.isSubsetOf(all);
+  return isLast ? Math.max(from.size - (mustBeWhole(placement) ? topology.cpusPerCore : 1), 0) : from.size;
+}
+
+function keptShared(draft: Draft, count: number, most: number): string {
+  const pool = sharedBeside(draft);
+  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `of the CPUs ${pool} one must stay shared`;
+  return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
+}
+
 /** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool({ present, state, taken }: Draft): void {
+export function checkSharedPool(draft: Draft): void {
+  const { present, state, pod, placement, taken } = draft;
   const pool = sharedPool(state, present);
   if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
-  throw new NumalignError(
-    'ERR_SHARED_POOL_EMPTY',
-    `${taken.size} exclusive CPUs would take the last of the shared pool (${pool}), where everything else runs: ask for fewer`,
-    {
-      reason: 'UnexpectedAdmissionError',
-      value: taken.size,
-      valid: pool.size > 1 ? `1 to ${taken.size - 1}` : 'none at present',
-      sharedPool: pool.toString(),
-    },
-  );
+  // As it was before the pod took any.
+  const before = {
+    ...draft,
+    free: draft.free.union(taken),
+    taken: CpuSet.EMPTY,
+    reusable: CpuSet.EMPTY,
+    kept: undefined,
+  };
+  const asked = podExclusiveCount(pod, placement);
+  const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, asked).from), asked - 1);
+  const message = pool.isEmpty ? 'no CPU is left to share: everything else needs one' : keptShared(before, asked, most);
+  throw new NumalignError('ERR_SHARED_POOL_EMPTY', message, {
+    reason: 'UnexpectedAdmissionError',
+    value: asked,
+    valid: upTo(most),
+    sharedPool: pool.toString(),
+  });
 }

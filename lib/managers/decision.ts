@@ -325,7 +325,9 @@ function collectAmounts(progress: Progress): Amounts {
 }
 
 function explained(progress: Progress, error: NumalignError, amounts: Amounts): NumalignError {
-  const { question, draft, offers, container } = progress;
+  const { question, offers, container } = progress;
+  // A rejection of the whole pod is told of what there was before any container took its share.
+  const draft = container ? progress.draft : begin(question, progress.pool).draft;
   const explanation = explain({
     draft,
     reason: error.details.reason as AdmissionReason,
@@ -347,13 +349,9 @@ function explained(progress: Progress, error: NumalignError, amounts: Amounts): 
   });
 }
 
-// One line: the lines of the explanation, but for its first.
+// Several lines: those of the explanation, but for its first.
 function messageOf(message: string, { text }: Explanation): string {
-  const rest = text
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim());
-  return [message, ...rest].join('; ');
+  return [message, ...text.split('\n').slice(1)].join('\n');
 }
 
 /** The placements that differ in a weaker policy, the strictest first. */

@@ -50,7 +50,7 @@ export interface Draft {
   readonly takenDevices: ReadonlySet<string>;
   readonly reusableDevices: ReadonlyMap<string, ReadonlySet<string>>;
   /** Of the only container, where it is resized. */
-  readonly kept?: Kept;
+  readonly kept?: Kept | undefined;
 }
 
 // Of drafts that have just begun: a draft is never changed, only replaced.

@@ -162,7 +162,7 @@ function decided(
     present: cpusNow(topology, state.pods),
     state: removePods(state, new Set([pod.uid])),
     request: {
-      pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [container] },
+      pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [container] },
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
       enforcement: {},

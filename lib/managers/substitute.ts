@@ -202,7 +202,7 @@ function allocationFor(
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
     ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
-    pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', containers: [request] },
+    pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [request] },
     allowed: mustStay ? usable.intersection(near) : usable,
   });
   const kept = onlineCpusKept(first, { cpus, held });

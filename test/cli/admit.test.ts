@@ -37,13 +37,18 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     const { code, stdout, stderr } = await admit(folder, documents(SEVERAL, SHARED));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const [, gateway, web] = /admitted as ([0-9a-f-]{36})\n\n.*admitted as ([0-9a-f-]{36})\n$/s.exec(stdout) ?? [];
-    expect(stdout.split('\n').slice(0, 5)).toEqual([
-      'pod gateway',
+    expect(stdout.split('\n').slice(0, 6)).toEqual([
+      'pod gateway (Guaranteed)',
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY',
       'setup      init  1            none  0     none',
       'main       app   1            none  0     1 GiB on 0',
       'log        app   shared pool  none  0     1 GiB on 0',
+      'no exclusive CPUs: container log: 100m is no whole number of CPUs',
     ]);
+    expect(stdout).toContain('pod web (BestEffort)\n');
+    expect(stdout).toContain(
+      'no exclusive CPUs: BestEffort: container web has no limit of cpu and memory, container log has no limit of cpu and memory\n',
+    );
     expect((await status(folder)).grants).toMatchObject([
       {
         id: gateway,
@@ -72,7 +77,7 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     const folder = await newState();
     await admit(folder, documents(pod('one', 1, ', uid: pod-of-tests'), SHARED));
     const release = (text: string) => numalign(['release', text, '--state-dir', folder]);
-    expect((await release('pod-of-tests')).stdout).toBe('released grant pod-of-tests (one): CPUs 1\n');
+    expect((await release('pod-of-tests')).stdout).toBe('released grant pod-of-tests (one): CPU 1\n');
     expect((await release('web')).stdout).toMatch(/^released grant \S+ \(web\): it had no exclusive CPUs\n$/);
     expect((await status(folder)).grants).toEqual([]);
   });
@@ -92,9 +97,11 @@ describe('numalign admit', { timeout: 30_000 }, () => {
               ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
               memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 30 }],
               devices: {},
+              whyShared: null,
             },
           ],
           alreadyAdmitted: false,
+          qosClass: 'Guaranteed',
           warnings: [],
         },
       ],

@@ -57,7 +57,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', { timeout: 120_000 }, () 
     const folder = await configured(ROOT);
     const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
     const pid = await printedPid(run);
-    expect(run.output.stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
+    expect(run.output.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([
       { enforcement: 'cpuset', cgroup: `${tree.rootPath}/${grants[0]!.id}%2Fmain`, alive: true },
@@ -139,7 +139,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', { timeout: 120_000 }, () 
     const script = `echo $$ > ${group}/cgroup.procs; ${line.join(' ')}`;
     const { code, stdout, stderr } = await start([], { program: ['sh', '-c', script] }).ended;
     expect([code, stdout]).toEqual([0, 'ran\n']);
-    expect(stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(members\), grant \S+\n$/);
+    expect(stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(members\), grant \S+\n$/);
     expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
   });
 });
@@ -160,7 +160,7 @@ describe('numalign run, without cgroups', { timeout: 120_000 }, () => {
     const folder = await configured('none');
     const own = ['run', '--cpus', '1', '--state-dir', folder];
     const usual = await numalign([...own, '--', 'true']);
-    expect(usual.stderr).toMatch(/^numalign: CPUs 1 on NUMA node 0 \(members\), grant \S+\n$/);
+    expect(usual.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(members\), grant \S+\n$/);
     const named = await numalign([...own, '--enforcement', 'cpuset', '--', 'true']);
     expect(named.stderr).toMatch(
       /\(members\), grant .*\nnumalign: warning: enforced by the level members: cgroupRoot is null: no cgroups are used\n$/,
@@ -178,9 +178,9 @@ describe('numalign run, without cgroups', { timeout: 120_000 }, () => {
     [['run', '--cpus', '1', '--cgroup-root', 'numalign', '--', 'true'], 'such as /numalign'],
     [['admit', '-f', 'pod.yaml', '--cgroup-root', '/a/../b'], 'such as /numalign'],
     [['configure', '--cgroup-root', ''], 'It is empty'],
-    [['attach', 'gateway', '0'], 'It must be a pid'],
+    [['attach', 'gateway', '0'], 'numalign: "0" is no process id.\n'],
     [['attach', 'gateway'], "missing required argument 'pid'"],
-    [['share', 'sshd'], 'It must be a pid'],
+    [['share', 'sshd'], '"sshd" is no process id.'],
     [['share'], "missing required argument 'member'"],
   ])('calls %j a wrong command line', async (args, message) => {
     const { code, stderr } = await numalign(args);
@@ -200,7 +200,7 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
     expect(sharedMembers).toEqual([]);
     const pid = idler();
     const moved = await numalign(['attach', 'gateway', `${pid}`, '--container', 'main', '--state-dir', folder]);
-    expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPUs 1 of gateway\n` });
+    expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
     expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
     const text = (await numalign(['status', '--state-dir', folder])).stdout;
     expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway: ${grants[0]!.cgroup}\n`);
@@ -213,7 +213,7 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const [pid, other] = [idler(), idler()];
     const moved = await numalign(['attach', 'gateway', `${pid}`, '--state-dir', folder]);
-    expect(moved.stdout).toBe(`process ${pid} is on CPUs 1 of gateway, by the masks of its threads\n`);
+    expect(moved.stdout).toBe(`process ${pid} is on CPU 1 of gateway, by the masks of its threads\n`);
     expect(`${allowed(pid)}`).toBe('1');
     const json = ['--container', 'log', '--output', 'json', '--state-dir', folder];
     const shared = await numalign(['attach', 'gateway', `${other}`, ...json]);

@@ -18,7 +18,7 @@ describe('isolated CPUs on this machine', { timeout: 30_000 }, () => {
       numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
     const { code, stdout, stderr } = await run('--isolated-cpus', 'require');
     expect([code, stdout.trim()]).toEqual([0, last]);
-    expect(stderr).toContain(`isolated CPUs ${last} on NUMA node`);
+    expect(stderr).toContain(`isolated CPU ${last} on NUMA node`);
     expect((await run('--isolated', last, '--isolated-cpus', 'prefer')).stdout.trim()).toBe(last);
     expect((await run('--isolated', 'none')).stderr).toContain(`isolatedCPUs is ${last}, not none`);
 

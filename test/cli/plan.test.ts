@@ -43,6 +43,7 @@ describe('numalign plan on a described machine', { timeout: 30_000 }, () => {
       'proxy      sidecar  0            none  0',
       'main       app      1-3          none  0',
       'log        app      shared pool  none  0-3',
+      'no exclusive CPUs: container log: 500m is no whole number of CPUs',
       'admitted under best-effort, scope container',
       '',
     ]);
@@ -70,6 +71,7 @@ spec:
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY      DEVICES',
       'main       app   16-19        none  1     8 GiB on 1  example.com/gpu gpu1 gpu2, example.com/nic eth1',
       'log        app   shared pool  none  0     1 GiB on 0  none',
+      'no exclusive CPUs: container log: 500m is no whole number of CPUs',
       'admitted under single-numa-node, scope container',
       '',
     ]);
@@ -108,6 +110,20 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
     expect(blocks[3]![2]).toMatch(/^main +app +16-23 +none +2$/);
   });
 
+  it.each([
+    ['{}', 'BestEffort: container main has no limit of cpu and memory'],
+    ['{limits: {cpu: 1}}', 'Burstable: container main has no limit of memory'],
+    ['{limits: {cpu: 1500m, memory: 1Gi}}', 'container main: 1500m is no whole number of CPUs'],
+    ['{limits: {cpu: 2, memory: 1Gi}, requests: {cpu: 1}}', 'Burstable: container main requests less cpu than its limit'],
+  ])('says why a container with %s gets no exclusive CPUs, as JSON too', async (resources, why) => {
+    const text = `kind: Pod\nspec: {containers: [{name: main, resources: ${resources}}]}\n`;
+    const { code, stdout } = await plan(text, ...MACHINE);
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toContain(`no exclusive CPUs: ${why}`);
+    const { pods } = await planJson(text, ...MACHINE);
+    expect(pods[0].containers).toMatchObject([{ cpus: null, whyShared: why }]);
+  }); // biome-ignore format: a table
+
   it('gives the same as JSON, hints and explanation included', async () => {
     const answer = await planJson(
       documents(pod('one', 6, ', uid: u-1'), pod('two', 12)),
@@ -127,7 +143,16 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
           policy: 'single-numa-node',
           scope: 'container',
           admitted: true,
-          containers: [{ name: 'main', kind: 'app', cpus: '0-5', held: '', hint: { nodes: '0', preferred: true } }],
+          containers: [
+            {
+              name: 'main',
+              kind: 'app',
+              cpus: '0-5',
+              whyShared: null,
+              held: '',
+              hint: { nodes: '0', preferred: true },
+            },
+          ],
           hints: [{ container: 'main', merged: { admitted: true } }],
         },
         {
@@ -185,7 +210,7 @@ kubeReserved: {cpu: 1500m}
     const config = newFile('kind: KubeletConfiguration\n');
     const { stdout } = await plan(pod('one', 2), ...MACHINE, '--config', config);
     expect(stdout).toMatch(/^main +app +shared pool +none +any$/m);
-    expect(stdout).toContain('admitted under none, scope container, no exclusive CPUs (CPU policy none)\n');
+    expect(stdout).toContain('no exclusive CPUs: the CPU policy is none\nadmitted under none, scope container\n');
   });
 
   it('reads amounts as Kubernetes does', async () => {
@@ -310,7 +335,7 @@ describe('files and command lines that plan refuses', { timeout: 30_000 }, () =>
   it('a file that is not there, has no end or is no text', async () => {
     const missing = await numalign(['plan', '-f', '/nonexistent.yaml', ...MACHINE]);
     expect(missing.code).toBe(1);
-    expect(missing.stderr).toBe('numalign: /nonexistent.yaml: it cannot be read: ENOENT [ERR_INVALID_ARGUMENT]\n');
+    expect(missing.stderr).toBe('numalign: /nonexistent.yaml: no such file [ERR_INVALID_ARGUMENT]\n');
     const endless = await numalign(['plan', '-f', '/dev/zero', ...MACHINE]);
     expect(endless.stderr).toBe('numalign: /dev/zero: it is larger than 4 MiB [ERR_INVALID_ARGUMENT]\n');
     const file = newFile('');

@@ -85,6 +85,11 @@ describe('the command line', { timeout: 30_000 }, () => {
     const prose = stdout.split('\n').filter((line) => !line.startsWith(' '));
     expect(prose.length).toBeGreaterThan(8);
     expect(prose.filter((line) => line.length > 70)).toEqual([]);
+    // Without a command too, where it goes to stderr.
+    const bare = await numalign([], { env: { COLUMNS: '70' } });
+    const lines = bare.stderr.split('\n').filter((line) => !line.startsWith(' '));
+    expect([bare.code, bare.stdout, lines.length > 8]).toEqual([2, '', true]);
+    expect(lines.filter((line) => line.length > 70)).toEqual([]);
   });
 
   it('tells an error as a line of JSON where JSON is asked for', async () => {

@@ -35,7 +35,7 @@ describe('numalign run', { timeout: 60_000 }, () => {
     const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
     const { code, stdout, stderr } = await numalign([...RUN, folder, '--name', 'job', '--', 'sh', '-c', script]);
     const [, cpus, id] =
-      /^numalign: CPUs (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
+      /^numalign: CPU (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
     expect(cpus).toBe('1');
     expect(code).toBe(0);
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
@@ -55,7 +55,7 @@ describe('numalign run', { timeout: 60_000 }, () => {
       ...['--', 'sh', '-c', script],
     ]);
     expect(stderr).toMatch(
-      /^numalign: CPUs 1 on NUMA node (\d+) \(members\), 64 MiB on \1, example.com\/nic eth0, grant /,
+      /^numalign: CPU 1 on NUMA node (\d+) \(members\), 64 MiB on \1, example.com\/nic eth0, grant /,
     );
     expect([code, stdout]).toEqual([
       0,
@@ -184,8 +184,11 @@ describe('numalign run', { timeout: 60_000 }, () => {
     await printedPid(first);
     const second = await numalign([...RUN, folder, '--', 'true']);
     expect(second.code).toBe(1);
-    expect(second.stderr).toMatch(/^numalign: .* \[ERR_INSUFFICIENT_CPUS\]\n$/);
-    expect(second.stderr).toContain(`held by "first" of process ${first.process.pid}: 1`);
+    // In several lines, as plan and admit have them.
+    expect(second.stderr).toMatch(
+      /^numalign: exclusive CPUs asked for: 1, free: 0\ncpu: 1 asked for\n {2}free by NUMA node: .* \[ERR_INSUFFICIENT_CPUS\]\n$/s,
+    );
+    expect(second.stderr).toContain(`\n  held by "first" of process ${first.process.pid}: 1\n`);
     first.process.kill('SIGTERM');
     expect((await first.ended).signal).toBe('SIGTERM');
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
@@ -246,6 +249,14 @@ describe('numalign run', { timeout: 60_000 }, () => {
     expect(stderr).toContain('[ERR_CONFIG_CONFLICT]');
   });
 
+  it('asks which devices they are where nobody gives them out', async () => {
+    const { code, stderr } = await numalign([...RUN, newFolder(), '--resource', 'example.com/nic=1', '--', 'true']);
+    expect([code, stderr]).toEqual([
+      1,
+      'numalign: nobody gives out example.com/nic here: say which devices it is, such as --device example.com/nic=class:0200 [ERR_INVALID_OPTION]\n',
+    ]);
+  });
+
   it('suggests another folder where the one it should use is closed', async () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
@@ -258,6 +269,12 @@ describe('numalign run', { timeout: 60_000 }, () => {
   it.each([
     [['--cpus', '0', '--', 'true'], 'whole number of CPUs'],
     [['--cpus', '1.5', '--', 'true'], 'whole number of CPUs'],
+    [
+      ['--cpus', '1', '--memory', 'lots', '--', 'true'],
+      "option '--memory <quantity>' argument 'lots' is invalid. It must be a quantity",
+    ],
+    [['--cpus', '1', '--memory', '-1', '--', 'true'], 'It must be zero or more.'],
+    [['--cpus', '1', '--resource', 'hugepages-2Mi=many', '--', 'true'], 'It must be a quantity'],
     [['--', 'true'], "required option '--cpus <n>' not specified"],
     [['--cpu', '1', '--', 'true'], 'Did you mean --cpus?'],
     [['--cpus', '1'], "missing required argument 'command'"],

@@ -6,6 +6,7 @@ import { openManager } from '../../lib/manager.js';
 import { discover } from '../../lib/topology.js';
 import { rewrite } from '../conformance/state-file.js';
 import { newFolder, numalign } from './numalign.js';
+import { newFile, pod } from './pods.js';
 
 // A grant that outlives this test's manager, as a service manager would make one.
 async function persistentGrant(stateDir: string, name: string) {
@@ -32,6 +33,15 @@ describe('numalign status', { timeout: 30_000 }, () => {
     });
   });
 
+  it('says that one of the free CPUs stays shared where nothing else is', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
+    const freeLine = async () => /^free: +(.*)$/m.exec((await numalign(['status', '--state-dir', folder])).stdout)?.[1];
+    expect(await freeLine()).toBe('0-1 (one of them stays shared)');
+    await numalign(['admit', '-f', newFile(pod('one', 1)), '--state-dir', folder]);
+    expect(await freeLine()).toBe('1 (it stays shared)');
+  });
+
   it('shows settings, shared pool, free CPUs and a table of grants, and changes nothing', async () => {
     const folder = newFolder();
     const { id, cpus } = await persistentGrant(folder, 'gateway');
@@ -41,6 +51,8 @@ describe('numalign status', { timeout: 30_000 }, () => {
     expect(stdout).toContain(`${folder} (private), generation 2`);
     expect(stdout).toMatch(/^reserved: +0 \(shared, never exclusive\)$/m);
     expect(stdout).toMatch(/^shared: +0/m);
+    // Something else is shared.
+    expect(stdout).not.toContain('stays shared');
     expect(stdout).toMatch(/^ID {8}NAME {5}CPUS {2}NUMA {2}OWNER {7}STATE {2}ENFORCEMENT {2}SINCE$/m);
     expect(stdout).toMatch(
       new RegExp(
@@ -211,7 +223,10 @@ describe('numalign release', { timeout: 30_000 }, () => {
     const folder = newFolder();
     const { id, cpus } = await persistentGrant(folder, 'gateway');
     const { code, stdout } = await numalign(['release', text(id), '--state-dir', folder]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: `released grant ${id} (gateway): CPUs ${cpus}\n` });
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: `released grant ${id} (gateway): ${cpus.size === 1 ? 'CPU' : 'CPUs'} ${cpus}\n`,
+    });
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain('No grants.');
   });
 
@@ -246,6 +261,9 @@ describe('numalign release', { timeout: 30_000 }, () => {
     const { code, stderr } = await numalign(['release', 'mine', '--state-dir', folder]);
     expect(code).toBe(1);
     expect(stderr).toContain('[ERR_OWNER_ALIVE]');
+    const attached = await numalign(['attach', 'mine', String(process.pid), '--state-dir', folder]);
+    expect(attached.code).toBe(1);
+    expect(attached.stderr).toMatch(/ and takes nobody in: that process starts others .* \[ERR_OWNER_ALIVE\]\n$/);
     await grant.release();
     manager.close();
   });

@@ -310,7 +310,7 @@ describe('the doctor', () => {
         ],
       },
       'warning',
-      /^2 of devices come.*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\n`for i in \/proc\/irq\/\[0-9\]\*; do echo 0-1 > \$i\/smp_affinity_list; done`.*isolcpus=managed_irq,2-7`$/,
+      /^2 device interrupts arrive on CPUs .*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\n`for i in \/proc\/irq\/\[0-9\]\*; do echo 0-1 > \$i\/smp_affinity_list; done`.*isolcpus=managed_irq,2-7`$/,
     ],
     ['interrupts elsewhere', 'interrupts', { interrupts: [interrupt(26, '0-1', { 0: 9 })] }, 'ok', /none of a device/],
     ['interrupts that cannot be read', 'interrupts', { interrupts: null }, 'unknown', /cannot be read/],

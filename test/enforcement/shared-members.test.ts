@@ -164,7 +164,7 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     const before = root.generation;
     const { error } = await others.ask('acquire', { cpu: 1 });
     expect(error).toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
-    expect(error!.message).toMatch(new RegExp(`process ${pid} .*EPERM`));
+    expect(error!.message).toMatch(new RegExp(`process ${pid} .*: EPERM \\(it is root's\\)`));
     expect(root.generation).toBe(before);
     for (const each of [pid, mine.pid!]) expect(masksOf(each)).toEqual(['0-1']);
     // Where it may stay, that is said.

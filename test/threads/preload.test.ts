@@ -81,7 +81,7 @@ describe('numalign/preload does not run the program, and says why, where', () =>
     [
       'the state cannot be opened',
       { NUMALIGN_ACQUIRE: { cpu: 1 }, NUMALIGN_MANAGER: { stateDir: '/nowhere/at/all' } },
-      /\[ERR_STATE_FOLDER\]/,
+      /\[ERR_STATE_FOLDER\]\nnumalign\/preload: NUMALIGN_MANAGER='\{"stateDir": ".*"\}' uses another folder\n$/,
     ],
     [
       'the placement makes no sense',
@@ -91,7 +91,7 @@ describe('numalign/preload does not run the program, and says why, where', () =>
   ] as const)('%s', (_where, variables, message) => {
     const { status, stdout, stderr } = run('console.log("it runs")', { NUMALIGN_MANAGER: manager(), ...variables });
     expect([status, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(/^numalign\/preload: .*\n$/);
+    expect(stderr).toMatch(/^numalign\/preload: .*\n$/s);
     expect(stderr).toMatch(message);
   });
 });
