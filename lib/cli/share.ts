@@ -2,7 +2,7 @@
 import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
 import type { CpuSet } from '../cpu-set.js';
-import type { SharedMember } from '../enforcement/shared-members.js';
+import { maskOf, type SharedMember, tidsOf } from '../enforcement/shared-members.js';
 import { openManager, type SharedMemberTarget } from '../manager.js';
 import { outputOption, processId } from './arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
@@ -52,20 +52,36 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     else await manager.addSharedMember(target);
     const { sharedPool } = manager;
     const sharedMembers = manager.sharedMembers();
+    const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
+    const isOnGrant = manager.grants().some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
+    const added = () => (isOnGrant ? onGrantText(target, cpus!) : addedText(target, cpus ?? sharedPool));
     const text =
       output === 'json'
-        ? formatJson({ stateDir, sharedPool, sharedMembers })
-        : `${printable(remove ? removedText(target, sharedMembers) : addedText(target, sharedPool))}\n`;
+        ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
+        : `${printable(remove ? removedText(target, sharedMembers) : added())}\n`;
     process.stdout.write(text);
   } finally {
     manager.close();
   }
 }
 
+// Read back from the kernel; null where it has ended.
+function cpusOfProcess(pid: number): CpuSet | null {
+  const cpus = tidsOf(pid)
+    .map(maskOf)
+    .filter((mask) => mask !== undefined);
+  return cpus.length === 0 ? null : cpus.reduce((a, b) => a.union(b));
+}
+
 const title = (target: SharedMemberTarget) => ('pid' in target ? `process ${target.pid}` : target.cgroup);
 
 function addedText(target: SharedMemberTarget, pool: CpuSet): string {
   return `${title(target)} runs in the shared pool: CPUs ${pool}`;
+}
+
+// The owner of a grant, or what that has started: what was attached is refused.
+function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
+  return `${title(target)} is a shared member, but stays on CPUs ${cpus} as long as the grant lasts that it runs for`;
 }
 
 function removedText(target: SharedMemberTarget, left: readonly SharedMember[]): string {

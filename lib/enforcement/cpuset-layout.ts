@@ -10,6 +10,7 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
+import { childrenOf } from './descent.js';
 import type { SharedMember } from './shared-members.js';
 
 /** What is not as it should be below the root. */
@@ -340,6 +341,29 @@ export class CpusetLayout {
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
+    }
+  }
+
+  /** Has a process that is in the group of a grant leave it, with what it has started by now. @throws ERR_CGROUP */
+  leaveGrants(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): void {
+    const { hierarchy } = this;
+    const path = this.#pathOf(pid);
+    if (path === undefined || this.isShared(path) || !this.#isOfGrant(path)) return;
+    if (hierarchy.version === 1) {
+      hierarchy.ensureRoot(all, mems);
+      this.#shared.create(pool, mems);
+    }
+    hierarchy.at(path).moveBack(pid, this.home);
+    for (const child of childrenOf(pid)) this.leaveGrants(child, pool, all, mems);
+  }
+
+  // Undefined where it has ended.
+  #pathOf(pid: number): string | undefined {
+    try {
+      return this.hierarchy.groupOf(pid).path;
+    } catch (error) {
+      if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
+      throw error;
     }
   }
 

@@ -1,5 +1,5 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../state/assignments.js';
 import { statOf } from '../state/process-identity.js';
 
@@ -11,6 +11,18 @@ export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolea
 /** Whether a process was started by an owner, or by what that has started: it has inherited the owner's lock, or its parents lead there. */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
+}
+
+/** What a process has started and lives. proc(5): by the thread that started them. */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
+      readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    // It has ended, or the kernel does not tell.
+    return [];
+  }
 }
 
 // proc(5): the parent is the 4th field. Those whose parents have ended have another.

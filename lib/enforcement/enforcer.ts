@@ -79,6 +79,8 @@ export interface Enforcer {
   leave(): void;
   /** A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES: the lock. */
   share(pid: number, state: Assignments): void;
+  /** The same, and out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP */
+  shareAnyway(pid: number, state: Assignments): void;
 }
 
 /** Of a simulated machine. */
@@ -93,6 +95,7 @@ export const NO_ENFORCER: Enforcer = {
   join: () => {},
   leave: () => {},
   share: () => {},
+  shareAnyway: () => {},
 };
 
 // How long a member that nobody here can move has to leave by itself.
@@ -186,9 +189,17 @@ export class MachineEnforcer implements Enforcer {
   }
 
   share(pid: number, state: Assignments): void {
+    this.layoutOf(state.settings)?.joinShared(pid, ...this.#sharedCpuset(state));
+  }
+
+  shareAnyway(pid: number, state: Assignments): void {
+    this.layoutOf(state.settings)?.leaveGrants(pid, ...this.#sharedCpuset(state));
+    this.share(pid, state);
+  }
+
+  #sharedCpuset(state: Assignments): [pool: CpuSet, all: CpuSet, mems: NodeSet] {
     const topology = this.#topology();
-    const pool = sharedPool(state, cpusNow(topology));
-    this.layoutOf(state.settings)?.joinShared(pid, pool, topology.cpus, NodeSet.from(topology.numaNodes));
+    return [sharedPool(state, cpusNow(topology)), topology.cpus, NodeSet.from(topology.numaNodes)];
   }
 
   leave(): void {

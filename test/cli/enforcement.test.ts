@@ -254,9 +254,30 @@ describe('numalign share', { timeout: 120_000 }, () => {
     expect(`${allowed(pid)}`).toBe('0-1');
     const json = ['--remove', '--output', 'json', '--state-dir', folder];
     const removed = await numalign(['share', `${pid}`, ...json]);
-    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [] });
+    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [], cpus: '0-1' });
     const again = await numalign(['share', `${pid}`, ...json]);
     expect([again.code, JSON.parse(again.stderr).error.code]).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
+  });
+
+  it('says where a process runs that stays on the CPUs of a grant, or refuses it', async () => {
+    const folder = await configured('none');
+    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
+    const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
+    expect([shared.code, shared.stdout, `${allowed(pid)}`]).toEqual([0, stays, '1']);
+    run.process.kill('SIGTERM');
+    await run.ended;
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const other = idler();
+    await numalign(['attach', 'gateway', `${other}`, '--container', 'main', '--state-dir', folder]);
+    const refused = await numalign(['share', `${other}`, '--state-dir', folder]);
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(refused.stderr).toContain(`process ${other} is attached to gateway (container main)`);
+    await numalign(['attach', 'gateway', `${other}`, '--container', 'log', '--state-dir', folder]);
+    const moved = await numalign(['share', `${other}`, '--state-dir', folder]);
+    expect([moved.stdout, `${allowed(other)}`]).toEqual([`process ${other} runs in the shared pool: CPUs 0\n`, '0']);
+    await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
   it.runIf(isUsable)(
