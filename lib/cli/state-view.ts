@@ -21,7 +21,7 @@ import {
   withoutPods,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
-import { readBootId, scopeOf } from '../state/ledger.js';
+import { explaining, readBootId, scopeOf } from '../state/ledger.js';
 import { gather, rebuild } from '../state/recovery.js';
 import {
   type FoundState,
@@ -79,6 +79,10 @@ export function openExisting(path: string): NativeFolder | undefined {
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
     if (error.errnoName === 'ENOENT') return undefined;
+    if (error.errnoName === 'EACCES')
+      return explaining(path, () => {
+        throw error;
+      });
     const reason =
       error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP' ? 'it is a link or no folder' : error.message;
     throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
@@ -104,7 +108,10 @@ export function childOf(folder: NativeFolder, name: string): NativeFolder | unde
  */
 export function readState(stateDir: string, topology: Topology): StateView | undefined {
   const folder = openExisting(stateDir);
-  if (!folder) return undefined;
+  return folder && explaining(stateDir, () => readFolder(folder, stateDir, topology));
+}
+
+function readFolder(folder: NativeFolder, stateDir: string, topology: Topology): StateView | undefined {
   for (;;) {
     const version = folder.version(STATE_FILE);
     const found = findState(folder, STATE_FILE);
