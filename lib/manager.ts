@@ -518,13 +518,20 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     });
   }
 
-  /** It stays where it is, and is moved no more. @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember} */
+  /**
+   * It is moved no more. A process goes back from the shared group to where it was taken from, where no CPU is exclusive and that is known (it was not attached to a grant); else it stays where it is.
+   * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
+   */
   async removeSharedMember(target: SharedMemberTarget): Promise<void> {
-    const { members } = this.#membership();
+    const { members, enforcer } = this.#membership();
     const { pid, cgroup } = parseMember(target);
-    await transact(this.#site, undefined, async () => {
+    await transact(this.#site, undefined, async (state) => {
       if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
-      if (pid !== undefined) members.registry.removeProcess(pid);
+      if (pid === undefined) return;
+      const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
+      members.registry.removeProcess(pid);
+      const isMember = members.list().some((member) => member.kind === 'process' && member.pid === pid);
+      if (!wasAttached && !isMember) enforcer.unshare(pid, state);
     });
   }
 

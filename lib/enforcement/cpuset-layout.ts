@@ -22,7 +22,8 @@ export interface Stray {
   repair(): void;
 }
 
-const SHARED = 'shared';
+/** The group of the shared pool, below the root. */
+export const SHARED = 'shared';
 /** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
 export const ALL_CONTAINERS = '.all';
 // linux/proc_ns.h: the namespace in which paths are those of the machine.
@@ -382,7 +383,7 @@ export class CpusetLayout {
   /** Back to where {@link joinShared} took it from; only where nothing is exclusive. */
   leaveShared(pid: number): void {
     const { hierarchy } = this;
-    if (hierarchy.version === 1 && isBelow(hierarchy.groupOf(pid).path, this.#shared.path))
+    if (hierarchy.version === 1 && isBelow(this.#pathOf(pid) ?? '', this.#shared.path))
       this.#shared.moveBack(pid, hierarchy.mount);
   }
 

@@ -81,6 +81,8 @@ export interface Enforcer {
   share(pid: number, state: Assignments): void;
   /** The same, and out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP */
   shareAnyway(pid: number, state: Assignments): void;
+  /** A process that is no member any more goes back to where {@link share} took it from, where nothing is exclusive. REQUIRES: the lock. */
+  unshare(pid: number, state: Assignments): void;
 }
 
 /** Of a simulated machine. */
@@ -96,6 +98,7 @@ export const NO_ENFORCER: Enforcer = {
   leave: () => {},
   share: () => {},
   shareAnyway: () => {},
+  unshare: () => {},
 };
 
 // How long a member that nobody here can move has to leave by itself.
@@ -205,8 +208,12 @@ export class MachineEnforcer implements Enforcer {
   leave(): void {
     this.members.leave();
     const state = this.#state();
+    if (state) this.unshare(process.pid, state);
+  }
+
+  unshare(pid: number, state: Assignments): void {
     // Elsewhere it could come on CPUs that are somebody's.
-    if (state && exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(process.pid);
+    if (exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(pid);
   }
 
   // None where what went wrong says it.
