@@ -231,7 +231,7 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
     expect(sharedMembers).toContainEqual(expect.objectContaining({ pid: main, grant: id, container: 'main' }));
     const all = idler();
     await numalign(['attach', 'gateway', `${all}`, '--state-dir', folder]);
-    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${id}%2F.all\n`);
+    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${id}%2F%2Eall\n`);
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
