@@ -205,7 +205,7 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
     expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPUs 1 of gateway\n` });
     expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
     const text = (await numalign(['status', '--state-dir', folder])).stdout;
-    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway: ${grants[0]!.cgroup}\n`);
+    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`);
     expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
     expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
   });
