@@ -20,6 +20,7 @@ import { cpusNow } from './cpus-now.js';
 import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
 import { type DeviceSelection, parseDevices } from './devices.js';
 import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
+import { checkNotAttached } from './enforcement/attachment.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import { enforcerOf, NO_ENFORCER } from './enforcement/enforcer.js';
 import type { SharedMember } from './enforcement/shared-members.js';
@@ -500,7 +501,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * Has a process (with all its threads), or every process in and below a cgroup, run in the shared pool from now on: it leaves CPUs before these are granted, which is read back,
    * and comes back when they are given back. A process by its cpuset, where it can be moved into the shared group below `cgroupRoot`, else by the masks of its threads, of which each
    * keeps its own choice in mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where it cannot leave the CPUs that are granted, or was attached to some of them;
+   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
     const { members, enforcer } = this.#membership();
@@ -508,6 +510,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     await transact(this.#site, undefined, async (state) => {
       if (cgroup !== undefined) members.registry.addCgroup(cgroup);
       if (pid !== undefined) {
+        checkNotAttached(this.#site, state, pid);
         members.registry.addProcess(pid);
         enforcer.share(pid, state);
       }
@@ -522,13 +525,20 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     });
   }
 
-  /** It stays where it is, and is moved no more. @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember} */
+  /**
+   * It is moved no more. A process goes back from the shared group to where it was taken from, where no CPU is exclusive and that is known (it was not attached to a grant); else it stays where it is.
+   * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
+   */
   async removeSharedMember(target: SharedMemberTarget): Promise<void> {
-    const { members } = this.#membership();
+    const { members, enforcer } = this.#membership();
     const { pid, cgroup } = parseMember(target);
-    await transact(this.#site, undefined, async () => {
+    await transact(this.#site, undefined, async (state) => {
       if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
-      if (pid !== undefined) members.registry.removeProcess(pid);
+      if (pid === undefined) return;
+      const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
+      members.registry.removeProcess(pid);
+      const isMember = members.list().some((member) => member.kind === 'process' && member.pid === pid);
+      if (!wasAttached && !isMember) enforcer.unshare(pid, state);
     });
   }
 

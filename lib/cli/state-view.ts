@@ -1,9 +1,14 @@
 // What a state folder says, for looking only: nothing is created, locked or changed. (Opening a manager makes the folder and drops the
 // grants of dead owners.)
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { encodeName } from '../cgroups/cgroup-path.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
-import { type SharedMember, SharedMembers } from '../enforcement/shared-members.js';
+import { ALL_CONTAINERS } from '../enforcement/cpuset-layout.js';
+import { type Survivor, survivorsOf } from '../enforcement/descent.js';
+import type { ProcessEntry } from '../enforcement/member-registry.js';
+import { type SharedMember, SharedMembers, told } from '../enforcement/shared-members.js';
 import { NumalignError } from '../errors.js';
 import { type GrantInfo, grantInfo } from '../grant-info.js';
 import { flagsOf } from '../managers/flags.js';
@@ -15,13 +20,14 @@ import {
   type Assignments,
   freeCpus,
   isolatedPool,
+  type PodAssignment,
   removePods,
   sharedPool,
   universe,
   withoutPods,
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
-import { readBootId, scopeOf } from '../state/ledger.js';
+import { explaining, readBootId, scopeOf } from '../state/ledger.js';
 import { gather, rebuild } from '../state/recovery.js';
 import {
   type FoundState,
@@ -33,11 +39,29 @@ import {
   PREVIOUS_FILE,
   STATE_FILE,
 } from '../state/state-files.js';
+import { type Waiter, waitersIn } from '../state/wait-queue.js';
 import type { Topology } from '../topology.js';
 
 export interface GrantView extends GrantInfo {
   readonly containers: readonly PodContainer[];
+  /** Where the owner has ended or given it up: the processes that keep it. */
+  readonly survivors: readonly Survivor[];
+  /** The cgroups of its containers with exclusive CPUs, and that of all containers where there is one. */
+  readonly cgroups: readonly GrantCgroup[];
 }
+
+export interface GrantCgroup {
+  /** null: all of them. */
+  readonly container: string | null;
+  readonly path: string;
+  /** It is made when something is to run in it. */
+  readonly isMade: boolean;
+}
+
+/** A shared member; of a process also where it was attached, while there is that grant. */
+export type MemberView =
+  | Extract<SharedMember, { kind: 'cgroup' }>
+  | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
 
 export interface StateView {
   readonly stateDir: string;
@@ -65,7 +89,9 @@ export interface StateView {
   readonly freeIsolated: CpuSet;
   readonly memory: readonly MemoryTable[];
   readonly grants: readonly GrantView[];
-  readonly sharedMembers: readonly SharedMember[];
+  readonly sharedMembers: readonly MemberView[];
+  /** The next first. */
+  readonly waiting: readonly Waiter[];
   /** What the settings name and the machine does not have at present. */
   readonly warnings: readonly Warning[];
   /** What an admission would find: without the grants of dead owners. */
@@ -79,6 +105,10 @@ export function openExisting(path: string): NativeFolder | undefined {
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
     if (error.errnoName === 'ENOENT') return undefined;
+    if (error.errnoName === 'EACCES')
+      return explaining(path, () => {
+        throw error;
+      });
     const reason =
       error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP' ? 'it is a link or no folder' : error.message;
     throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
@@ -104,7 +134,10 @@ export function childOf(folder: NativeFolder, name: string): NativeFolder | unde
  */
 export function readState(stateDir: string, topology: Topology): StateView | undefined {
   const folder = openExisting(stateDir);
-  if (!folder) return undefined;
+  return folder && explaining(stateDir, () => readFolder(folder, stateDir, topology));
+}
+
+function readFolder(folder: NativeFolder, stateDir: string, topology: Topology): StateView | undefined {
   for (;;) {
     const version = folder.version(STATE_FILE);
     const found = findState(folder, STATE_FILE);
@@ -134,9 +167,31 @@ function recovered(
   return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
 }
 
-function membersOf(folder: NativeFolder, stateDir: string): readonly SharedMember[] {
+function membersOf(folder: NativeFolder, stateDir: string, pods: readonly PodAssignment[]): readonly MemberView[] {
   const members = childOf(folder, 'members');
-  return members ? new SharedMembers(members, join(stateDir, 'members')).list() : [];
+  const found = members ? new SharedMembers(members, join(stateDir, 'members')).registry.look() : [];
+  return found.map(({ entry }) => {
+    const member = told(entry);
+    if (member.kind === 'cgroup' || entry.kind === 'cgroup') return member as MemberView;
+    const isThere = pods.some(({ uid }) => uid === entry.grant);
+    return { ...member, grant: isThere ? entry.grant : null, container: isThere ? entry.container : null };
+  });
+}
+
+function waitersOf(folder: NativeFolder): readonly Waiter[] {
+  const waiting = childOf(folder, 'waiting');
+  return waiting ? waitersIn(waiting) : [];
+}
+
+// Beside the one on record, which is that of the first.
+function cgroupsOf({ uid, containers, enforcement: { target } }: PodAssignment): GrantCgroup[] {
+  if (target === null) return [];
+  const of = (container: string | null) => {
+    const path = join(dirname(target), encodeName(`${uid}/${container ?? ALL_CONTAINERS}`));
+    return { container, path, isMade: existsSync(path) };
+  };
+  const all = of(null);
+  return [...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)), ...(all.isMade ? [all] : [])];
 }
 
 function viewOf(
@@ -151,12 +206,18 @@ function viewOf(
   const { settings } = state;
   const present = cpusNow(topology, state.pods);
   const owners = childOf(folder, 'owners');
+  const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
   const grants = state.pods.map((pod) => {
     const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);
     const alive = isLeaving || isOwnerAlive(owners, pod.owner);
     // Nobody has registered devices here.
     const flags = flagsOf(pod, state, topology, new Map(), present);
-    return { ...grantInfo(pod, topology, alive, flags, present), containers: pod.containers.map(podContainer) };
+    return {
+      ...grantInfo(pod, topology, alive, flags, present),
+      containers: pod.containers.map(podContainer),
+      survivors: survivors.get(pod.owner.uuid) ?? [],
+      cgroups: cgroupsOf(pod),
+    };
   });
   const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
   return {
@@ -178,7 +239,8 @@ function viewOf(
     freeIsolated: freeCpus(state, present, 'isolated'),
     memory: memoryTables(state, topology),
     grants,
-    sharedMembers: membersOf(folder, stateDir),
+    sharedMembers: membersOf(folder, stateDir, state.pods),
+    waiting: waitersOf(folder),
     warnings: settingWarnings(state, topology, present.online),
     assignments: removePods(state, new Set(dead)),
   };

@@ -1,8 +1,6 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import { basename } from 'node:path';
 import type { CpuSet } from '../cpu-set.js';
-import type { SharedMember } from '../enforcement/shared-members.js';
-import type { GrantInfo } from '../grant-info.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
 import type { LapsedGrant } from '../managers/warnings.js';
 import type { MachineSettings } from '../state/assignments.js';
@@ -10,7 +8,7 @@ import type { BookedMemory } from '../state/booked-memory.js';
 import type { ArchiveView, KeptFiles } from './kept-files.js';
 import { warningLines } from './pod-text.js';
 import { besideText, cpusText, memoryText } from './resource-text.js';
-import type { GrantView, StateView } from './state-view.js';
+import type { GrantView, MemberView, StateView } from './state-view.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
 import { fitted, labelled, listed, printable, shorten } from './text.js';
@@ -88,7 +86,12 @@ export function shortCommand(command: string): string {
   return [basename(words[0]!), ...words.slice(1)].join(' ');
 }
 
-function ownerText({ owner: { kind, pid, command } }: GrantInfo): string {
+function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): string {
+  const [first] = survivors;
+  if (first) {
+    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
+    return printable(`pid ${pid} gone: ${first.pid} ${shortCommand(first.command)}${more}`);
+  }
   const parts = [
     kind === 'process' ? [] : [kind],
     pid === null ? [] : [`pid ${pid}`],
@@ -160,17 +163,33 @@ export function flagLines(grants: readonly GrantView[]): string[] {
     .map((grant) => printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`));
 }
 
-/** A line for each grant with a cgroup. */
+/** A line for each cgroup of a grant. */
 function cgroupLines(grants: readonly GrantView[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
   return grants.flatMap((grant) =>
-    grant.cgroup === null ? [] : [printable(`${grantTitle(grant, length)}: ${grant.cgroup}`)],
+    grant.cgroups.map(({ container, path, isMade }) => {
+      const of =
+        grant.containers.length === 1 ? '' : container === null ? ', all containers' : `, container ${container}`;
+      return printable(`${grantTitle(grant, length)}${of}: ${path}${isMade ? '' : ' (not made yet)'}`);
+    }),
   );
 }
 
-function memberText(member: SharedMember): string {
-  if (member.kind === 'cgroup') return printable(`cgroup ${member.path}`);
-  return printable(`process ${member.pid}${member.command === '' ? '' : ` (${shortCommand(member.command)})`}`);
+function processText({ pid, command }: { pid: number | null; command: string }): string {
+  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${shortCommand(command)})`}`);
+}
+
+const memberText = (member: MemberView) =>
+  member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
+
+// A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in the shared pool.
+function attachedText(member: MemberView, grants: readonly GrantView[]): string | undefined {
+  const grant = member.kind === 'process' ? grants.find(({ id }) => id === member.grant) : undefined;
+  if (!grant || member.kind === 'cgroup') return undefined;
+  const { container } = member;
+  const cpus = container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
+  if (!cpus || cpus.isEmpty) return undefined;
+  return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
 }
 
 function section(title: string, lines: readonly string[]): string[] {
@@ -203,7 +222,9 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, memory, grants, lapsed } = view;
-  const { warnings, isolated, freeIsolated, sharedMembers } = view;
+  const { warnings, isolated, freeIsolated, sharedMembers, waiting } = view;
+  const attached = sharedMembers.map((member) => attachedText(member, grants));
+  const short = (text: string) => shorten(text, page.width - 2);
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
@@ -230,9 +251,14 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
   lines.push(
     ...section('flagged: kept until released', flagLines(grants)),
     ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
+    ...section('attached to grants:', attached.filter((text) => text !== undefined).map(short)),
     ...section(
       'shared members:',
-      sharedMembers.map((member) => shorten(memberText(member), page.width - 2)),
+      sharedMembers.filter((_, i) => attached[i] === undefined).map((member) => short(memberText(member))),
+    ),
+    ...section(
+      'waiting for CPUs, the next first:',
+      waiting.map((waiter) => short(processText(waiter))),
     ),
     ...fileLines(
       'states of earlier boots, with the persistent grants that ended with them:',

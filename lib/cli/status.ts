@@ -74,7 +74,7 @@ async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<vo
 function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
   const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } = view;
-  const { grants, sharedMembers, lapsed, warnings } = view;
+  const { grants, sharedMembers, waiting, lapsed, warnings } = view;
   const settings = settingsJson(view);
   return {
     ...{
@@ -90,6 +90,7 @@ function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFil
       memory,
       grants,
       sharedMembers,
+      waiting,
     },
     ...{ damage, refusal, lapsed, warnings, ...kept },
   };

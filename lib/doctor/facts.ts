@@ -12,6 +12,8 @@ export interface StateFolderFacts {
   readonly fileSystem: string | null;
   /** Why it cannot be used, or nothing granted in it; undefined where that can be done. */
   readonly refusal: string | undefined;
+  /** What of the machine's folder the group does not have that is to share it. */
+  readonly notTheGroups: string | undefined;
 }
 
 export interface CgroupFacts {

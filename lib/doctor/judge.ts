@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { CpuSet } from '../cpu-set.js';
 import { kubeletConflict } from '../kubelet-conflict.js';
 import { formatBytes } from '../quantity.js';
+import { mendText } from '../state/machine-group.js';
 import { cpuMask } from './cpu-mask.js';
 import type { CgroupFacts, ForeignCpuset, InterruptFacts, MachineFacts } from './facts.js';
 import { type Finding, ok, problem, unknown, type Verdict, warning } from './finding.js';
@@ -46,16 +47,23 @@ function listSome<T>(all: readonly T[], textOf: (one: T) => string): string {
 
 const cpusText = (cpus: CpuSet) => `CPU${cpus.size === 1 ? '' : 's'} ${cpus}`;
 
-function stateFolder({ stateFolder: { path, scope, exists, fileSystem, refusal } }: MachineFacts): Verdict {
+function stateFolder({
+  stateFolder: { path, scope, exists, fileSystem, refusal, notTheGroups },
+}: MachineFacts): Verdict {
+  const mend = `as root \`${mendText(path)}\``;
   if (refusal !== undefined) {
     const other = '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
     const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${path}\``;
     const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
+    if (notTheGroups !== undefined) return problem(refusal, `${mend}, and once ${join}; or ${other}`);
     const advice = scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
     return problem(refusal, advice);
   }
   const where = `${path} (${scope}, ${fileSystem ?? 'unknown file system'})`;
   const found = exists ? `${where} can be written` : `${where} is not there yet and can be made`;
+  if (notTheGroups !== undefined) {
+    return warning(`${found}, but not by members of its group: ${notTheGroups} belongs to another`, mend);
+  }
   if (fileSystem === 'overlay' && scope === 'machine') {
     return warning(`${found}, but is this container's own`, `mount the machine's ${path} into the container`);
   }

@@ -19,6 +19,7 @@ import { native } from '../native.js';
 import { onlineCpus } from '../online-cpus.js';
 import { type MachineSettings, universe } from '../state/assignments.js';
 import { checkUsable, scopeOf } from '../state/ledger.js';
+import { notTheGroups } from '../state/machine-group.js';
 import { textOf } from '../text-of.js';
 import type { Topology } from '../topology.js';
 import { parseCpuMask } from './cpu-mask.js';
@@ -130,6 +131,7 @@ function readStateFolder(
     exists: existsSync(path),
     fileSystem: mountOf(path)?.type ?? null,
     refusal: closed ?? refusal,
+    notTheGroups: scope === 'machine' && existsSync(path) ? notTheGroups(path) : undefined,
   };
 }
 

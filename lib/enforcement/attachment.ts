@@ -8,6 +8,7 @@ import { heldGrant, type Site, transact } from '../managers/topology-manager.js'
 import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../state/assignments.js';
 import { GrantGroup } from './grant-group.js';
 import type { ProcessEntry } from './member-registry.js';
+import { attachedCpus } from './shared-members.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {
@@ -39,7 +40,7 @@ export function attachProcess(
       container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
     return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
       if (cpus.isEmpty) {
-        site.enforcer.share(pid, state);
+        site.enforcer.shareAnyway(pid, state);
         site.enforcer.apply(state);
         return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
       }
@@ -60,12 +61,27 @@ export function openGrant<T>(uid: string, look: () => T): T {
   try {
     return look();
   } catch (error) {
-    const isHeld = error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    const isHeld =
+      error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
     if (!isHeld) throw error;
     const { pid, command } = error.details;
     const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
     throw new NumalignError(error.code, message, { ...error.details, cause: error });
   }
+}
+
+/** @throws ERR_MEMBER_UNMOVABLE where a process is on CPUs that it was attached to: it runs in the shared pool once that grant ends */
+export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid: number): void {
+  const entry = enforcer.members?.registry.findProcess(pid);
+  const pod = pods.find(({ uid }) => uid === entry?.grant);
+  if (!entry || !pod || !attachedCpus(entry, pods)) return;
+  const { grant, container } = entry;
+  const place = `${pod.name}${container === null ? '' : ` (container ${container})`}`;
+  throw new NumalignError(
+    'ERR_MEMBER_UNMOVABLE',
+    `process ${pid} is attached to ${place}: it goes to the shared pool when that is released; attach it to a container without exclusive CPUs to move it now`,
+    { value: pid, grant, container, valid: 'a process that is attached to no exclusive CPUs' },
+  );
 }
 
 // Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.

@@ -10,6 +10,7 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
+import { childrenOf } from './descent.js';
 import type { SharedMember } from './shared-members.js';
 
 /** What is not as it should be below the root. */
@@ -21,7 +22,8 @@ export interface Stray {
   repair(): void;
 }
 
-const SHARED = 'shared';
+/** The group of the shared pool, below the root. */
+export const SHARED = 'shared';
 /** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
 export const ALL_CONTAINERS = '.all';
 // linux/proc_ns.h: the namespace in which paths are those of the machine.
@@ -343,6 +345,29 @@ export class CpusetLayout {
     }
   }
 
+  /** Has a process that is in the group of a grant leave it, with what it has started by now. @throws ERR_CGROUP */
+  leaveGrants(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): void {
+    const { hierarchy } = this;
+    const path = this.#pathOf(pid);
+    if (path === undefined || this.isShared(path) || !this.#isOfGrant(path)) return;
+    if (hierarchy.version === 1) {
+      hierarchy.ensureRoot(all, mems);
+      this.#shared.create(pool, mems);
+    }
+    hierarchy.at(path).moveBack(pid, this.home);
+    for (const child of childrenOf(pid)) this.leaveGrants(child, pool, all, mems);
+  }
+
+  // Undefined where it has ended.
+  #pathOf(pid: number): string | undefined {
+    try {
+      return this.hierarchy.groupOf(pid).path;
+    } catch (error) {
+      if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
+      throw error;
+    }
+  }
+
   /** Whether {@link joinShared} would move a process. */
   couldJoinShared(pid: number): boolean {
     const { hierarchy } = this;
@@ -358,7 +383,7 @@ export class CpusetLayout {
   /** Back to where {@link joinShared} took it from; only where nothing is exclusive. */
   leaveShared(pid: number): void {
     const { hierarchy } = this;
-    if (hierarchy.version === 1 && isBelow(hierarchy.groupOf(pid).path, this.#shared.path))
+    if (hierarchy.version === 1 && isBelow(this.#pathOf(pid) ?? '', this.#shared.path))
       this.#shared.moveBack(pid, hierarchy.mount);
   }
 

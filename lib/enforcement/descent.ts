@@ -1,7 +1,8 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../state/assignments.js';
 import { statOf } from '../state/process-identity.js';
+import { commandOf } from './member-registry.js';
 
 /** Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by its pid. */
 export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
@@ -11,6 +12,62 @@ export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolea
 /** Whether a process was started by an owner, or by what that has started: it has inherited the owner's lock, or its parents lead there. */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
+}
+
+/** A process that keeps a grant after its owner. */
+export interface Survivor {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** Who keeps the grants of owners that have ended or given them up, by the owner's uuid: whoever has inherited the owner's lock. Nobody while the owner has it, or where it cannot be seen. */
+export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
+  const isLeft = ({ kind, pid, uuid }: OwnerRecord) =>
+    kind === 'process' && pid !== null && hasOpen(pid, `/owners/${uuid}`) === false;
+  const left = owners.filter(isLeft);
+  const found = new Map<string, readonly Survivor[]>();
+  if (left.length === 0) return found;
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  for (const { uuid, pid: owner } of left) {
+    const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
+    // The owner itself has another pid here than where it is at home.
+    if (holders.length === 0 || holders.some((pid) => ownPid(pid) === owner)) continue;
+    found.set(
+      uuid,
+      holders.map((pid) => ({ pid, command: commandOf(pid) })),
+    );
+  }
+  return found;
+}
+
+// proc(5): the last of NSpid is the one in the innermost namespace.
+function ownPid(pid: number): number | undefined {
+  try {
+    return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether no process of this pid runs, or only what is left of one that nobody has waited for. */
+export function hasEnded(pid: number): boolean {
+  try {
+    return /^[ZX]$/.test(statOf(pid).state);
+  } catch {
+    return true;
+  }
+}
+
+/** What a process has started and lives. proc(5): by the thread that started them. */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
+      readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
+    );
+  } catch {
+    // It has ended, or the kernel does not tell.
+    return [];
+  }
 }
 
 // proc(5): the parent is the 4th field. Those whose parents have ended have another.

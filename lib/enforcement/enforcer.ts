@@ -80,6 +80,10 @@ export interface Enforcer {
   leave(): void;
   /** A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES: the lock. */
   share(pid: number, state: Assignments): void;
+  /** The same, and out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP */
+  shareAnyway(pid: number, state: Assignments): void;
+  /** A process that is no member any more goes back to where {@link share} took it from, where nothing is exclusive. REQUIRES: the lock. */
+  unshare(pid: number, state: Assignments): void;
 }
 
 /** Of a simulated machine. */
@@ -94,6 +98,8 @@ export const NO_ENFORCER: Enforcer = {
   join: () => {},
   leave: () => {},
   share: () => {},
+  shareAnyway: () => {},
+  unshare: () => {},
 };
 
 // How long a member that nobody here can move has to leave by itself.
@@ -194,16 +200,28 @@ export class MachineEnforcer implements Enforcer {
   }
 
   share(pid: number, state: Assignments): void {
+    this.layoutOf(state.settings)?.joinShared(pid, ...this.#sharedCpuset(state));
+  }
+
+  shareAnyway(pid: number, state: Assignments): void {
+    this.layoutOf(state.settings)?.leaveGrants(pid, ...this.#sharedCpuset(state));
+    this.share(pid, state);
+  }
+
+  #sharedCpuset(state: Assignments): [pool: CpuSet, all: CpuSet, mems: NodeSet] {
     const topology = this.#topology();
-    const pool = sharedPool(state, cpusNow(topology));
-    this.layoutOf(state.settings)?.joinShared(pid, pool, topology.cpus, NodeSet.from(topology.numaNodes));
+    return [sharedPool(state, cpusNow(topology)), topology.cpus, NodeSet.from(topology.numaNodes)];
   }
 
   leave(): void {
     this.members.leave();
     const state = this.#state();
+    if (state) this.unshare(process.pid, state);
+  }
+
+  unshare(pid: number, state: Assignments): void {
     // Elsewhere it could come on CPUs that are somebody's.
-    if (state && exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(process.pid);
+    if (exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(pid);
   }
 
   // None where what went wrong says it.

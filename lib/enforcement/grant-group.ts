@@ -1,5 +1,4 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from. Synchronous: writes of cgroup.procs and tasks.
-import { readdirSync, readFileSync } from 'node:fs';
 import type { Threads } from '../affinity.js';
 import { unlessEnded } from '../cgroups/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
@@ -9,6 +8,7 @@ import { native } from '../native.js';
 import type { MachineSettings, PodAssignment } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
+import { childrenOf } from './descent.js';
 import type { Enforcer } from './enforcer.js';
 
 // Where this process was before its threads went into the groups of a grant, by the grant's id.
@@ -221,17 +221,5 @@ export class GrantGroup {
   comeBack(tids: readonly number[]): void {
     if (this.#layout.hierarchy.version === 2) this.enter('process');
     else for (const tid of tids) this.enter(tid);
-  }
-}
-
-// proc(5): by the thread that started them.
-function childrenOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
-      readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
-    );
-  } catch {
-    // It has ended, or the kernel does not tell.
-    return [];
   }
 }

@@ -288,7 +288,8 @@ function identifyCgroup(path: string): CgroupEntry | undefined {
   }
 }
 
-function commandOf(pid: number): string {
+/** What a process runs, on one line; empty where that cannot be read. */
+export function commandOf(pid: number): string {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
     return readableCommand(words.join(' ').trim());

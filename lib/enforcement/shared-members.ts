@@ -117,7 +117,8 @@ function decodeThread(row: unknown): NativeMemberThread {
   return { tid: tid as number, chosen, applied, asked };
 }
 
-function tidsOf(pid: number): number[] {
+/** Of a process that has ended, none. */
+export function tidsOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
@@ -125,7 +126,8 @@ function tidsOf(pid: number): number[] {
   }
 }
 
-function maskOf(tid: number): CpuSet | undefined {
+/** Where a thread may run, as the kernel says; undefined where it has ended. */
+export function maskOf(tid: number): CpuSet | undefined {
   try {
     return new CpuSet(native.affinity(tid));
   } catch {
@@ -359,8 +361,9 @@ export class SharedMembers {
     let allowed = pods.filter((pod) => mayRunOn(pod, process));
     let planned = run(allowed, true);
     if (planned && !isDone(planned)) {
-      // Only then it is worth a look whose child it is.
-      allowed = pods.filter((pod) => allowed.includes(pod) || isStartedBy(pod.owner, pid));
+      // Only then it is worth a look whose child it is. Whoever was attached to a container without exclusive CPUs is off them all the same.
+      const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
+      allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
       planned = run(allowed, true);
     }
     return planned && { file, before, known, planned, move: () => run(allowed, false) };
@@ -420,8 +423,8 @@ function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): bool
   return owner.cgroup !== null && processesIn(owner.cgroup.path).includes(pid);
 }
 
-// The CPUs that it was attached to; undefined where there are none any more.
-function attachedCpus({ grant, container }: Process, pods: readonly PodAssignment[]): CpuSet | undefined {
+/** The CPUs that it was attached to; undefined where there are none any more. */
+export function attachedCpus({ grant, container }: Process, pods: readonly PodAssignment[]): CpuSet | undefined {
   const pod = pods.find(({ uid }) => uid === grant);
   if (!pod) return undefined;
   const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);

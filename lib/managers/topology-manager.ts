@@ -4,6 +4,7 @@ import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
 import { publishError } from '../diagnostics.js';
+import { hasEnded, survivorsOf } from '../enforcement/descent.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
 import type { UnpinnedThread } from '../enforcement/shared-members.js';
@@ -345,7 +346,18 @@ export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: P
 }
 
 /** The error where somebody else's live grant was to be touched. */
-export function ownerAlive(uid: string, { pid, command }: OwnerRecord): NumalignError {
+export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
+  const { pid, command } = owner;
+  const survivors = survivorsOf([owner]).get(owner.uuid);
+  if (survivors) {
+    const left = hasEnded(pid!) ? 'has ended' : 'has given it up';
+    const named = survivors.map((each) => `process ${each.pid} (${each.command})`).join(', ');
+    return new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} belongs to process ${pid} (${command}), which ${left}, but what it started still runs on its CPUs: ${named}. End that, and they are free`,
+      { value: uid, pid, command, survivors },
+    );
+  }
   return new NumalignError(
     'ERR_OWNER_ALIVE',
     `grant ${uid} belongs to process ${pid} (${command}), which still runs on its CPUs: end that process, and they are free`,

@@ -12,6 +12,7 @@ import type { Assignments } from './assignments.js';
 import { type Checkpoint, checkHoldings, encodeCheckpoint } from './checkpoint.js';
 import { FolderWatch, type Listener } from './folder-watch.js';
 import { lockHolder, lockNote } from './lock-holder.js';
+import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 import { Owners } from './owners.js';
 import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } from './recovery.js';
 import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
@@ -21,9 +22,7 @@ import { checkWritable } from './writable.js';
 
 export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
-const GROUP = 'numalign';
-// The machine's folder belongs to its group, new files in it too; a private one to its user alone.
-const MACHINE_MODE = 0o2770;
+// A private folder belongs to its user alone.
 const PRIVATE_MODE = 0o700;
 // How often whoever waits for the lock looks whether it is free though his turn has not come.
 const PASS_MS = 250;
@@ -34,14 +33,6 @@ const OWNER_READ_PAUSE_MS = 10;
 /** Differs from boot to boot. */
 export function readBootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-}
-
-// The group that shares the machine's folder, or -1 where the machine has none of that name.
-function groupId(): number {
-  const group = readFileSync('/etc/group', 'utf8')
-    .split('\n')
-    .find((line) => line.startsWith(`${GROUP}:`));
-  return group === undefined ? -1 : Number(group.split(':')[2]);
 }
 
 function folderError(path: string, message: string, cause?: unknown): NumalignError {
@@ -59,11 +50,8 @@ const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 // What an errno of the folder or of a file in it means to somebody who chose the folder.
 function explain(path: string, error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
-  const denied =
-    path === MACHINE_STATE_DIR
-      ? `only root and members of the group ${GROUP} may use it; set stateDir for a private one`
-      : 'permission denied';
-  const reasons: Record<string, string> = {
+  const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
+  const reasons: Record<string, string | (() => string)> = {
     ELOOP: 'it is a symbolic link, and links are not followed',
     ENOTDIR: 'it is a link or no folder',
     ENOENT: 'the folder above it does not exist',
@@ -74,14 +62,16 @@ function explain(path: string, error: unknown): unknown {
   const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
   const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
   const stale = 'the file of its lock was removed while it was locked, and somebody else may have the lock now';
-  const reason = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  const known = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  const reason = typeof known === 'function' ? known() : known;
   if (reason === undefined) return error;
   // Of something in the folder the message says what.
   const isInside = /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
   return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
 }
 
-function explaining<T>(path: string, action: () => T): T {
+/** What goes wrong with a state folder, in the words of whoever chose it. @throws ERR_STATE_FOLDER, and what else `action` throws */
+export function explaining<T>(path: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
@@ -147,8 +137,13 @@ export function checkUsable(stateDir: string): void {
       checkWritable(isThere ? path : dirname(path));
     } catch (error) {
       const action = isThere ? 'written' : 'made';
-      throw folderError(path, `it cannot be ${action}: ${thrownText(error)}`, error);
+      const isClosed = (error as NodeJS.ErrnoException).code === 'EACCES' && path === MACHINE_STATE_DIR;
+      const why = isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}`;
+      throw folderError(path, why, error);
     }
+    const closed = isThere ? closedPart(path) : undefined;
+    if (closed === undefined) return;
+    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${closed} is closed to you`);
   });
 }
 
@@ -219,6 +214,7 @@ export class Ledger implements Store {
           ? native.Folder.open(path, true, MACHINE_MODE, groupId())
           : native.Folder.open(path, true, PRIVATE_MODE, -1);
       checkOwner(path, folder);
+      if (scope === 'machine') giveToGroup(path);
       const ledger = new Ledger(path, scope, folder);
       ledgers.set(folder.identity(), ledger);
       return ledger;

@@ -75,6 +75,25 @@ export class FolderQueue implements WaitQueue {
   }
 }
 
+/** Who waits, for people. */
+export interface Waiter {
+  /** In its own pid namespace. */
+  readonly pid: number | null;
+  readonly command: string;
+}
+
+/** Those who wait in a folder, the next first. Needs no lock, and changes nothing. */
+export function waitersIn(folder: NativeFolder): Waiter[] {
+  const names = folder.list().filter((name) => NAME.test(name));
+  return names
+    .sort()
+    .filter((name) => folder.isOwnerAlive(name))
+    .map((name) => {
+      const { holder, pid } = lockHolder(folder.read(name)?.toString('utf8') ?? '');
+      return { pid, command: pid === null ? holder : holder.slice(`${pid} `.length) };
+    });
+}
+
 /** The queue of a state that is one process's own. */
 export class MemoryQueue implements WaitQueue {
   #last = 0;

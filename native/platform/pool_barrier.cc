@@ -38,7 +38,8 @@ PoolThreads PoolBarrier::arrive() {
   using std::chrono::seconds, std::chrono::nanoseconds;
   const auto since_boot = deadline_.time_since_epoch();
   const auto whole = std::chrono::duration_cast<seconds>(since_boot);
-  const timespec deadline{static_cast<time_t>(whole.count()), static_cast<long>(nanoseconds(since_boot - whole).count())};
+  const timespec deadline{static_cast<time_t>(whole.count()),
+                          static_cast<long>(nanoseconds(since_boot - whole).count())};
   while (arrived_.size() < threads_ && Clock::now() < deadline_) {
     pthread_cond_timedwait(&changed_, mutex_.native_handle(), &deadline);
   }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -23,6 +24,7 @@ interface StatusJson {
   settings: { cgroupRoot: string | null };
   sharedPool: string;
   sharedMembers: object[];
+  waiting: object[];
   grants: { id: string; enforcement: string; cgroup: string | null; alive: boolean }[];
 }
 
@@ -203,9 +205,34 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
     expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
     expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
     const text = (await numalign(['status', '--state-dir', folder])).stdout;
-    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway: ${grants[0]!.cgroup}\n`);
+    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`);
     expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
     expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
+  });
+
+  it.runIf(isUsable)('are to be seen in status by container, with the cgroups that there are', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const look = async () => (await numalign(['status', '--state-dir', folder])).stdout;
+    const [grant] = (await status(folder)).grants;
+    const [id, cgroup] = [grant!.id, grant!.cgroup!];
+    const title = `${id.slice(0, 8)} gateway, container main: ${cgroup}`;
+    expect(await look()).toContain(`\n  ${title} (not made yet)\n`);
+    const [main, log] = [idler(), idler()];
+    await numalign(['attach', 'gateway', `${main}`, '--container', 'main', '--state-dir', folder]);
+    await numalign(['attach', 'gateway', `${log}`, '--container', 'log', '--state-dir', folder]);
+    const text = await look();
+    expect(text).toContain(`\n  ${title}\n`);
+    expect(text).toContain(`\nattached to grants:\n  process ${main} (sleep 1000): gateway, container main\n`);
+    expect(text).toContain(`\nshared members:\n  process ${log} (sleep 1000)\n`);
+    const { grants, sharedMembers } = await status(folder);
+    expect(grants).toMatchObject([{ cgroups: [{ container: 'main', path: cgroup, isMade: true }] }]);
+    expect(sharedMembers).toContainEqual(expect.objectContaining({ pid: main, grant: id, container: 'main' }));
+    const all = idler();
+    await numalign(['attach', 'gateway', `${all}`, '--state-dir', folder]);
+    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${id}%2F%2Eall\n`);
+    await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
   it('move it by its masks where there are no cgroups, and into the shared pool for a container without CPUs', async () => {
@@ -239,6 +266,49 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
   });
 });
 
+describe('numalign run --wait', { timeout: 120_000 }, () => {
+  it('is listed in status as long as it waits', async () => {
+    const folder = await configured('none');
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    expect(await status(folder)).toMatchObject({ waiting: [] });
+    const run = start(['run', '--cpus', '1', '--wait', '--state-dir', folder, '--', 'true']);
+    const { pid } = run.process;
+    await until(async () => (await status(folder)).waiting.length > 0, 'the request that waits');
+    expect((await status(folder)).waiting).toMatchObject([{ pid, command: expect.stringContaining('-- true') }]);
+    expect((await numalign(['status', '--state-dir', folder])).stdout).toContain(
+      `\nwaiting for CPUs, the next first:\n  process ${pid} (numalign run -- true)\n`,
+    );
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+    expect((await run.ended).code).toBe(0);
+    expect(await status(folder)).toMatchObject({ waiting: [] });
+  });
+});
+
+describe('a grant whose owner was killed', { timeout: 120_000 }, () => {
+  it('names who still runs on it, in status and where it is to be released', async () => {
+    const folder = await configured('none');
+    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    const { grants } = await status(folder);
+    expect(grants).toMatchObject([{ survivors: [] }]);
+    const before = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
+    expect(before.stderr).toMatch(new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`));
+    run.process.kill('SIGKILL');
+    await run.ended;
+    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep 30' }] }]);
+    const text = (await numalign(['status', '--state-dir', folder])).stdout;
+    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep 30`);
+    const release = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
+    expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
+    expect(release.stderr).toMatch(
+      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep 30\\). End that`),
+    );
+    process.kill(pid, 'SIGKILL');
+    await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
+    expect((await numalign(['release', grants[0]!.id, '--state-dir', folder])).code).toBe(0);
+  });
+});
+
 describe('numalign share', { timeout: 120_000 }, () => {
   it('has a process leave CPUs that are granted and come back, until it is removed', async () => {
     const folder = await configured('none');
@@ -254,9 +324,51 @@ describe('numalign share', { timeout: 120_000 }, () => {
     expect(`${allowed(pid)}`).toBe('0-1');
     const json = ['--remove', '--output', 'json', '--state-dir', folder];
     const removed = await numalign(['share', `${pid}`, ...json]);
-    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [] });
+    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [], cpus: '0-1' });
     const again = await numalign(['share', `${pid}`, ...json]);
     expect([again.code, JSON.parse(again.stderr).error.code]).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
+  });
+
+  it.runIf(isUsable)('puts a process that is removed back to its cgroup, or says how it comes there', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    const pid = idler();
+    const share = async (...args: string[]) =>
+      (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
+    await share();
+    expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
+    expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', '0-1']);
+    await share();
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const told = await share('--remove');
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
+    expect(told).toContain(`is no shared member any more, but stays in the cgroup ${ROOT}/shared`);
+    const [, command] = /`(.*)`/.exec(told)!;
+    execFileSync('sh', ['-c', command!]);
+    expect(cpusetOf(pid)).toBe('/');
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+  });
+
+  it('says where a process runs that stays on the CPUs of a grant, or refuses it', async () => {
+    const folder = await configured('none');
+    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const pid = await printedPid(run);
+    const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
+    const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
+    expect([shared.code, shared.stdout, `${allowed(pid)}`]).toEqual([0, stays, '1']);
+    run.process.kill('SIGTERM');
+    await run.ended;
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const other = idler();
+    await numalign(['attach', 'gateway', `${other}`, '--container', 'main', '--state-dir', folder]);
+    const refused = await numalign(['share', `${other}`, '--state-dir', folder]);
+    expect([refused.code, refused.stdout]).toEqual([1, '']);
+    expect(refused.stderr).toContain(`process ${other} is attached to gateway (container main)`);
+    await numalign(['attach', 'gateway', `${other}`, '--container', 'log', '--state-dir', folder]);
+    const moved = await numalign(['share', `${other}`, '--state-dir', folder]);
+    expect([moved.stdout, `${allowed(other)}`]).toEqual([`process ${other} runs in the shared pool: CPUs 0\n`, '0']);
+    await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
   it.runIf(isUsable)(

@@ -144,6 +144,8 @@ describe('the table of grants', () => {
       upcoming: null,
       flags: [],
       admittedAt: '2026-01-02T03:04:05.678Z',
+      survivors: [],
+      cgroups: [],
       containers: [
         {
           ...{ name: 'ma\u001bin', kind: 'app' as const, cpus, held, hint: { nodes: null, preferred: true } },

@@ -29,6 +29,7 @@ function view(fields: Partial<StateView>): StateView {
     freeIsolated: CpuSet.EMPTY,
     memory: [],
     sharedMembers: [],
+    waiting: [],
     grants: [],
     assignments: emptyState(),
     ...fields,
@@ -51,6 +52,8 @@ function grant(name: string, list: string, alive = true): StateView['grants'][nu
     upcoming: null,
     flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',
+    survivors: [],
+    cgroups: [],
     containers: [],
   };
 }

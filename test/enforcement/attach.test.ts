@@ -120,6 +120,48 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
   });
 
+  it.each([['cgroups'], ['masks']])(
+    'is not shared while it is on exclusive CPUs, and leaves them for a container without, by %s',
+    async (by) => {
+      const stateDir = makeStateDir();
+      const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });
+      const pid = idler();
+      const pod = await manager.admit(POD);
+      const { cpus } = pod.container('main');
+      await pod.container('main').attach(pid);
+      const before = filesOf(stateDir);
+      expect(await errorOf(() => manager.addSharedMember({ pid }))).toMatchObject({
+        code: 'ERR_MEMBER_UNMOVABLE',
+        message: expect.stringContaining(`process ${pid} is attached to pod (container main)`),
+        details: { value: pid, grant: 'pod-1', container: 'main' },
+      });
+      expect([filesOf(stateDir), masksOf(pid)]).toEqual([before, [String(cpus)]]);
+      const moved = await pod.container('side').attach(pid);
+      expect([moved.cpus, masksOf(pid)]).toEqual([manager.sharedPool, [String(manager.sharedPool)]]);
+      if (by === 'cgroups') expect(cgroupOf(pid)).toMatch(/\/shared$/);
+      await manager.addSharedMember({ pid });
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      await pod.release();
+      expect(masksOf(pid)).toEqual(['0-1']);
+    },
+  );
+
+  it('takes what it has started along out of the cgroup of a grant', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const pod = await manager.admit(POD);
+    const parent = idler('sleep 1000 & echo; wait');
+    const children = () => readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8');
+    while (!children()) await new Promise(setImmediate);
+    await pod.container('main').attach(parent);
+    expect(masksOf(Number(children()))).toEqual([String(pod.container('main').cpus)]);
+    await pod.container('side').attach(parent);
+    for (const pid of [parent, Number(children())]) {
+      expect(cgroupOf(pid)).toMatch(/\/shared$/);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    }
+    await pod.release();
+  });
+
   it.each([['cgroups'], ['masks']])('must be another process that runs: else nothing is changed, by %s', async (by) => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });

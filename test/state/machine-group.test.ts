@@ -1,0 +1,102 @@
+// The machine's folder and the group that shares it, in a mount namespace with a /run and an /etc/group of its own.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { makeStateDir } from '../support/state-dir.js';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const [GROUP, BOB] = [54321, 54322];
+const canUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
+
+const numalign = `${process.execPath} ${MAIN}`;
+const asBob = (groups: number | 'none') =>
+  `setpriv --reuid ${BOB} --regid ${BOB} ${groups === 'none' ? '--clear-groups' : `--groups ${groups}`}`;
+const run = `run --cpus 1 --cgroup-root none -- true`;
+const configure = `${numalign} configure --reserved none --managed 0-1 --cgroup-root none`;
+const addGroup = `echo numalign:x:${GROUP}:bob >> /etc/group`;
+
+/** What a script prints that is root's in such a namespace: both streams. */
+function inNamespace(...lines: string[]): string {
+  const folder = join(makeStateDir(), '..');
+  // For bob, who is in no group of root's.
+  chmodSync(folder, 0o755);
+  const files = ['group', 'passwd'].map((name) => {
+    const file = join(folder, name);
+    writeFileSync(file, name === 'group' ? 'root:x:0:\n' : `root:x:0:0::/:/bin/sh\nbob:x:${BOB}:${BOB}::/:/bin/sh\n`);
+    return `mount --bind ${file} /etc/${name}`;
+  });
+  const script = ['set -e', 'mount -t tmpfs -o mode=755 tmpfs /run', ...files, 'set +e', ...lines].join('\n');
+  const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', `exec 2>&1\n${script}`], { encoding: 'utf8' });
+  return `${stdout}${stderr}`;
+}
+
+describe.skipIf(!canUnshare)('the group of the machine’s folder', { timeout: 60_000 }, () => {
+  it('has what root made before there was the group, once root opens it again', () => {
+    const printed = inNamespace(
+      `${configure} > /dev/null`,
+      addGroup,
+      `${asBob(GROUP)} ${numalign} ${run}`,
+      `${numalign} doctor | grep -A3 state-folder`,
+      `${configure} > /dev/null`,
+      `stat -c '%U:%g %a %n' /run/numalign /run/numalign/*`,
+      `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
+      `${numalign} doctor | grep state-folder`,
+    );
+    expect(printed).toContain(
+      'members of the group numalign may use it, but /run/numalign belongs to another group: as root `chgrp -R numalign /run/numalign && chmod 2770 /run/numalign`',
+    );
+    expect(printed).toMatch(/warning +state-folder[^`]*not by members of its\s+group[^`]*`chgrp -R numalign/);
+    expect(printed).toContain(`root:${GROUP} 2770 /run/numalign\n`);
+    for (const name of ['lock', 'state.json']) expect(printed).toContain(`root:${GROUP} 660 /run/numalign/${name}\n`);
+    for (const name of ['owners', 'waiting', 'members'])
+      expect(printed).toContain(`root:${GROUP} 2770 /run/numalign/${name}\n`);
+    expect(printed).toContain('bob ran\n');
+    expect(printed).toMatch(/ok +state-folder/);
+  });
+
+  it('has a true word for each who is not let in, and what is told mends it', () => {
+    const printed = inNamespace(
+      `${configure} > /dev/null`,
+      `echo no group; ${asBob('none')} ${numalign} status`,
+      addGroup,
+      `install -d -m 2770 -g ${GROUP} /run/numalign`,
+      `echo not yet; ${asBob('none')} ${numalign} ${run}`,
+      'sed -i s/bob// /etc/group 2> /dev/null || sed s/bob// /etc/group > /run/group && cat /run/group > /etc/group',
+      `echo stranger; ${asBob('none')} ${numalign} ${run}`,
+      `echo member; ${asBob(GROUP)} ${numalign} status`,
+      `${asBob(GROUP)} ${numalign} ${run}`,
+      `echo doctor; ${asBob(GROUP)} ${numalign} doctor | grep -A3 state-folder`,
+      'chgrp -R numalign /run/numalign && chmod 2770 /run/numalign',
+      `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
+    );
+    expect(printed).toMatch(/no group\n.*the machine has no group numalign.*\[ERR_STATE_FOLDER\]/);
+    expect(printed).toMatch(/not yet\n.*was started before user bob became one: log in anew/);
+    expect(printed).toMatch(/stranger\n.*members of the group numalign may use it, and user bob is none/);
+    expect(printed).toMatch(
+      /member\n.*lock belongs to another group: as root `chgrp -R.*\[ERR_STATE_FOLDER\]\n[^`]*lock belongs to another group/,
+    );
+    expect(printed).toMatch(/doctor\n.*problem +state-folder[^`]*`chgrp -R numalign/);
+    expect(printed).toContain('bob ran\n');
+  });
+
+  it('is given nothing through links, or that has another name elsewhere, and no folder that was closed', () => {
+    const printed = inNamespace(
+      `${configure} > /dev/null`,
+      addGroup,
+      'echo secret > /run/secret; chmod 600 /run/secret; mkdir /run/elsewhere; echo x > /run/elsewhere/file',
+      'ln /run/secret /run/numalign/owners/hard; ln -s /run/secret /run/numalign/soft',
+      'ln -s /run/elsewhere /run/numalign/folder; mkfifo /run/numalign/pipe',
+      'chmod 700 /run/numalign',
+      `${configure} > /dev/null; stat -c 'closed %g' /run/numalign/lock`,
+      'chmod 2770 /run/numalign',
+      `${configure} > /dev/null; stat -c 'open %g' /run/numalign/lock`,
+      'stat -c "%n %g" /run/secret /run/elsewhere /run/elsewhere/file /run/numalign/pipe',
+    );
+    expect(printed).toContain('closed 0\n');
+    expect(printed).toContain(`open ${GROUP}\n`);
+    for (const path of ['secret', 'elsewhere', 'elsewhere/file', 'numalign/pipe'])
+      expect(printed).toContain(`/run/${path} 0\n`);
+  });
+});
