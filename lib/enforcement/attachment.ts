@@ -60,7 +60,8 @@ export function openGrant<T>(uid: string, look: () => T): T {
   try {
     return look();
   } catch (error) {
-    const isHeld = error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    const isHeld =
+      error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
     if (!isHeld) throw error;
     const { pid, command } = error.details;
     const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
