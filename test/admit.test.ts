@@ -230,24 +230,25 @@ describe('a rejection', () => {
       expect.stringMatching(/^ {2}held by "database" of process \d+: /),
       'restricted would admit it at present, single-numa-node does not',
     ]);
-    // The same lines behind what is wrong.
-    expect(error.message.split('\n').slice(1)).toEqual(explanation.text.split('\n').slice(1));
+    expect(error.message).not.toContain('\n');
+    expect(error.message).toContain('held by "database"');
   });
 
   it('of a pod that would leave nothing to share says how many can be granted, and what is free before it', async () => {
     const manager = await simulate('package:1 core:2 pu:1');
     const error = await errorOf(() => manager.acquire({ cpu: 2 }));
-    expect(error.message.split('\n')).toEqual([
-      '2 exclusive CPUs asked for; 1 can be granted: of the CPUs 0-1 one must stay shared',
+    expect(error.message.split('; ')).toEqual([
+      '2 exclusive CPUs asked for',
+      '1 can be granted: of the CPUs 0-1 one must stay shared',
       'cpu: 2 asked for',
-      '  free by NUMA node: 0: 2 of 2',
-      '  hints offered: {0} preferred',
+      'free by NUMA node: 0: 2 of 2',
+      'hints offered: {0} preferred',
       'no policy would admit it at present',
     ]);
     expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY', details: { value: 2, valid: '1', holders: [] } });
     await manager.acquire({ cpu: 1 });
     const last = await errorOf(() => manager.acquire({ cpu: 1 }));
-    expect(last.message).toMatch(/^1 exclusive CPU asked for; none can be granted: CPU 1 must stay shared\n/);
+    expect(last.message).toMatch(/^1 exclusive CPU asked for; none can be granted: CPU 1 must stay shared; /);
     expect(last.details.valid).toBe('none at present');
   });
 

@@ -94,7 +94,7 @@ describe('acquire', () => {
     const grant = await manager.acquire({ cpu: ALL.size - 1, name: 'greedy' });
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
-    expect(error.message).toContain(`  reserved: ${RESERVED}\n  held by "greedy" of process ${process.pid}: ${REST}\n`);
+    expect(error.message).toContain(`reserved: ${RESERVED}; held by "greedy" of process ${process.pid}: ${REST}`);
     await grant.release();
   });
 

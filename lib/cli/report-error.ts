@@ -10,7 +10,7 @@ const USAGE = 2;
 export function errorText(error: unknown, debug = false): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
-  const lines = [`numalign: ${message.split('\n').map(printable).join('\n')}${code}`];
+  const lines = [`numalign: ${messageLines(error, message).map(printable).join('\n')}${code}`];
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
     lines.push(
       'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
@@ -31,6 +31,14 @@ export function errorText(error: unknown, debug = false): string {
     lines.push('numalign: this is not an error that numalign knows; NUMALIGN_DEBUG=1 shows where it happened');
   }
   return `${lines.join('\n')}\n`;
+}
+
+// What a message says of a rejection in one line, in the lines of the explanation.
+function messageLines(error: unknown, message: string): string[] {
+  const { explanation } = error instanceof NumalignError ? error.details : {};
+  const rest = explanation?.text.split('\n').slice(1) ?? [];
+  const told = rest.map((line) => `; ${line.trim()}`).join('');
+  return rest.length > 0 && message.endsWith(told) ? [message.slice(0, -told.length), ...rest] : message.split('\n');
 }
 
 /** A line of JSON. The code is null where it is not an error that numalign knows. */

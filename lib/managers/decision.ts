@@ -349,9 +349,13 @@ function explained(progress: Progress, error: NumalignError, amounts: Amounts): 
   });
 }
 
-// Several lines: those of the explanation, but for its first.
+// One line: the lines of the explanation, but for its first.
 function messageOf(message: string, { text }: Explanation): string {
-  return [message, ...text.split('\n').slice(1)].join('\n');
+  const rest = text
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim());
+  return [message, ...rest].join('; ');
 }
 
 /** The placements that differ in a weaker policy, the strictest first. */
