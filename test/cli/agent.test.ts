@@ -193,7 +193,7 @@ describe('numalign agent', { timeout: 60_000 }, () => {
       program: [process.execPath, join(dist, 'cli/main.js')],
     });
     expect(served.output.stderr).toBe(
-      'numalign: no metrics: metrics need the package prom-client: npm install prom-client\n',
+      'numalign: no metrics: metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is\n',
     );
     const response = await fetch(`${served.ready.url}/metrics`);
     expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('npm install prom-client')]);
