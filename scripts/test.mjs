@@ -1,7 +1,7 @@
 // Runs what `npm test` runs, the core's tests beside the others, and closes with one line that adds them up. Arguments go to vitest.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -16,15 +16,11 @@ async function run(command, args) {
   return status === 0;
 }
 
-async function vitest() {
-  const report = `${reports}/vitest.json`;
+async function vitest(name, args) {
+  const report = `${reports}/${name}.json`;
+  rmSync(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const ok = await run(process.execPath, [
-    'node_modules/vitest/vitest.mjs',
-    'run',
-    ...reporters,
-    ...process.argv.slice(2),
-  ]);
+  const ok = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args]);
   const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
   passed += numPassedTests;
   skipped += numPendingTests;
@@ -60,7 +56,15 @@ async function core() {
   return said;
 }
 
-const [said = ''] = await Promise.all([process.argv.length === 2 ? core() : undefined, vitest()]);
+const args = process.argv.slice(2);
+const project = (name) => vitest(name, ['--project', name]);
+// Two things at a time: what touches the machine one file after the other, and beside it what does not.
+const beside = async () => {
+  const said = await core();
+  await project('decisions');
+  return said;
+};
+const [said] = args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);
 console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
