@@ -1,12 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-// What only decides, on simulated machines: it may run beside what moves threads and measures time.
-const DECISIONS = [
-  ...['accounts', 'cpu-set', 'divergences', 'hint-families', 'memory-manager', 'merge-hints', 'partition'].map(
-    (name) => `test/${name}.test.ts`,
-  ),
-  'test/conformance/*.test.ts',
-];
+// The longest of what only decides, on simulated machines: it may run beside what moves threads and measures time.
+const DECISIONS = ['accounts', 'merge-hints', 'partition'].map((name) => `test/${name}.test.ts`);
 
 export default defineConfig({
   test: {
