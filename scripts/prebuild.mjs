@@ -22,7 +22,7 @@ import {
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ADDON_INPUTS, nodeGyp, nodePrefix } from './addon.mjs';
-import { PREBUILD_CACHE, PREBUILD_SYSTEM } from './prebuild-cache.mjs';
+import { PREBUILD_CACHE, PREBUILD_SYSTEM } from './cache-folder.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
 
 /** What Node 20 asks for; see its BUILDING.md. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 // @ts-expect-error: it has no types.
-import { PREBUILD_SYSTEM } from '../../scripts/prebuild-cache.mjs';
+import { PREBUILD_SYSTEM } from '../../scripts/cache-folder.mjs';
 import { makeProject, npm, pack, ROOT, run, type Tarball } from './tarball.js';
 
 // What node-gyp-build takes for the C library of the machine, for which there is no prebuilt addon.

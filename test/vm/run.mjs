@@ -2,10 +2,11 @@
 // minutes at most. --list: the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { availableParallelism, homedir, tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { cacheFolder } from '../../scripts/cache-folder.mjs';
 import { boot } from './boot.mjs';
 import { prepareKernel } from './kernel.mjs';
 import { FIXTURES, SHAPES } from './shapes.mjs';
@@ -182,7 +183,7 @@ async function runShape(shape, kernel, logs, say) {
 const shapes = chosenShapes();
 if (process.arch !== 'x64') skip('the machines are x86-64, and emulating them elsewhere was never tried');
 installPackages();
-const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'numalign-vm');
+const cache = cacheFolder('numalign-vm');
 const logs = join(root, '.cache/vm');
 mkdirSync(logs, { recursive: true });
 // Most of what is tested in a machine keeps one CPU busy.
