@@ -209,12 +209,11 @@ export class Ledger implements Store {
     if (known?.path === path) return known;
     const scope = scopeOf(path);
     return explaining(path, () => {
-      const folder =
-        scope === 'machine'
-          ? native.Folder.open(path, true, MACHINE_MODE, groupId())
-          : native.Folder.open(path, true, PRIVATE_MODE, -1);
+      const isMachines = scope === 'machine';
+      const group = isMachines ? groupId() : -1;
+      const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
       checkOwner(path, folder);
-      if (scope === 'machine') giveToGroup(path);
+      if (isMachines) giveToGroup(path, group);
       const ledger = new Ledger(path, scope, folder);
       ledgers.set(folder.identity(), ledger);
       return ledger;

@@ -99,14 +99,13 @@ export function closedPart(folder: string): string | undefined {
 }
 
 /**
- * Has the group have the machine's folder that root made while there was no such group: as a new one would be. Only what is root's, of root's group, and no link under a second name; modes stay.
+ * Has the group of this id (see {@link groupId}) have the machine's folder that root made while there was no such group: as a new one would be. Only what is root's, of root's group, and no link under a second name; modes stay.
  * The lock comes last: by it is told that it was done. Does nothing where this is not root, or the folder is not as numalign makes it.
  */
-export function giveToGroup(folder: string): void {
-  if (process.geteuid?.() !== 0) return;
-  const id = groupId();
+export function giveToGroup(folder: string, id: number): void {
+  if (process.geteuid?.() !== 0 || id <= 0) return;
   const { uid, gid, mode } = lstatSync(folder);
-  if (id <= 0 || uid !== 0 || (mode & 0o7777) !== MACHINE_MODE || ![0, id].includes(gid)) return;
+  if (uid !== 0 || (mode & 0o7777) !== MACHINE_MODE || ![0, id].includes(gid)) return;
   if (gid === id && [undefined, id].includes(groupOf(join(folder, LOCK)))) return;
   try {
     give(folder, id, 2);
