@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { backportsOptions, run, unpackPackages } from './debian-packages.mjs';
 
 const INIT = fileURLToPath(new URL('guest-init.sh', import.meta.url));
 const MODULES = [
@@ -27,26 +28,6 @@ const MODULES = [
   'virtio_net',
   'e1000e',
 ];
-const BACKPORTS =
-  'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm-backports main\n';
-
-function run(command, args, options = {}) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { maxBuffer: 1 << 28, ...options });
-  if (status === 0) return stdout;
-  throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `${stderr}`.trim()}`);
-}
-
-/** The options by which apt looks at the backports alone. */
-function backportsOptions(folder) {
-  mkdirSync(join(folder, 'lists/partial'), { recursive: true });
-  const list = join(folder, 'backports.list');
-  writeFileSync(list, BACKPORTS);
-  const lists = join(folder, 'lists');
-  const options = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${lists}`];
-  const flags = options.flatMap((option) => ['-o', option]);
-  run('apt-get', [...flags, '-q', 'update']);
-  return flags;
-}
 
 // By how its compressed data begins: what prints it, whatever comes after it.
 const COMPRESSIONS = [
@@ -109,14 +90,11 @@ export function prepareKernel(cache, kind) {
   const [image, initrd, tree] = ['vmlinux', 'initrd', 'kernel'].map((name) => join(folder, name));
   mkdirSync(folder, { recursive: true });
   if (!existsSync(image)) {
-    const flags = kind === 'backports' ? backportsOptions(folder) : [];
+    const flags = kind === 'backports' ? backportsOptions(cache) : [];
     const depends = run('apt-cache', [...flags, 'depends', 'linux-image-amd64']).toString();
     const name = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
     if (name === undefined) throw new Error('Debian offers no linux-image-amd64 here');
-    run('apt-get', [...flags, '-q', 'download', name], { cwd: folder });
-    const archive = readdirSync(folder).find((file) => file.endsWith('.deb'));
-    run('dpkg-deb', ['-x', archive, 'kernel'], { cwd: folder });
-    rmSync(join(folder, archive));
+    unpackPackages([name], tree, flags);
     const packed = filesBelow(join(tree, 'boot')).find((file) => basename(file).startsWith('vmlinuz-'));
     writeFileSync(`${image}.new`, uncompressed(readFileSync(packed)));
     renameSync(`${image}.new`, image);

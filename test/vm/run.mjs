@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { cacheFolder } from '../../scripts/cache-folder.mjs';
 import { boot } from './boot.mjs';
+import { prepareEmulator } from './emulator.mjs';
 import { prepareKernel } from './kernel.mjs';
 import { FIXTURES, SHAPES } from './shapes.mjs';
 import { TapReader } from './tap-reader.mjs';
@@ -17,7 +18,6 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const MOST_DETAILS = 60;
 const BOOT_MS = 3 * 60_000;
 const MINUTES = 40;
-// An emulator of several CPUs now and then trips over a kernel that changes its own code; most often while that boots.
 const MOST_BOOTS = 3;
 const PACKAGES = {
   'qemu-system-x86_64': 'qemu-system-x86',
@@ -135,7 +135,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
     noted: (text) => say(`    ${text}`),
   });
   const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
-  const { status, complaint, isTooLate, xml } = await boot(shape, kernel, command, {
+  const { status, complaint, isTooLate, xml } = await boot(shape, kernel, emulator, command, {
     ...{ cwd: root, console: console_, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
     onOutput: (text) => reader.add(text),
   });
@@ -145,7 +145,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   if (status === 0 && reader.count > 0) return { tests };
   if (status === undefined) {
     const why = complaint ? ` (${complaint.trim()})` : '';
-    const what = isTooLate ? `no result in ${TIMEOUT_MS / 60_000} minutes` : 'the machine gave no result';
+    const what = isTooLate ? `no result in ${minutes} minutes` : 'the machine gave no result';
     return { tests, isDead: !isTooLate && reader.failed === 0, wrong: `${what}: see ${console_}${why}` };
   }
   return {
@@ -191,6 +191,9 @@ const jobs = Math.min(chosenNumber('jobs', Math.min(2, availableParallelism())),
 const kernels = new Map(
   [...new Set(shapes.map(({ kernel = 'stable' }) => kernel))].map((kind) => [kind, kernelOf(kind, cache)]),
 );
+const emulator = prepareEmulator(cache);
+if (emulator.complaint)
+  console.log(`test:vm: with the QEMU that is installed, in which a machine may die: ${emulator.complaint}`);
 const minutes = chosenNumber('minutes', MINUTES);
 const results = [];
 const waiting = [...shapes];
