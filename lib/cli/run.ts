@@ -104,9 +104,9 @@ The command finds NUMALIGN_GRANT (the id), NUMALIGN_CPUS (the list) and NUMALIGN
 environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
-It runs in a cgroup of its own where there are cgroups and this user may make them, else on its CPUs by affinity only. How strongly others are kept
-off is in the line that is printed when it has started, and why no more strongly in a warning; with --require it is not run below that level. All this goes to
-stderr, as stdout is the command's; with --output json the grant is one line of JSON there, and so is an error.
+It runs in a cgroup of its own where the state has a cgroup root that this user may write to, else on its CPUs by affinity only. How strongly others
+are kept off is in the line that is printed when it has started; with --require it is not run below that level. All this goes to stderr, as stdout is
+the command's; with --output json the grant is one line of JSON there, and so is an error.
 
 Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
 for it; 2 for a wrong command line.

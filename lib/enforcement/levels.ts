@@ -1,4 +1,4 @@
-// Levels of enforcement: how strongly a grant's CPUs are kept from others (decision 12 of the design).
+// Levels of enforcement: how strongly a grant's CPUs are kept from others.
 import { NumalignError } from '../errors.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../state/assignments.js';
 

@@ -88,7 +88,7 @@ export interface OwnerRecord {
   readonly unknown: UnknownFields;
 }
 
-/** How strongly a grant can be kept from others, the weakest first; decision 12 of the design. */
+/** How strongly a grant can be kept from others, the weakest first. */
 export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
