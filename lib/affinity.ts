@@ -72,7 +72,7 @@ export function toPinResult(outcome: NativePinOutcome, wholeProcess: boolean): P
   };
 }
 
-function toTid(threads: Threads): number {
+export function toTid(threads: Threads): number {
   if (threads === 'process') return -1;
   if (threads === 'current') return 0;
   if (typeof threads === 'number' && Number.isInteger(threads) && threads > 0 && threads < 2 ** 31) return threads;

@@ -13,6 +13,7 @@ import type { Admission, Site } from './managers/topology-manager.js';
 import { isMemoryType } from './memory-types.js';
 import type { AdmissionRequest } from './request.js';
 import { type EnforcementLevel, type PodAssignment, presentCpus } from './state/assignments.js';
+import type { PlaceThreadsResult } from './threads/placement.js';
 
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({
@@ -95,11 +96,11 @@ export interface ApplyMessage extends DiagnosticsStepMessage {
   /** How many threads; null where it failed, and of a process that was started or attached. */
   readonly moved: number | null;
   readonly unmovable: number | null;
-  /** The process that was started; else null. */
+  /** The process that was started or attached; else null. */
   readonly pid: number | null;
 }
 
-export type ApplyAction = 'pin' | 'unpin' | 'resize' | 'spawn' | 'attach' | 'follow';
+export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'attach';
 
 /** What is so has been compared with what should be. */
 export interface ReconcileMessage extends DiagnosticsStepMessage {
@@ -289,22 +290,31 @@ export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () =>
   }));
 }
 
+function pinResultsOf(result: PinResult | PlaceThreadsResult | ChildProcess | Attachment): readonly PinResult[] {
+  if ('moved' in result) return [result];
+  if (!('workers' in result)) return [];
+  const { main, workers, pool, v8, others } = result;
+  return [main, workers, pool, v8, others];
+}
+
 /** {@link traced} for what is done to threads by a grant. */
-export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult | Attachment>>(
+export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>>(
   site: Source,
   grant: { readonly id: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
   return traced('apply', site, apply, ({ value }) => {
-    const result = value as PinResult | ChildProcess | Attachment | undefined;
-    const isPin = result !== undefined && 'moved' in result;
+    const result = value as PinResult | PlaceThreadsResult | ChildProcess | Attachment | undefined;
+    const pins = result === undefined ? [] : pinResultsOf(result);
+    const total = (what: 'moved' | 'unmovable') =>
+      pins.length === 0 ? null : pins.reduce((sum, each) => sum + each[what].length, 0);
     return {
       uid: grant.id,
       action,
       cpus: grant.cpus.toString(),
-      moved: isPin ? result.moved.length : null,
-      unmovable: isPin ? result.unmovable.length : null,
+      moved: total('moved'),
+      unmovable: total('unmovable'),
       pid: result !== undefined && 'pid' in result ? (result.pid ?? null) : null,
     };
   });

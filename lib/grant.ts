@@ -72,7 +72,7 @@ import {
   runningCpus,
   sharedPool,
 } from './state/assignments.js';
-import { type GrantedThreads, needsOneToOne } from './threads/granted-threads.js';
+import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
 import {
   type PlaceThreadsOptions,
   type PlaceThreadsResult,
@@ -265,7 +265,6 @@ export class Grant {
     if (threads === 'process') this.#checkBalanced();
     return tracedApply(this.#site, this, 'pin', () => {
       const result = this.#pinThreads(threads, replace, isStrict);
-      beginAudit(this.#site, this.#pod);
       return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
     });
   }
@@ -274,18 +273,18 @@ export class Grant {
   #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
     if (isStrict && !group) throw this.#needsGroup();
-    if (group && !replace) checkNotPinned(threads, this.id);
-    const wasInUse = group?.isInUse;
-    const isWhole = group?.enter(threads) ?? false;
-    try {
+    return inGroup({ grant: this.id, cpus: this.cpus, group }, [threads], replace, (isWhole) => {
       if (isStrict) group?.setMemoryNodes(this.memoryNodes);
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
-      if (this.#pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
+      this.#noteRunning();
       return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
-    } catch (error) {
-      if (!wasInUse) group?.leave(this.cpus);
-      throw error;
-    }
+    });
+  }
+
+  // Threads of this process run on it from now on.
+  #noteRunning(): void {
+    if (this.#pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
+    beginAudit(this.#site, this.#pod);
   }
 
   #needsGroup(): NumalignError {
@@ -583,7 +582,9 @@ export class Grant {
    *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and what `new Worker` throws
    */
   worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
-    return startWorker(this.#threads(), this.#workerCpus, filename, options);
+    const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
+    this.#noteRunning();
+    return worker;
   }
 
   /**
@@ -592,7 +593,11 @@ export class Grant {
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
-    return prewarmPool(() => this.#threads(), options);
+    return tracedApply(this.#site, this, 'prewarm', async () => {
+      const result = await prewarmPool(() => this.#threads(), options);
+      this.#noteRunning();
+      return result;
+    });
   }
 
   /**
@@ -602,9 +607,12 @@ export class Grant {
    * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20 for `v8` and `others` in different places
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
-    const result = await placeThreads(() => this.#threads(), options);
-    this.#workerCpus = options.workers;
-    return result;
+    return tracedApply(this.#site, this, 'place', async () => {
+      const result = await placeThreads(() => this.#threads(), options);
+      this.#workerCpus = options.workers;
+      this.#noteRunning();
+      return result;
+    });
   }
 
   /**
@@ -745,11 +753,6 @@ function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpi
       guaranteed,
     },
   };
-}
-
-// Before anything is moved into a cgroup.
-function checkNotPinned(threads: Threads, grant: string): void {
-  native.checkNotPinned(threads === 'process' ? -1 : threads === 'current' ? 0 : threads, grant);
 }
 
 /** The cgroup of a grant, where it has one. */

@@ -28,8 +28,9 @@ async function acquire(): Promise<void> {
   const { openManager } = await import('./manager.js');
   manager = await openManager(managerOptions);
   grant = await manager.acquire(request as AcquireOptions);
-  // This thread's memory policy; the other threads go where they belong, and the pool is started there.
-  grant.pin({ threads: 'current' });
+  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2 takes the whole process only, which placeThreads() moves.
+  const { pinMemory } = await import('./memory.js');
+  pinMemory({ grant: grant.id, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
   await grant.placeThreads(placement);
   // As `numalign run` does.
   process.env.NUMALIGN_GRANT = grant.id;

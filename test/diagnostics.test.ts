@@ -164,14 +164,21 @@ describe('numalign:apply', () => {
     const told = messagesOf('apply');
     const pinned = grant.pin();
     const undone = await grant.unpin();
+    const pool = await grant.prewarmPool();
+    const placed = await grant.placeThreads();
     const child = grant.spawn('true');
     await once(child, 'exit');
     const same = { uid: grant.id, cpus: grant.cpus.toString(), error: null, code: null };
+    const { main, workers, pool: placedPool, v8, others } = placed;
+    const numPlaced = [main, workers, placedPool, v8, others].reduce((sum, { moved }) => sum + moved.length, 0);
     expect(told).toMatchObject([
       { ...same, action: 'pin', moved: pinned.moved.length, unmovable: pinned.unmovable.length, pid: null },
       { ...same, action: 'unpin', moved: undone.moved.length, unmovable: 0, pid: null },
+      { ...same, action: 'prewarm', moved: pool.moved.length, unmovable: 0, pid: null },
+      { ...same, action: 'place', moved: numPlaced, unmovable: 0, pid: null },
       { ...same, action: 'spawn', moved: null, unmovable: null, pid: child.pid },
     ]);
+    expect(numPlaced).toBeGreaterThan(pool.moved.length);
     expect(pinned.moved.length).toBeGreaterThan(0);
   });
 

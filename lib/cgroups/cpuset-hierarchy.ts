@@ -2,6 +2,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CpuSet, NodeSet } from '../cpu-set.js';
+import type { IdSet } from '../id-set.js';
 import { cgroupError, cgroupRefusal } from './cgroup-error.js';
 import { type CgroupFiles, childNames, KERNEL_FILES } from './cgroup-files.js';
 import { checkFolder, checkRootPath, decodeName, encodeName, isDelegated, unitOf } from './cgroup-path.js';
@@ -30,7 +31,10 @@ export interface CpusetHierarchy {
   canWrite(): boolean;
   /** @throws ERR_CGROUP which says why {@link canWrite} is false */
   checkWritable(): void;
-  /** Makes our root if it is not there, with these CPUs and memory nodes. Writes nothing if it is so already. As {@link CpusetGroup.create}. */
+  /**
+   * Makes our root if it is not there, with these CPUs and memory nodes as far as the cgroup above has them: that of a container has fewer than the machine. Writes nothing if it is
+   * so already. As {@link CpusetGroup.create}.
+   */
   ensureRoot(cpus: CpuSet, mems: NodeSet): void;
   /** A handle of our root (no names) or of one below. A name is any text: it is percent-encoded where needed. @throws ERR_CGROUP (`bad-name`) */
   group(...names: string[]): CpusetGroup;
@@ -119,7 +123,8 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   ensureRoot(cpus: CpuSet, mems: NodeSet): void {
-    this.#root.create(cpus, mems);
+    const above = this.#at(this.#withCpuset(dirname(this.rootPath)));
+    this.#root.create(inCommon(cpus, above.effectiveCpus()), inCommon(mems, above.effectiveMems()));
   }
 
   group(...names: string[]): CpusetGroup {
@@ -157,10 +162,14 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   effectiveCpusOf(path: string): CpuSet {
-    // With cgroup v2 the controller ends somewhere above most processes.
+    return this.#at(this.#withCpuset(path)).effectiveCpus();
+  }
+
+  // With cgroup v2 the controller ends somewhere above most processes.
+  #withCpuset(path: string): string {
     let at = path;
     while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective'))) at = dirname(at);
-    return this.#at(at).effectiveCpus();
+    return at;
   }
 
   moveThread(tid: number, to: string): void {
@@ -262,4 +271,10 @@ function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
 function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
   const own = version === 1 ? findHierarchy('name=systemd') : undefined;
   return own ? [unit, own.mount.point + unit.slice(mount.point.length)] : [unit];
+}
+
+// Where there are none in common all of them, so that the kernel's refusal is told.
+function inCommon<S extends IdSet<S>>(wanted: S, has: S): S {
+  const common = wanted.intersection(has);
+  return common.isEmpty ? wanted : common;
 }

@@ -1,4 +1,6 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
+
+import { type Threads, toTid } from '../affinity.js';
 import { invalidOption } from '../check-options.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
@@ -37,6 +39,28 @@ export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuS
   const chosen = CpuSet.coerce(value);
   if (chosen.isEmpty || !chosen.isSubsetOf(cpus)) invalidOption(option, String(chosen), valid);
   return chosen;
+}
+
+/**
+ * Moves threads into the grant's cgroup, where it has one, and has `put` pin them; where that fails they leave it again. `isWhole`: all of the process is in it, threads that are
+ * just being born included.
+ * @throws ERR_ALREADY_PINNED unless `replace`, and nothing is moved then; ERR_CGROUP, ERR_ENFORCEMENT
+ */
+export function inGroup<T>(
+  { grant, cpus, group }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group'>,
+  threads: readonly Threads[],
+  replace: boolean,
+  put: (isWhole: boolean) => T,
+): T {
+  if (!group) return put(false);
+  if (!replace) for (const each of threads) native.checkNotPinned(toTid(each), grant);
+  const wasInUse = group.isInUse;
+  try {
+    return put(threads.map((each) => group.enter(each)).includes(true));
+  } catch (error) {
+    if (!wasInUse) group.leave(cpus);
+    throw error;
+  }
 }
 
 /** Where threads of one kind go. */

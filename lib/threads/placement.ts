@@ -3,7 +3,7 @@ import { type PinResult, toPinResult } from '../affinity.js';
 import { checkOptions, invalidOption } from '../check-options.js';
 import { CpuSet } from '../cpu-set.js';
 import { native, type ThreadRole } from '../native.js';
-import { cpusWithin, type GrantedThreads, placeByRole, type ThreadPlace } from './granted-threads.js';
+import { cpusWithin, type GrantedThreads, inGroup, placeByRole, type ThreadPlace } from './granted-threads.js';
 import { probePool } from './pool.js';
 
 /**
@@ -99,9 +99,10 @@ export async function placeThreads(
   const { complete } = await probePool();
   const granted = target();
   const places = parsePlaces(granted, options);
-  granted.group?.enter('process');
   const { main, workers, pool, v8, others } = places;
-  const outcomes = placeByRole(granted, { main, worker: workers, pool, v8, other: others }, replace);
+  const outcomes = inGroup(granted, ['process'], replace, () =>
+    placeByRole(granted, { main, worker: workers, pool, v8, other: others }, replace),
+  );
   const resultOf = (role: ThreadRole, allKnown: boolean) => toPinResult(outcomes[role], !allKnown);
   return {
     main: resultOf('main', true),

@@ -4,7 +4,7 @@ import { type PinResult, toPinResult } from '../affinity.js';
 import { checkOptions, invalidOption } from '../check-options.js';
 import type { CpuSet } from '../cpu-set.js';
 import { native } from '../native.js';
-import { cpusWithin, type GrantedThreads, placeByRole } from './granted-threads.js';
+import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted-threads.js';
 
 const DEFAULT_THREADS = 4;
 const MAX_THREADS = 1024;
@@ -73,7 +73,7 @@ export async function prewarmPool(target: () => GrantedThreads, options: Prewarm
   cpusWithin(target(), 'cpus', cpus);
   const { tids, complete } = await probePool();
   const granted = target();
-  for (const tid of tids) granted.group?.enter(tid);
   const place = { cpus: cpusWithin(granted, 'cpus', cpus), oneEach: granted.oneToOne };
-  return toPinResult(placeByRole(granted, { pool: place }, replace).pool, !complete);
+  const outcomes = inGroup(granted, tids, replace, () => placeByRole(granted, { pool: place }, replace));
+  return toPinResult(outcomes.pool, !complete);
 }

@@ -8,7 +8,19 @@ import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { thrownBy } from '../support/error-of.js';
-import { cpus, hierarchy, idler, isUsable, madeRoot, NODE0, ownRoot, ROOT, read, threadedIdler } from './own-root.js';
+import {
+  cpus,
+  hierarchy,
+  idler,
+  isUsable,
+  madeRoot,
+  NODE0,
+  ownRoot,
+  ROOT,
+  read,
+  removeAll,
+  threadedIdler,
+} from './own-root.js';
 
 const allowedOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
@@ -55,6 +67,20 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       const stranger = openCpusetHierarchy(ROOT, new MadeGroupsInMemory());
       expect(stranger.removeRoot()).toBe(false);
       expect(tree.removeRoot()).toBe(true);
+    });
+
+    it('has no more CPUs than the cgroup above it, such as a container’s', () => {
+      const above = `/numalign-test-above-${process.pid}`;
+      const folder = hierarchy!.mount.point + above;
+      mkdirSync(folder);
+      onTestFinished(() => removeAll(folder));
+      writeFileSync(join(folder, 'cpuset.cpus'), '1');
+      writeFileSync(join(folder, 'cpuset.mems'), '0');
+      const tree = openCpusetHierarchy(`${above}/numalign`, new MadeGroupsInMemory());
+      tree.ensureRoot(cpus('0-1'), NODE0);
+      expect(read(tree.rootPath, 'cpuset.cpus')).toBe('1');
+      const error = thrownBy(() => tree.ensureRoot(cpus('0'), NODE0));
+      expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'outside-parent' } });
     });
 
     it('must be a plain path below the hierarchy, whose parent is there', () => {

@@ -21,6 +21,7 @@ function run(code: string, variables: Record<string, object | string>) {
 }
 
 const APP = `
+  import { readFileSync } from 'node:fs';
   import { affinity, threads } from 'numalign';
   import { grant, manager } from 'numalign/preload';
   console.log(JSON.stringify({
@@ -28,6 +29,7 @@ const APP = `
     masks: [...new Set(threads().map(({ cpus }) => String(cpus)))],
     pool: threads().filter(({ role }) => role === 'pool').length,
     variables: [process.env.NUMALIGN_GRANT === grant?.id, process.env.NUMALIGN_CPUS],
+    memory: /^\\w+ (\\S+) .*stack/m.exec(readFileSync('/proc/thread-self/numa_maps', 'utf8'))?.[1],
   }));`;
 
 describe.runIf(ALL.size > 1)('numalign/preload', () => {
@@ -42,6 +44,7 @@ describe.runIf(ALL.size > 1)('numalign/preload', () => {
     const app = JSON.parse(stdout);
     expect(app).toMatchObject({ name: 'app', mask: app.cpus, masks: [app.cpus], pool: 3, isOpen: true });
     expect(app.variables).toEqual([true, app.cpus]);
+    expect(app.memory).toMatch(/^prefer/);
     expect(app.cpus).not.toBe(String(ALL));
   });
 

@@ -29,6 +29,7 @@ const ROOT = '/numalign';
 const FOLDER = MOUNT + ROOT;
 const NOBODY = 65534;
 const ACTOR = fileURLToPath(new URL('actor.mjs', import.meta.url));
+const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
 const ISOLATED = CpuSet.parse(/(?:^| )isolcpus=([0-9,-]+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1] ?? '');
 const ALL = CpuSet.parse('0-15');
 // What every process has from the first one: not the CPUs of isolcpus=.
@@ -574,6 +575,29 @@ describe('threads and children', () => {
     assertNoPartition();
   });
 
+  it('are in it from the first line with numalign/preload, which takes the whole process', () => {
+    takeOwnMask();
+    const app = `import { readFileSync } from 'node:fs';
+      import { grant } from 'numalign/preload';
+      const of = (file) => readFileSync('/proc/self/' + file, 'utf8');
+      const memory = /^\\w+ (\\S+) .*stack/m.exec(of('numa_maps'))[1];
+      console.log(JSON.stringify({ ...grant.toJSON(), own: of('cgroup'), mask: /^Cpus_allowed_list:\\s*(.*)$/m.exec(of('status'))[1], memory }));`;
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'numalign/preload', '--input-type=module', '-e', app],
+      {
+        cwd: PACKAGE,
+        encoding: 'utf8',
+        env: { ...process.env, NUMALIGN_ACQUIRE: '{"cpu": 2}', NUMALIGN_MANAGER: JSON.stringify(own()) },
+      },
+    );
+    assert.equal(status, 0, stderr);
+    const { enforcement, cpus: list, own: place, mask, memory, memoryNodes } = JSON.parse(stdout);
+    assert.deepEqual([enforcement, mask], ['partition', list]);
+    assert.match(place, /^0::\/numalign\/./m);
+    assert.equal(memory, `prefer:${memoryNodes}`);
+  });
+
   it('are in the group of the grant, also those that fork at once', async () => {
     const actor = await opened(own());
     const { cpus: list } = await actor.acquire({ cpu: 2 });
@@ -672,10 +696,12 @@ describe('without root', () => {
     }
   });
 
-  it('a delegated cgroup makes it cpusets, and says why no partition', async () => {
+  /** A cgroup `delegated` that is the user's, with all CPUs or these, and `numalign/work` in it. */
+  function delegate(list = '') {
     const delegated = join(MOUNT, 'delegated');
     const work = join(delegated, 'numalign', 'work');
     mkdirSync(delegated);
+    if (list !== '') put(delegated, 'cpuset.cpus', list);
     put(delegated, 'cgroup.subtree_control', '+cpuset');
     mkdirSync(join(delegated, 'numalign'));
     put(join(delegated, 'numalign'), 'cgroup.subtree_control', '+cpuset');
@@ -685,9 +711,29 @@ describe('without root', () => {
     for (const group of [join(delegated, 'numalign'), work]) {
       for (const file of [...files, 'cpuset.cpus', 'cpuset.mems']) chownSync(join(group, file), NOBODY, NOBODY);
     }
-    const stateDir = join(folder, 'delegated');
-    mkdirSync(stateDir);
+    const stateDir = mkdtempSync(join(folder, 'delegated-'));
     chownSync(stateDir, NOBODY, NOBODY);
+    return { work, stateDir };
+  }
+
+  it('a delegated cgroup with some of the CPUs hands out these, and keeps to them', async () => {
+    const { work, stateDir } = delegate('5-8');
+    const actor = new Actor(asNobody);
+    put(work, 'cgroup.procs', actor.pid);
+    await actor.open({ stateDir, cgroupRoot: '/delegated/numalign', managedCPUs: '5-8' });
+    await actor.do((_, mine, cgroup) => mine.manager.addSharedMember({ cgroup }), work);
+    const { cpus: list } = await actor.acquire({ cpu: 2, require: 'cpuset' });
+    const rest = String(cpus('5-8').difference(cpus(list)));
+    assert.deepEqual([cpus(list).isSubsetOf(cpus('5-8')), read(work, 'cpuset.cpus.effective')], [true, rest]);
+    await actor.grant('pin');
+    assertMask(actor.pid, list);
+    assert.equal(read(MOUNT, 'delegated/numalign/cpuset.cpus'), '5-8');
+    await actor.grant('release');
+    assertMask(actor.pid, '5-8');
+  });
+
+  it('a delegated cgroup makes it cpusets, and says why no partition', async () => {
+    const { work, stateDir } = delegate();
     const actor = new Actor(asNobody);
     const member = idler();
     put(work, 'cgroup.procs', actor.pid);
