@@ -103,7 +103,7 @@ export interface MachineOptions {
   reservedSystemCPUs?: CpuSet | string;
   /**
    * The reserved CPUs by amount, where they are not listed: both amounts of `cpu` added, rounded up to whole CPUs, and chosen by best fit from all
-   * managed ones.
+   * managed ones that are not isolated.
    */
   systemReserved?: ReservedAmounts;
   kubeReserved?: ReservedAmounts;

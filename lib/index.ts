@@ -17,6 +17,7 @@ export type { AuditOptions } from './audit/grant-audits.js';
 export type { Throttling } from './cgroups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from './cgroups/limits.js';
 export {
+  type AimedLevel,
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
   type IsolatedCpusChoice,
@@ -78,12 +79,14 @@ export type {
   AdmissionReason,
   Explanation,
   Holder,
+  OfferedHints,
   ResourceExplanation,
 } from './managers/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
 export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-import.js';
 export type { MemoryTable } from './managers/memory-manager.js';
 export type { Plan, PodContainer } from './managers/plan.js';
+export type { PlanOnRecord } from './managers/topology-manager.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -105,6 +108,7 @@ export {
   memoryPlacement,
 } from './memory.js';
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
+export type { ThreadRole } from './native.js';
 export { NodeMask } from './node-mask.js';
 export { Pod } from './pod.js';
 export type {

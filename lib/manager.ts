@@ -433,7 +433,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return pod;
   }
 
-  /** Releases a grant by its id: one of this process, a persistent one, or one whose owner is dead. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+  /** Releases a grant by its id: one of this process, a persistent one, a cgroup's, or one whose owner is dead. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
   async release(id: string): Promise<void> {
     await releaseGrant(this.#site, this.#find(id));
   }

@@ -1,5 +1,7 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
+import { CpuSet } from './cpu-set.js';
+import { tracedApply } from './diagnostics.js';
 import { type Attachment, attachProcess } from './enforcement/attachment.js';
 import { NumalignError } from './errors.js';
 import { releaseGrant } from './grant.js';
@@ -51,7 +53,13 @@ export class Pod {
    */
   container(name: string): PodContainer & { attach(pid: number): Promise<Attachment> } {
     const found = this.containers.find((container) => container.name === name);
-    if (found) return { ...found, attach: (pid) => attachProcess(this.#site, this.#pod, name, pid) };
+    if (found) {
+      const attach = (pid: number) =>
+        tracedApply(this.#site, { id: this.uid, cpus: found.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+          attachProcess(this.#site, this.#pod, name, pid),
+        );
+      return { ...found, attach };
+    }
     throw new NumalignError('ERR_UNKNOWN_CONTAINER', `pod ${this.uid} has no container ${name}`, {
       value: name,
       valid: this.containers.map((container) => container.name),
@@ -82,8 +90,8 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, warnings } = this;
-    return { uid, name, policy, scope, alreadyAdmitted, containers, warnings };
+    const { uid, name, policy, scope, alreadyAdmitted, containers, flags, warnings } = this;
+    return { uid, name, policy, scope, alreadyAdmitted, containers, flags, warnings };
   }
 
   /** What console.log shows. */

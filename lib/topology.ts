@@ -67,8 +67,7 @@ export interface PciDevice {
 }
 
 /**
- * A JSON machine: the format of test/conformance/vectors/README.md, with `die`, `memory`, `hugepages` and `devices` where known. Counts and the kind of a
- * device are derived: they are written, and not read.
+ * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written, and not read.
  */
 export interface MachineJson {
   name?: string;

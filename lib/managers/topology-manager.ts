@@ -209,6 +209,7 @@ export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
 }
 
 /** A plan, and the generation of the state that it is made for. */
+/** The answer of {@link Manager.plan}. */
 export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.
