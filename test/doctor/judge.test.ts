@@ -42,7 +42,7 @@ const READY: MachineFacts = {
   },
   cgroups: CGROUPS,
   limits: { cpuMax: null, memoryMax: null },
-  foreignCpusets: { cpusets: [], isComplete: true },
+  foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: true },
   kubelet: {
     found: [],
     cpu: undefined,
@@ -259,6 +259,7 @@ describe('the doctor', () => {
       'cpusets',
       {
         foreignCpusets: {
+          mount: '/sys/fs/cgroup',
           cpusets: [
             { path: '/system.slice', cpus: cpus('0-3'), isPartition: false },
             { path: '/system.slice/docker-0a.scope', cpus: cpus('2'), isPartition: false },
@@ -275,7 +276,11 @@ describe('the doctor', () => {
       'a partition of somebody else',
       'cpusets',
       {
-        foreignCpusets: { cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }], isComplete: true },
+        foreignCpusets: {
+          mount: '/sys/fs/cgroup',
+          cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }],
+          isComplete: true,
+        },
       },
       'problem',
       /keeps numalign off: \/rt \(a partition\) has 6-7\n`numalign configure --managed 0-5`, or `echo member > \/sys\/fs\/cgroup\/rt\/cpuset.cpus.partition`$/,
@@ -283,7 +288,7 @@ describe('the doctor', () => {
     [
       'more cgroups than are looked at',
       'cpusets',
-      { foreignCpusets: { cpusets: [], isComplete: false } },
+      { foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: false } },
       'unknown',
       /very many/,
     ],
