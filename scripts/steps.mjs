@@ -69,11 +69,11 @@ export function step(stampName, inputs, outputs, message, action) {
 export const missing = (packages) => packages.filter((item) => !item.present()).map((item) => item.name);
 export const aptCommand = (names) => `apt-get install --no-install-recommends ${names.join(' ')}`;
 
-/** Installs what is missing, where this is root's Debian. Answers the names of what is missing nevertheless. */
-export function installPackages(packages) {
+/** Installs what is missing, where this is root's Debian, and says so by `tell`. Answers the names of what is missing nevertheless. */
+export function installPackages(packages, tell = say) {
   const names = missing(packages);
   if (names.length === 0 || process.getuid() !== 0 || !works('apt-get', ['--version'])) return names;
-  say(`installing system packages: ${names.join(' ')}`);
+  tell(`installing system packages: ${names.join(' ')}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const install = ['install', '-y', '-q', '--no-install-recommends', ...names];
   if (spawnSync('apt-get', install, { env, stdio: 'ignore' }).status !== 0) {

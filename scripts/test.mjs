@@ -16,12 +16,27 @@ async function run(command, args) {
   return status === 0;
 }
 
+// Undefined where there is none, or not the whole of it.
+function readReport(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
 async function vitest(name, args) {
   const report = `${reports}/${name}.json`;
   rmSync(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const ok = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args]);
-  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  const read = readReport(report);
+  if (!read) {
+    failed += 1;
+    failures.push(`vitest ended without its report ${report}`);
+    return;
+  }
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = read;
   passed += numPassedTests;
   skipped += numPendingTests;
   // A file that could not even be loaded has no failed test, yet it has failed.

@@ -1,12 +1,13 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other process.
 import type { Command } from 'commander';
+import { cpusNamed } from '../cpu-set.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { outputOption, processId } from './arguments.js';
 import { findGrant } from './find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { cpusNamed, formatJson, printable } from './text.js';
+import { formatJson, printable } from './text.js';
 
 interface AttachFlags {
   container?: string;

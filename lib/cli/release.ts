@@ -1,5 +1,6 @@
 // numalign release: ends a grant that nobody runs on any more, or a persistent one.
 import type { Command } from 'commander';
+import { cpusNamed } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
@@ -7,7 +8,7 @@ import { outputOption } from './arguments.js';
 import { findGrant } from './find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
-import { cpusNamed, formatJson, printable } from './text.js';
+import { formatJson, printable } from './text.js';
 
 interface ReleaseFlags {
   stateDir?: string;

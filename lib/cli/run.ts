@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
 import { affinity, pin } from '../affinity.js';
 import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../config.js';
-import type { CpuSet } from '../cpu-set.js';
+import { type CpuSet, cpusNamed } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
@@ -18,7 +18,7 @@ import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { cpusNamed, printable } from './text.js';
+import { printable } from './text.js';
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;

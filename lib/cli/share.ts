@@ -7,6 +7,7 @@ import type { CpuSet } from '../cpu-set.js';
 import { SHARED } from '../enforcement/cpuset-layout.js';
 import { maskOf, type SharedMember, tidsOf } from '../enforcement/shared-members.js';
 import { openManager, type SharedMemberTarget } from '../manager.js';
+import { shellWord } from '../shell-word.js';
 import { outputOption, processId } from './arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { formatJson, printable } from './text.js';
@@ -95,7 +96,7 @@ function removedText(target: SharedMemberTarget, left: readonly SharedMember[], 
   const shared = root === null || !('pid' in target) ? undefined : sharedGroupOf(target.pid, root);
   const top = shared && findHierarchy('cpuset')?.mount.point;
   if (!top) return removed;
-  const move = `echo ${(target as { pid: number }).pid} > ${join(top, 'cgroup.procs')}`;
+  const move = `echo ${(target as { pid: number }).pid} > ${shellWord(join(top, 'cgroup.procs'))}`;
   return `${removed}, but stays in the cgroup ${shared}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
 }
 

@@ -19,11 +19,6 @@ export function listed(set: CpuSet | NodeSet): string {
   return set.isEmpty ? 'none' : set.toString();
 }
 
-/** `CPU 3`, `CPUs 0-1`. */
-export function cpusNamed(cpus: CpuSet): string {
-  return `CPU${cpus.size === 1 ? '' : 's'} ${listed(cpus)}`;
-}
-
 /** At most `width` characters, the cut shown by `…`. */
 export function shorten(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0)).trimEnd()}…`;

@@ -1,5 +1,5 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
-import { CpuSet } from '../cpu-set.js';
+import { CpuSet, cpusNamed } from '../cpu-set.js';
 import type { CpuGroup, NumaNode, Topology } from '../topology.js';
 import { deviceLines } from './device-lines.js';
 import {
@@ -14,7 +14,7 @@ import {
 import type { StateView } from './state-view.js';
 import { freeText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
-import { counted, cpusNamed, fill, formatBytes, labelled, listed, printable } from './text.js';
+import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
 export type StateNote = { readonly view: StateView } | { readonly note: string };

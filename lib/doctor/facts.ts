@@ -41,6 +41,8 @@ export interface ForeignCpuset {
 }
 
 export interface ForeignCpusets {
+  /** The mount's point. */
+  readonly mount: string;
   readonly cpusets: readonly ForeignCpuset[];
   /** Whether all cgroups were looked at. */
   readonly isComplete: boolean;

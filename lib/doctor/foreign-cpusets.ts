@@ -1,7 +1,7 @@
 // Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=, containers, pods.
 import { dirname, join, relative } from 'node:path';
 import { childNames } from '../cgroups/cgroup-files.js';
-import { findHierarchy } from '../cgroups/mounts.js';
+import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/mounts.js';
 import { CpuSet } from '../cpu-set.js';
 import { textOf } from '../text-of.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
@@ -9,18 +9,21 @@ import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 // There can be many thousands of them; those that matter are near the top.
 const MOST_LOOKED_AT = 4096;
 
-/** `own`: the folder of our root, left out with all below it. null where there are no cpusets to be seen. */
-export function readForeignCpusets(own: string | undefined): ForeignCpusets | null {
-  const hierarchy = findHierarchy('cpuset');
+/** `own`: the folder of our root, left out with all below it, and so are those above, which our CPUs come from. null where there are no cpusets to be seen. */
+export function readForeignCpusets(
+  own: string | undefined,
+  hierarchy: Hierarchy | undefined = findHierarchy('cpuset'),
+  mostLookedAt = MOST_LOOKED_AT,
+): ForeignCpusets | null {
   if (!hierarchy) return null;
   const { point } = hierarchy.mount;
   const folders = [point];
   const cpusets: ForeignCpuset[] = [];
   // Breadth first: the list grows as it is walked.
-  for (const folder of folders) {
-    if (folders.length > MOST_LOOKED_AT) break;
+  for (const [lookedAt, folder] of folders.entries()) {
+    if (lookedAt === mostLookedAt) return { mount: point, cpusets, isComplete: false };
     folders.push(...children(folder).filter((path) => path !== own));
-    if (folder === point) continue;
+    if (folder === point || (own !== undefined && isAtOrBelow(own, folder))) continue;
     const cpus = cpusIn(folder);
     // With cgroup v1 every cgroup has CPUs, mostly those of the one above.
     if (cpus.isEmpty || (hierarchy.version === 1 && cpus.equals(cpusIn(dirname(folder))))) continue;
@@ -28,7 +31,7 @@ export function readForeignCpusets(own: string | undefined): ForeignCpusets | nu
     const isPartition = partition === 'root' || partition === 'isolated';
     cpusets.push({ path: `/${relative(point, folder)}`, cpus, isPartition });
   }
-  return { cpusets, isComplete: folders.length <= MOST_LOOKED_AT };
+  return { mount: point, cpusets, isComplete: true };
 }
 
 function children(folder: string): string[] {

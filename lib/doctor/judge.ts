@@ -1,8 +1,9 @@
 // Judges a machine by its facts: what numalign can and cannot do there, and what to change. Pure.
 import { dirname } from 'node:path';
-import { CpuSet } from '../cpu-set.js';
+import { CpuSet, cpusNamed } from '../cpu-set.js';
 import { kubeletConflict } from '../kubelet-conflict.js';
 import { formatBytes } from '../quantity.js';
+import { shellWord } from '../shell-word.js';
 import { mendText } from '../state/machine-group.js';
 import { cpuMask } from './cpu-mask.js';
 import type { CgroupFacts, ForeignCpuset, InterruptFacts, MachineFacts } from './facts.js';
@@ -45,15 +46,13 @@ function listSome<T>(all: readonly T[], textOf: (one: T) => string): string {
   return [...all.slice(0, MOST_NAMED).map(textOf), ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
-const cpusText = (cpus: CpuSet) => `CPU${cpus.size === 1 ? '' : 's'} ${cpus}`;
-
 function stateFolder({
   stateFolder: { path, scope, exists, fileSystem, refusal, notTheGroups },
 }: MachineFacts): Verdict {
   const mend = `as root \`${mendText(path)}\``;
   if (refusal !== undefined) {
     const other = '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
-    const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${path}\``;
+    const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${shellWord(path)}\``;
     const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
     if (notTheGroups !== undefined) return problem(refusal, `${mend}, and once ${join}; or ${other}`);
     const advice = scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
@@ -94,7 +93,7 @@ function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
   const kept = online.difference(allowed).difference(unbalanced);
   if (kept.isEmpty) return ok(`${allowed}`);
   return warning(
-    `${allowed} of ${online}: what is started from here gets no grant of ${cpusText(kept)}`,
+    `${allowed} of ${online}: what is started from here gets no grant of ${cpusNamed(kept)}`,
     `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
   );
 }
@@ -121,11 +120,13 @@ function cgroups(facts: MachineFacts): Verdict {
   }
   const { version, root, rootPath, isUsed, whyNotWritable, delegated } = cgroups;
   if (whyNotWritable !== undefined) {
-    const other = delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${delegated}\``;
+    const other = delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${shellWord(delegated)}\``;
     return warning(`v${version}, not for this user: ${whyNotWritable}`, `run as root, or with ${other}`);
   }
   const found = `v${version}, ${rootPath} can be used`;
-  return isUsed ? ok(found) : warning(`${found}, but is not`, command(facts, `configure --cgroup-root ${root}`));
+  return isUsed
+    ? ok(found)
+    : warning(`${found}, but is not`, command(facts, `configure --cgroup-root ${shellWord(root)}`));
 }
 
 function delegation({ cgroups }: MachineFacts): Verdict {
@@ -146,7 +147,7 @@ function delegation({ cgroups }: MachineFacts): Verdict {
 function enforcement(facts: MachineFacts): Verdict {
   const { cgroups, user, capabilities } = facts;
   if (typeof cgroups === 'string' || !isUsable(cgroups)) {
-    const movesOthers = user === 0 || (capabilities !== null && has(capabilities, CAP_SYS_NICE));
+    const movesOthers = capabilities === null ? user === 0 : has(capabilities, CAP_SYS_NICE);
     return warning(
       `members: ${movesOthers ? 'shared members' : 'shared members of this user'} are kept off by their masks, nobody else is`,
       'as the check of cgroups says',
@@ -175,7 +176,10 @@ function cpuQuota({ limits, allowed }: MachineFacts): Verdict {
   if (cpuMax === null) return ok('none at or above this process');
   const times = cpuMax.throttled?.nrThrottled ?? 0;
   const found = `${cpuMax.path} may use ${cpuMax.cpus} CPUs at a time, and was throttled ${times} times`;
-  const advice = `lift it (\`CPUQuota=\` of systemd, \`--cpus\` of containers, \`cpuCFSQuota\` of the kubelet), or ask for at most ${Math.floor(cpuMax.cpus)} CPUs`;
+  const lift = 'lift it (`CPUQuota=` of systemd, `--cpus` of containers, `cpuCFSQuota` of the kubelet)';
+  const whole = Math.floor(cpuMax.cpus);
+  // A grant has one CPU at least.
+  const advice = whole < 1 ? lift : `${lift}, or ask for at most ${whole} CPU${whole === 1 ? '' : 's'}`;
   if (times > 0) return problem(`${found}: its threads stand still, on granted CPUs too`, advice);
   return cpuMax.cpus >= allowed.size ? ok(found) : warning(found, advice);
 }
@@ -200,7 +204,10 @@ function cpusets(facts: MachineFacts): Verdict {
     return left.isEmpty ? [] : [command(facts, `configure --managed ${left}`)];
   };
   if (partitions.length > 0) {
-    const ways = [...without(partitions), ...partitions.slice(0, MOST_NAMED).map(endPartition)];
+    const ways = [
+      ...without(partitions),
+      ...partitions.slice(0, MOST_NAMED).map((one) => endPartition(foreignCpusets.mount, one)),
+    ];
     return problem(`the kernel keeps numalign off: ${listSome(partitions, text)}`, ways.join(', or '));
   }
   if (near.length > 0) {
@@ -214,7 +221,8 @@ function cpusets(facts: MachineFacts): Verdict {
   return foreignCpusets.isComplete ? ok(found) : unknown(`${found}, as far as was looked: there are very many`);
 }
 
-const endPartition = ({ path }: ForeignCpuset) => `\`echo member > /sys/fs/cgroup${path}/cpuset.cpus.partition\``;
+const endPartition = (mount: string, { path }: ForeignCpuset) =>
+  `\`echo member > ${shellWord(`${mount}${path}/cpuset.cpus.partition`)}\``;
 
 function smt({ cpusPerCore }: MachineFacts): Verdict {
   if (cpusPerCore < 2) return ok('off: a CPU is a core');
@@ -230,13 +238,13 @@ function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {
   if (unbalanced.isEmpty && tickless.isEmpty) return ok('none: load is balanced over all CPUs');
   if (!balanced.isEmpty) {
     return warning(
-      `${cpusText(balanced)} have no tick (nohz_full), but load is balanced over them: a second thread there brings the tick back`,
+      `${cpusNamed(balanced)} have no tick (nohz_full), but load is balanced over them: a second thread there brings the tick back`,
       `boot with \`isolcpus=${balanced}\` too, or grant them at the level isolated`,
     );
   }
   if (!ticking.isEmpty) {
     return warning(
-      `${unbalanced} (isolcpus or isolated partitions); ${cpusText(ticking)} of them still have the timer's tick`,
+      `${unbalanced} (isolcpus or isolated partitions); ${cpusNamed(ticking)} of them still have the timer's tick`,
       `boot with \`nohz_full=${ticking} rcu_nocbs=${ticking}\`, where threads spin there`,
     );
   }
@@ -250,13 +258,13 @@ function governors({ governors, candidates }: MachineFacts): Verdict {
   const names = [...new Set(slow.map(({ governor }) => governor))];
   const cpusOf = (name: string) =>
     slow.filter(({ governor }) => governor === name).reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
-  const found = names.map((name) => `${name} on ${cpusText(cpusOf(name))}`).join(', ');
+  const found = names.map((name) => `${name} on ${cpusNamed(cpusOf(name))}`).join(', ');
   return warning(`${found}: a CPU that was idle starts slowly`, '`cpupower frequency-set -g performance`');
 }
 
 /** As it is typed for the same state folder. */
 function command({ stateFolder: { path, scope } }: MachineFacts, words: string): string {
-  return `\`numalign ${words}${scope === 'machine' ? '' : ` --state-dir ${path}`}\``;
+  return `\`numalign ${words}${scope === 'machine' ? '' : ` --state-dir ${shellWord(path)}`}\``;
 }
 
 // Such work can only go to CPUs that are nobody's.
@@ -277,7 +285,7 @@ function interrupts(facts: MachineFacts): Verdict {
     .map((interrupt) => ({ ...interrupt, count: countOf(interrupt) }))
     .filter(({ count }) => count > 0)
     .sort((a, b) => b.count - a.count);
-  if (near.length === 0) return ok(`none of a device on ${cpusText(candidates)}`);
+  if (near.length === 0) return ok(`none of a device on ${cpusNamed(candidates)}`);
   const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
   return warning(
     `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign hands out: ${named}`,
@@ -293,9 +301,9 @@ function workqueues(facts: MachineFacts): Verdict {
   const { workqueues, candidates } = facts;
   if (workqueues === null) return unknown('their mask cannot be read');
   const near = workqueues.intersection(candidates);
-  if (near.isEmpty) return ok(`kept to ${cpusText(workqueues)}`);
+  if (near.isEmpty) return ok(`kept to ${cpusNamed(workqueues)}`);
   return warning(
-    `work that belongs to no CPU is done on ${cpusText(near)} too`,
+    `work that belongs to no CPU is done on ${cpusNamed(near)} too`,
     moveAway(facts, (cpus) => `\`echo ${cpuMask(cpus)} > /sys/devices/virtual/workqueue/cpumask\``),
   );
 }

@@ -1,6 +1,6 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
 import type { CgroupLimits } from '../cgroups/limits.js';
-import type { CpuSet } from '../cpu-set.js';
+import { type CpuSet, cpusNamed } from '../cpu-set.js';
 import type { DeviceResources } from '../device-resources.js';
 import { countHugepages } from '../hugepages.js';
 import { pageBytes } from '../memory-types.js';
@@ -156,8 +156,7 @@ export function settingWarnings({ settings }: Assignments, { nodes }: Topology, 
   const cpus = Object.entries({ managedCPUs, reservedSystemCPUs, isolatedCPUs } as const).flatMap(([option, named]) => {
     const missing = named?.difference(online);
     if (!missing || missing.isEmpty) return [];
-    const text = `CPU${missing.size === 1 ? '' : 's'} ${missing}, not online at present`;
-    return [unmet(option as SettingUnmet['option'], text)];
+    return [unmet(option as SettingUnmet['option'], `${cpusNamed(missing)}, not online at present`)];
   });
   const memory = Object.entries(reservedMemory).flatMap(([id, types]) =>
     Object.entries(types).flatMap(([type, bytes]) => {

@@ -11,6 +11,7 @@ import {
   readFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { shellWord } from '../shell-word.js';
 
 export const GROUP = 'numalign';
 /** The machine's folder belongs to its group, new files in it too. */
@@ -57,7 +58,10 @@ export function notTheGroups(folder: string): string | undefined {
 }
 
 /** How root mends {@link notTheGroups} by hand. */
-export const mendText = (folder: string) => `chgrp -R ${GROUP} ${folder} && chmod 2770 ${folder}`;
+export function mendText(folder: string): string {
+  const word = shellWord(folder);
+  return `chgrp -R ${GROUP} ${word} && chmod 2770 ${word}`;
+}
 
 /** Why this user, who is not let in, is not. */
 export function whyClosed(folder: string): string {

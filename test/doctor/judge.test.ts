@@ -42,7 +42,7 @@ const READY: MachineFacts = {
   },
   cgroups: CGROUPS,
   limits: { cpuMax: null, memoryMax: null },
-  foreignCpusets: { cpusets: [], isComplete: true },
+  foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: true },
   kubelet: {
     found: [],
     cpu: undefined,
@@ -102,6 +102,13 @@ describe('the doctor', () => {
       { stateFolder: { ...READY.stateFolder, notTheGroups: '/run/numalign/lock' } },
       'warning',
       /not by members of its group: \/run\/numalign\/lock belongs to another\nas root `chgrp -R numalign/,
+    ],
+    [
+      "a machine's folder with a blank in its path, made before its group",
+      'state-folder',
+      { stateFolder: { ...READY.stateFolder, path: '/srv/my state', notTheGroups: '/srv/my state/lock' } },
+      'warning',
+      /as root `chgrp -R numalign '\/srv\/my state' && chmod 2770 '\/srv\/my state'`$/,
     ],
     [
       'a state folder that is not there and can be made',
@@ -178,6 +185,20 @@ describe('the doctor', () => {
       'warning',
       /or with `--cgroup-root \/user.slice\/a.service\/numalign`$/,
     ],
+    [
+      'the same where systemd has escaped the name',
+      'cgroups',
+      { cgroups: { ...CLOSED, delegated: '/user@1.service/a\\x2db.service/numalign' } },
+      'warning',
+      /or with `--cgroup-root '\/user@1.service\/a\\x2db.service\/numalign'`$/,
+    ],
+    [
+      'cgroups that nobody uses by itself, whose name a shell would read otherwise',
+      'cgroups',
+      { cgroups: { ...CGROUPS, root: "/it's;cmd", isUsed: false } },
+      'warning',
+      /\n`numalign configure --cgroup-root '\/it'\\''s;cmd'`$/,
+    ],
     ['that nothing need be delegated to root', 'delegation', {}, 'ok', /not needed: this user may use \/numalign/],
     [
       'what is delegated',
@@ -238,6 +259,20 @@ describe('the doctor', () => {
       /^members: shared members are/,
     ],
     [
+      'masks of own processes, as root without CAP_SYS_NICE and cgroups',
+      'enforcement',
+      { cgroups: 'none', capabilities: ALL_CAPABILITIES & ~(1n << 23n) },
+      'warning',
+      /^members: shared members of this user are/,
+    ],
+    [
+      'masks of everybody, as root whose capabilities cannot be read',
+      'enforcement',
+      { cgroups: 'none', capabilities: null },
+      'warning',
+      /^members: shared members are/,
+    ],
+    [
       'masks of own processes, as a user without cgroups',
       'enforcement',
       { cgroups: { ...CGROUPS, whyNotWritable: 'EACCES' }, user: 1000, capabilities: 0n },
@@ -252,6 +287,14 @@ describe('the doctor', () => {
       /\/sys\/fs\/cgroup\/a may use 2 CPUs at a time, and was throttled 17 times.*at most 2 CPUs/s,
     ],
     ['a quota below the CPUs', 'cpu-quota', { limits: limits(2.5, 0) }, 'warning', /at most 2 CPUs/],
+    ['a quota of one CPU', 'cpu-quota', { limits: limits(1.5, 0) }, 'warning', /at most 1 CPU$/],
+    [
+      'a quota below one CPU, which none can be asked for with',
+      'cpu-quota',
+      { limits: limits(0.5, 0) },
+      'warning',
+      /\nlift it \([^)]*\)$/,
+    ],
     ['a quota that cannot be reached', 'cpu-quota', { limits: limits(8, 0) }, 'ok', /8 CPUs/],
     ['a quota that cannot be seen', 'cpu-quota', { limits: null }, 'unknown', /cannot be read/],
     [
@@ -259,6 +302,7 @@ describe('the doctor', () => {
       'cpusets',
       {
         foreignCpusets: {
+          mount: '/sys/fs/cgroup',
           cpusets: [
             { path: '/system.slice', cpus: cpus('0-3'), isPartition: false },
             { path: '/system.slice/docker-0a.scope', cpus: cpus('2'), isPartition: false },
@@ -275,15 +319,32 @@ describe('the doctor', () => {
       'a partition of somebody else',
       'cpusets',
       {
-        foreignCpusets: { cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }], isComplete: true },
+        foreignCpusets: {
+          mount: '/sys/fs/cgroup',
+          cpusets: [{ path: '/rt', cpus: cpus('6-7'), isPartition: true }],
+          isComplete: true,
+        },
       },
       'problem',
       /keeps numalign off: \/rt \(a partition\) has 6-7\n`numalign configure --managed 0-5`, or `echo member > \/sys\/fs\/cgroup\/rt\/cpuset.cpus.partition`$/,
     ],
     [
+      'a partition of somebody else where cgroups are mounted elsewhere, by a name that a shell would read otherwise',
+      'cpusets',
+      {
+        foreignCpusets: {
+          mount: '/sys/fs/cgroup/unified',
+          cpusets: [{ path: '/foo\\x2dbar.slice', cpus: cpus('2-7'), isPartition: true }],
+          isComplete: true,
+        },
+      },
+      'problem',
+      /or `echo member > '\/sys\/fs\/cgroup\/unified\/foo\\x2dbar\.slice\/cpuset\.cpus\.partition'`$/,
+    ],
+    [
       'more cgroups than are looked at',
       'cpusets',
-      { foreignCpusets: { cpusets: [], isComplete: false } },
+      { foreignCpusets: { mount: '/sys/fs/cgroup', cpusets: [], isComplete: false } },
       'unknown',
       /very many/,
     ],

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fail } from '../../scripts/steps.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COPIED = [
@@ -21,17 +22,12 @@ export function run(command, args, options) {
 }
 
 function must({ status, stdout, stderr }, what) {
-  if (status === 0) return;
-  console.error(`${what} failed\n${stdout}${stderr}`);
-  process.exit(2);
+  if (status !== 0) fail(`${what} failed\n${stdout}${stderr}`);
 }
 
 /** Copies the built package, and more of its folders, into an empty one. */
 export function copyPackage(folder, ...more) {
-  if (!existsSync(join(ROOT, 'build/Makefile'))) {
-    console.error('the addon was not built here: npm run build');
-    process.exit(2);
-  }
+  if (!existsSync(join(ROOT, 'build/Makefile'))) fail('the addon was not built here: npm run build');
   // With their exact times, by which make knows the objects that need not be made again.
   const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
   mkdirSync(join(folder, 'build'));
@@ -46,10 +42,9 @@ export function plant(folder, { file, before, after }) {
   const text = readFileSync(path, 'utf8');
   const found = before.filter((each) => text.includes(each));
   if (found.length !== 1 || text.split(found[0]).length !== 2) {
-    console.error(
+    fail(
       `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: say anew how the bug is planted.`,
     );
-    process.exit(2);
   }
   writeFileSync(
     path,

@@ -1,16 +1,6 @@
 // Boots a throw-away machine under QEMU: its files are the host's, read-only, with a layer of memory on top.
 import { spawn } from 'node:child_process';
-import {
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  unwatchFile,
-  watchFile,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, statSync, unwatchFile, watchFile, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 // A model that shows dies and SMT; level: QEMU 10.0 fails an assertion where what nobody knows is answered as the topology's leaf, 0x1f, would be.
@@ -27,7 +17,8 @@ const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
  * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none), what QEMU complained of,
- * whether its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in; `bootMs`: the time until the command has printed something.
+ * whether its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until the command
+ * has printed something. When this process exits, so does the machine.
  * @param shape one of {@link SHAPES}
  */
 export async function boot(
@@ -35,9 +26,9 @@ export async function boot(
   { image, initrd },
   emulator,
   command,
-  { cwd, console, bootMs, timeoutMs, disk, onOutput },
+  { cwd, console, temporary, bootMs, timeoutMs, disk, onOutput },
 ) {
-  const job = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
+  const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
   const { PATH = '', HOME = '' } = process.env;
   const environment = Object.entries({ PATH, HOME, NUMALIGN_SHAPE: shape.name }).map(
@@ -75,14 +66,17 @@ export async function boot(
   };
   watchFile(paths.output, { interval: 200 }, () => follow(false));
   const qemu = spawn(emulator.program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const kill = () => qemu.kill('SIGKILL');
+  // Before what is in the folders goes.
+  process.prependListener('exit', kill);
   let complaint = '';
   qemu.stderr.on('data', (data) => (complaint += data));
   let isTooLate = false;
   const timers = [
-    setTimeout(() => read === 0 && qemu.kill('SIGKILL'), bootMs),
+    setTimeout(() => read === 0 && kill(), bootMs),
     setTimeout(() => {
       isTooLate = true;
-      qemu.kill('SIGKILL');
+      kill();
     }, timeoutMs),
   ];
   try {
@@ -90,6 +84,7 @@ export async function boot(
   } finally {
     timers.forEach(clearTimeout);
     unwatchFile(paths.output);
+    process.off('exit', kill);
   }
   follow(true);
   const status =
@@ -97,7 +92,6 @@ export async function boot(
       ? Number(readFileSync(paths.status, 'utf8'))
       : undefined;
   const xml = existsSync(paths.xml) ? readFileSync(paths.xml, 'utf8') : undefined;
-  rmSync(job, { recursive: true });
   // For every CPU it tells what features it does not emulate.
   complaint = complaint
     .split('\n')

@@ -11,7 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { backportsOptions, run, unpackPackages } from './debian-packages.mjs';
 
@@ -71,23 +71,41 @@ function orderedModules(files) {
   return [...ordered];
 }
 
-function makeInitrd(files, to) {
-  const tree = mkdtempSync(join(dirname(to), 'initrd-'));
-  for (const folder of ['modules', 'proc', 'sys', 'dev', 'host', 'layer', 'newroot']) mkdirSync(join(tree, folder));
-  copyFileSync(run('sh', ['-c', 'command -v busybox']).toString().trim(), join(tree, 'busybox'));
-  copyFileSync(INIT, join(tree, 'init'));
-  run('chmod', ['755', join(tree, 'init'), join(tree, 'busybox')]);
-  orderedModules(files).forEach(([name, bytes], i) => {
-    writeFileSync(join(tree, 'modules', `${String(i).padStart(3, '0')}-${name}.ko`), bytes);
-  });
-  run('sh', ['-c', 'find . | cpio -o -H newc --quiet | gzip -1 > "$0"', to], { cwd: tree });
-  rmSync(tree, { recursive: true });
+// One that needs no libraries, whichever is installed.
+function prepareBusybox(cache) {
+  const tree = join(cache, 'busybox');
+  if (!existsSync(tree)) unpackPackages(['busybox-static'], tree, []);
+  return ['bin', 'usr/bin'].map((folder) => join(tree, folder, 'busybox')).find((file) => existsSync(file));
 }
 
-/** A kernel's image and its initial file system, in `cache`. `kind`: `stable`, or `backports` for a newer one. */
-export function prepareKernel(cache, kind) {
+// Complete, or as it was: another run may be booting from it.
+function makeInitrd(files, busybox, to) {
+  const temporary = mkdtempSync(`${to}-`);
+  const [tree, packed] = ['tree', 'packed'].map((name) => join(temporary, name));
+  try {
+    mkdirSync(tree);
+    for (const folder of ['modules', 'proc', 'sys', 'dev', 'host', 'layer', 'newroot']) mkdirSync(join(tree, folder));
+    copyFileSync(busybox, join(tree, 'busybox'));
+    copyFileSync(INIT, join(tree, 'init'));
+    run('chmod', ['755', join(tree, 'init'), join(tree, 'busybox')]);
+    orderedModules(files).forEach(([name, bytes], i) => {
+      writeFileSync(join(tree, 'modules', `${String(i).padStart(3, '0')}-${name}.ko`), bytes);
+    });
+    run('sh', ['-c', 'find . | cpio -o -H newc --quiet | gzip -1 > "$0"', packed], { cwd: tree });
+    renameSync(packed, to);
+  } finally {
+    rmSync(temporary, { recursive: true });
+  }
+}
+
+/**
+ * A kernel's image, in `cache`, and its initial file system, in `own`: what is started there is this clone's. `kind`: `stable`, or `backports` for a
+ * newer one.
+ */
+export function prepareKernel(kind, cache, own) {
   const folder = join(cache, kind);
-  const [image, initrd, tree] = ['vmlinux', 'initrd', 'kernel'].map((name) => join(folder, name));
+  const [image, tree] = ['vmlinux', 'kernel'].map((name) => join(folder, name));
+  const initrd = join(own, `${kind}.initrd`);
   mkdirSync(folder, { recursive: true });
   if (!existsSync(image)) {
     const flags = kind === 'backports' ? backportsOptions(cache) : [];
@@ -99,6 +117,6 @@ export function prepareKernel(cache, kind) {
     writeFileSync(`${image}.new`, uncompressed(readFileSync(packed)));
     renameSync(`${image}.new`, image);
   }
-  makeInitrd(filesBelow(join(tree, 'lib/modules')), initrd);
+  makeInitrd(filesBelow(join(tree, 'lib/modules')), prepareBusybox(cache), initrd);
   return { image, initrd };
 }

@@ -2,53 +2,45 @@
 // minutes at most. --list: the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism, constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { cacheFolder } from '../../scripts/cache-folder.mjs';
+import { aptCommand, installPackages, root, works } from '../../scripts/steps.mjs';
 import { boot } from './boot.mjs';
 import { prepareEmulator } from './emulator.mjs';
 import { prepareKernel } from './kernel.mjs';
 import { FIXTURES, SHAPES } from './shapes.mjs';
 import { TapReader } from './tap-reader.mjs';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 // Lines of what is told of a failed test.
 const MOST_DETAILS = 60;
 const BOOT_MS = 3 * 60_000;
 const MINUTES = 40;
 const MOST_BOOTS = 3;
-const PACKAGES = {
+const PACKAGES = Object.entries({
   'qemu-system-x86_64': 'qemu-system-x86',
-  busybox: 'busybox-static',
   cpio: 'cpio',
   xz: 'xz-utils',
   zstd: 'zstd',
   'mkfs.ext4': 'e2fsprogs',
   numactl: 'numactl',
   'lstopo-no-graphics': 'hwloc-nox',
-};
+}).map(([program, name]) => ({ name, present: () => works('sh', ['-c', `command -v ${program}`]) }));
 
 function skip(why) {
   console.log(`test:vm: skipped: ${why}`);
   process.exit(0);
 }
 
-function installPackages() {
-  const isThere = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
-  const missing = Object.keys(PACKAGES).filter((program) => !isThere(program));
-  if (missing.length === 0) return;
-  const names = missing.map((program) => PACKAGES[program]);
-  if (process.getuid() !== 0 || !isThere('apt-get'))
-    skip(`please install, as root: apt-get install ${names.join(' ')}`);
-  console.log(`test:vm: installing ${names.join(' ')}`);
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const install = ['install', '-y', '-q', '--no-install-recommends', ...names];
-  const tryOnce = () => spawnSync('apt-get', install, { env, stdio: 'ignore' }).status === 0;
-  if (tryOnce()) return;
-  spawnSync('apt-get', ['update', '-q'], { env, stdio: 'ignore' });
-  if (!tryOnce()) skip(`${names.join(' ')} cannot be installed here`);
+function prepareSystem() {
+  let names;
+  try {
+    names = installPackages(PACKAGES, (text) => console.log(`test:vm: ${text}`));
+  } catch (error) {
+    skip(`system packages cannot be installed: ${error.message}`);
+  }
+  if (names.length > 0) skip(`please install, as root: ${aptCommand(names)}`);
 }
 
 const testFile = (name) => join('test/vm/guest', `${name}.test.mjs`);
@@ -64,11 +56,22 @@ const { values } = parseArgs({
   },
 });
 
+function refuse(why, status = 2) {
+  console.error(`test:vm: ${why}`);
+  process.exit(status);
+}
+
 function check(option, valid) {
   const unknown = values[option]?.find((name) => !valid.has(name));
-  if (unknown === undefined) return;
-  console.error(`test:vm: there is no ${option} ${unknown}; valid: ${[...valid].join(', ')}`);
-  process.exit(2);
+  if (unknown !== undefined) refuse(`there is no ${option} ${unknown}; valid: ${[...valid].join(', ')}`);
+}
+
+const namesOf = (shapes) => new Set(shapes.flatMap(({ tests, afterReboot = [] }) => [...tests, ...afterReboot]));
+
+/** The tests of a machine that are asked for, by boot. */
+function chosenBoots({ tests, afterReboot = [] }) {
+  const isAsked = (name) => values.test?.includes(name) ?? true;
+  return [tests, afterReboot].map((names) => names.filter(isAsked)).filter((names) => names.length > 0);
 }
 
 function chosenShapes() {
@@ -77,36 +80,37 @@ function chosenShapes() {
     process.exit(0);
   }
   check('shape', new Set(SHAPES.map(({ name }) => name)));
-  check('test', new Set(SHAPES.flatMap(({ tests, afterReboot = [] }) => [...tests, ...afterReboot])));
-  return SHAPES.filter(({ name }) => values.shape?.includes(name) ?? true);
+  check('test', namesOf(SHAPES));
+  const named = SHAPES.filter(({ name }) => values.shape?.includes(name) ?? true);
+  const shapes = named.filter((shape) => chosenBoots(shape).length > 0);
+  if (shapes.length === 0)
+    refuse(
+      `${values.shape.join(' and ')} have no test ${values.test.join(', ')}; valid: ${[...namesOf(named)].join(', ')}`,
+    );
+  const files = shapes.flatMap(chosenBoots).flat().map(testFile);
+  const missing = files.find((file) => !existsSync(join(root, file)));
+  if (missing !== undefined) refuse(`${missing}, which test/vm/shapes.mjs lists, is not there`, 1);
+  return shapes;
 }
 
 function chosenNumber(option, usual) {
   const number = Number(values[option] ?? usual);
-  if (Number.isInteger(number) && number >= 1) return number;
-  console.error(`test:vm: --${option} is ${values[option]}; valid: a whole number of at least 1`);
-  return process.exit(2);
+  if (!Number.isInteger(number) || number < 1)
+    refuse(`--${option} is ${values[option]}; valid: a whole number of at least 1`);
+  return number;
 }
 
-/** Those of a machine's tests that are asked for and are there. */
-function chosenTests(shape, names, say) {
-  const asked = names.filter((name) => values.test?.includes(name) ?? true);
-  const missing = asked.filter((name) => !existsSync(join(root, testFile(name))));
-  for (const name of missing) say(`${shape.name}: left out, as it is not there: ${testFile(name)}`);
-  return asked.filter((name) => !missing.includes(name));
-}
-
-function kernelOf(kind, cache) {
+function kernelOf(kind) {
   try {
-    return prepareKernel(cache, kind);
+    return prepareKernel(kind, cache, logs);
   } catch (error) {
     if (kind === 'stable') skip(`no kernel of Debian's can be had: ${error.message}`);
     return error;
   }
 }
 
-function makeDisk() {
-  const disk = join(mkdtempSync(join(tmpdir(), 'numalign-disk-')), 'disk');
+function makeDisk({ name }) {
+  const disk = join(temporary, `${name}.disk`);
   writeFileSync(disk, '');
   truncateSync(disk, 64 << 20);
   spawnSync('mkfs.ext4', ['-q', disk]);
@@ -116,7 +120,7 @@ function makeDisk() {
 /** Boots, again where the machine dies; answers the tests and what is wrong. */
 async function runTests(shape, files, kernel, options) {
   for (let attempt = 1; ; attempt++) {
-    const console_ = join(options.logs, `${shape.name}${attempt > 1 ? `.${attempt}` : ''}.console.log`);
+    const console_ = join(logs, `${shape.name}${attempt > 1 ? `.${attempt}` : ''}.console.log`);
     const result = await bootOnce(shape, files, kernel, console_, options);
     if (!result.isDead || attempt === MOST_BOOTS) return result;
     options.say(`  ${result.wrong}: booted again`);
@@ -136,7 +140,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   });
   const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
   const { status, complaint, isTooLate, xml } = await boot(shape, kernel, emulator, command, {
-    ...{ cwd: root, console: console_, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
+    ...{ cwd: root, console: console_, temporary, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
     onOutput: (text) => reader.add(text),
   });
   reader.end();
@@ -154,47 +158,46 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   };
 }
 
-async function runShape(shape, kernel, logs, say) {
+async function runShape(shape, kernel, say) {
   if (kernel instanceof Error) {
     say(`${shape.name}: skipped: ${kernel.message}`);
     return { shape, tests: [], wrong: undefined, isSkipped: true };
   }
   say(`${shape.name} (${shape.about})`);
   const begin = Date.now();
-  const disk = shape.hasDisk ? makeDisk() : undefined;
+  const disk = shape.hasDisk ? makeDisk(shape) : undefined;
   const tests = [];
-  try {
-    const boots = [shape.tests, shape.afterReboot ?? []]
-      .map((names) => chosenTests(shape, names, say))
-      .filter((names) => names.length > 0);
-    let wrong;
-    for (const files of boots) {
-      if (wrong !== undefined) break;
-      const result = await runTests(shape, files, kernel, { logs, disk, say });
-      tests.push(...result.tests);
-      wrong = result.wrong;
-    }
-    return { shape, tests, wrong, seconds: Math.round((Date.now() - begin) / 1000) };
-  } finally {
-    if (disk) rmSync(join(disk, '..'), { recursive: true });
+  let wrong;
+  for (const files of chosenBoots(shape)) {
+    if (wrong !== undefined) break;
+    const result = await runTests(shape, files, kernel, { disk, say });
+    tests.push(...result.tests);
+    wrong = result.wrong;
   }
+  if (tests.every(({ isSkipped }) => isSkipped)) wrong ??= 'no test ran';
+  return { shape, tests, wrong, seconds: Math.round((Date.now() - begin) / 1000) };
 }
 
 const shapes = chosenShapes();
 if (process.arch !== 'x64') skip('the machines are x86-64, and emulating them elsewhere was never tried');
-installPackages();
+prepareSystem();
 const cache = cacheFolder('numalign-vm');
 const logs = join(root, '.cache/vm');
 mkdirSync(logs, { recursive: true });
 // Most of what is tested in a machine keeps one CPU busy.
 const jobs = Math.min(chosenNumber('jobs', Math.min(2, availableParallelism())), shapes.length);
 const kernels = new Map(
-  [...new Set(shapes.map(({ kernel = 'stable' }) => kernel))].map((kind) => [kind, kernelOf(kind, cache)]),
+  [...new Set(shapes.map(({ kernel = 'stable' }) => kernel))].map((kind) => [kind, kernelOf(kind)]),
 );
 const emulator = prepareEmulator(cache);
 if (emulator.complaint)
   console.log(`test:vm: with the QEMU that is installed, in which a machine may die: ${emulator.complaint}`);
 const minutes = chosenNumber('minutes', MINUTES);
+const temporary = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
+// A signal alone would leave the machines running.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  process.on(signal, () => process.exit(128 + constants.signals[signal]));
 const results = [];
 const waiting = [...shapes];
 
@@ -203,7 +206,7 @@ async function work() {
   for (let shape = waiting.shift(); shape; shape = waiting.shift()) {
     const said = [];
     const say = (text) => (jobs === 1 ? console.log(text) : said.push(text));
-    results.push(await runShape(shape, kernels.get(shape.kernel ?? 'stable'), logs, say));
+    results.push(await runShape(shape, kernels.get(shape.kernel ?? 'stable'), say));
     if (said.length > 0) console.log(said.join('\n'));
   }
 }

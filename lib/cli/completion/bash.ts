@@ -1,7 +1,6 @@
 // The completion script for bash, 4 or newer. Pure.
+import { quoted } from '../../shell-word.js';
 import { allCommands, type CompletedCommand, type Value } from './command-tree.js';
-
-const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 const ACTIONS = { file: 'kind=file', folder: 'kind=directory', program: 'kind=command', text: ':' } as const;
 

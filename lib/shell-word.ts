@@ -1,0 +1,8 @@
+// Words of a command that somebody is to type or a shell is to read. Pure.
+
+export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** One word to a shell, whatever is in it: quoted where it would not be one as it is, such as systemd's `foo\x2dbar.slice`. */
+export function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : quoted(text);
+}
