@@ -2,11 +2,11 @@
 import type { ForeignTask, GrantAudit } from '../audit/account.js';
 import type { GrantInfo } from '../grant-info.js';
 import { cpusText } from './resource-text.js';
-import { shownIdLength } from './status-text.js';
+import { freeListed, sharedText, shownIdLength } from './status-text.js';
 import type { Watched } from './status-watch.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
-import { counted, fitted, listed, printable } from './text.js';
+import { counted, fitted, printable } from './text.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -114,7 +114,7 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
   const length = shownIdLength(rows.map(({ grant }) => grant.id));
   const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
-    `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`,
+    `${title}; generation ${view.generation}, shared: ${sharedText(view)}, free: ${freeListed(view, view.free)}`,
     '',
     ...(rows.length === 0
       ? ['No grants.']
