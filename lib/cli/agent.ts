@@ -47,7 +47,7 @@ export function addAgent(program: Command): void {
     .addHelpText(
       'after',
       `
-Prints a line once it listens, and runs until SIGINT, SIGTERM or SIGHUP; grants stay as they are then. No other process needs it.
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT; grants stay as they are then. No other process needs it.
 
   GET /metrics   for Prometheus; needs the package prom-client beside numalign
   GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why

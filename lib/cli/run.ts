@@ -289,8 +289,11 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
         env: { ...process.env, ...environmentOf(grant) },
       });
     } catch (error) {
-      stopRelaying();
-      reject(error);
+      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the rest.
+      if (!isOfNode(error)) {
+        stopRelaying();
+        reject(error);
+      } else settle(failureOf(command, error));
       return;
     }
     child.once('spawn', onStart);
@@ -302,6 +305,10 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
       if (child?.pid === undefined) settle(failureOf(command, error));
     });
   });
+}
+
+function isOfNode(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && !(error instanceof NumalignError) && 'code' in error;
 }
 
 function failureOf(command: string, { code, message }: NodeJS.ErrnoException): Ending {
