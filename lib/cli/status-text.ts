@@ -112,7 +112,7 @@ function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): str
 }
 
 // 2026-01-02T03:04:05.678Z to the second.
-function since(time: string): string {
+export function since(time: string): string {
   return printable(time)
     .replace('T', ' ')
     .replace(/\.\d+Z$/, 'Z');
