@@ -9,10 +9,16 @@ import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
 import { isExtendedResource } from '../pod-request.js';
 import type { AcquireOptions } from '../request.js';
-import { cpuCount, cpuList, outputOption, quantity, resource } from './arguments.js';
+import { cpuCount, outputOption, quantity, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
-import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
+import {
+  agreedCgroupRootOption,
+  isolatedCpusOption,
+  isolatedOption,
+  policyOption,
+  reservedOption,
+} from './placement.js';
 import { openingLines, warningLines } from './pod-text.js';
 import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
@@ -61,11 +67,7 @@ export function addRun(program: Command): void {
       'what to call the grant (default: its id); the same CPUs again as the last of that name, where they are free',
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
-    .addOption(
-      new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
-        cpuList,
-      ),
-    )
+    .addOption(reservedOption())
     .addOption(isolatedCpusOption())
     .addOption(isolatedOption())
     .addOption(

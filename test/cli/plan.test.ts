@@ -393,7 +393,8 @@ describe('files and command lines that plan refuses', { timeout: 30_000 }, () =>
 
   it.each([
     [[], "required option '-f, --file <file>' not specified"],
-    [['-f', '-', '--config', '-'], 'cannot both be the standard input'],
+    [['-f', '-', '--config', '-'], 'only one of --file, --config can be the standard input'],
+    [['-f', '-', '--devices', '-'], 'only one of --file, --devices can be the standard input'],
     [['-f', 'x', '--policy', 'strict'], 'Allowed choices are none, best-effort, restricted, single-numa-node.'],
     [['-f', 'x', '--scope', 'node'], 'Allowed choices are container, pod.'],
     [['-f', 'x', '--cpu-option', 'full-pcpus'], 'did you mean "full-pcpus-only"?'],
