@@ -11,13 +11,16 @@ import { parseAllDocuments } from 'yaml';
 // Waits for a line before it becomes the command: until it is on the container's CPUs.
 const GATE = ['-c', 'read -r _ && exec "$@"', 'sh'];
 
-// Resolves once the container has started, to a promise of its end. Its process is among `children` from the beginning.
+// Resolves once the container has started, to a promise of its end: whether it succeeded. Its process is among `children` from the beginning.
 async function start(pod, { name, command = [], args = [] }, children) {
   const container = pod.container(name);
   const child = spawn('sh', [...GATE, ...command, ...args], { stdio: ['pipe', 'inherit', 'inherit'] });
   const ended = once(child, 'exit').then(([code, signal]) => {
     console.log(`${pod.name}/${name}: ended with ${signal ?? code}`);
+    return code === 0;
   });
+  // Where it is gone before its line comes, its end says so.
+  child.stdin.on('error', () => {});
   children.push({ child, ended });
   await container.attach(child.pid);
   await pod.markStarted(name);
@@ -35,7 +38,10 @@ async function runPod(manager, manifest) {
   try {
     for (const container of initContainers) {
       const { ended } = await start(pod, container, children);
-      if (container.restartPolicy !== 'Always') await ended;
+      if (container.restartPolicy === 'Always' || (await ended)) continue;
+      console.error(`${pod.name}: init container ${container.name} has failed, and no other is started`);
+      process.exitCode = 1;
+      return;
     }
     const apps = await Promise.all(containers.map((container) => start(pod, container, children)));
     await Promise.all(apps.map(({ ended }) => ended));

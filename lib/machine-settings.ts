@@ -169,7 +169,7 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
 }
 
 /** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
-function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+export function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
   if (simulated === topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',

@@ -108,4 +108,23 @@ spec:
     expect(stdout).not.toContain('whale/');
     expect(stdout).toMatch(/minnow\/main: ended with 0\n.*minnow\/proxy: ended with SIGTERM\n/s);
   });
+
+  it('starts no other container where one that comes first fails, and releases the pod', async () => {
+    const stateDir = makeStateDir();
+    const file = join(dirname(stateDir), 'pod.yaml');
+    writeFileSync(
+      file,
+      `kind: Pod
+metadata: { name: minnow }
+spec:
+  initContainers: [{ name: setup, command: ['false'] }]
+  containers: [{ name: main, command: ['true'] }]
+`,
+    );
+    const { status, stderr, stdout } = run('pod-agent.mjs', stateDir, [file]);
+    expect([status, stderr]).toEqual([1, 'minnow: init container setup has failed, and no other is started\n']);
+    expect(stdout).toContain('minnow/setup: ended with 1\n');
+    expect(stdout).not.toContain('minnow/main');
+    expect(await grants(stateDir)).toEqual([]);
+  });
 });

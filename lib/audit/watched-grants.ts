@@ -7,22 +7,17 @@ import { type Snapshot, scanTasks, snapshotCpus, takeSnapshot } from './snapshot
 import { subjectOf } from './subject.js';
 
 export class WatchedGrants {
-  readonly #topology: Topology;
   #snapshots: ReadonlyMap<string, Snapshot> = new Map();
 
-  constructor(topology: Topology) {
-    this.#topology = topology;
-  }
-
   /** What has happened since the last look; of grants that were not there then nothing yet. The machine is looked at once for all of them. */
-  look(pods: readonly PodAssignment[]): GrantAudit[] {
+  look(topology: Topology, pods: readonly PodAssignment[]): GrantAudit[] {
     const cpus = pods.reduce((all, pod) => all.union(presentCpus(pod)), CpuSet.EMPTY);
     const views = { scan: scanTasks(cpus), cpus: snapshotCpus(cpus, true), memory: false };
     const before = this.#snapshots;
     this.#snapshots = new Map(
       pods.map((pod) => {
         const threads = before.get(pod.uid)?.threads ?? [];
-        return [pod.uid, takeSnapshot(subjectOf(this.#topology, pod, false, threads), views)];
+        return [pod.uid, takeSnapshot(subjectOf(topology, pod, false, threads), views)];
       }),
     );
     return pods.map(({ uid, enforcement }) => {

@@ -21,7 +21,7 @@ import {
   sharedLines,
   warningLines,
 } from './pod-text.js';
-import { abortedByEnd, dieOf } from './signals.js';
+import { abortedByEnd, dieOf, exitCodeOf } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { stdoutPage } from './terminal.js';
 import { fitted, formatJson, printable } from './text.js';
@@ -73,6 +73,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   try {
     for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
     const admitted = await admitAll(manager, pods, { isolatedCpus, ...enforcementRequest(flags) });
+    if (!admitted) return;
     const answers = admitted.map((pod, i) => {
       const { request } = pods[i]!;
       return { pod, request, containers: explainedContainers(pod.containers, request, placement) };
@@ -88,8 +89,12 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   }
 }
 
-/** All or none: what was admitted before one is rejected is released, also where a signal ends this. */
-async function admitAll(manager: Manager, pods: readonly FilePod[], request: RequestOptions): Promise<Pod[]> {
+/** All or none: what was admitted before one is rejected is released, also where a signal ends this; undefined then, and the exit code is set. */
+async function admitAll(
+  manager: Manager,
+  pods: readonly FilePod[],
+  request: RequestOptions,
+): Promise<Pod[] | undefined> {
   const admitted: Pod[] = [];
   const { signal, stop } = abortedByEnd();
   let current: FilePod | undefined;
@@ -105,7 +110,10 @@ async function admitAll(manager: Manager, pods: readonly FilePod[], request: Req
       process.stderr.write(`numalign: ended by ${signal.reason}${outcome}\n`);
       stop();
       manager.close();
+      // For where dying is not possible.
+      process.exitCode = exitCodeOf(signal.reason as NodeJS.Signals);
       dieOf(signal.reason as NodeJS.Signals);
+      return undefined;
     }
     throw error instanceof NumalignError ? failure(error, current!, outcome) : error;
   } finally {

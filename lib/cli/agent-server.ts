@@ -27,15 +27,21 @@ export function addressText({ host, port }: ListenAddress): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** Listens; answers the server, and where it really listens. @throws ERR_SYSCALL where it cannot: the port is in use, say */
+/** Listens; answers the server, and where it really listens. `fail` hears what goes wrong from then on (no descriptor is left for a connection, say). @throws ERR_SYSCALL where it cannot: the port is in use, say */
 export async function listen(
   address: ListenAddress,
   answers: Answers,
+  fail: (error: Error) => void,
 ): Promise<{ readonly server: Server; readonly address: ListenAddress }> {
   const server = createServer((request, response) => void respond(request, response, answers));
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(address, error)));
-    server.listen(address, resolve);
+    const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(address, error));
+    server.once('error', refuse);
+    server.listen(address, () => {
+      server.off('error', refuse);
+      server.on('error', fail);
+      resolve();
+    });
   });
   const bound = server.address();
   const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;

@@ -9,13 +9,14 @@ import { Rounds } from './agent-rounds.js';
 import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
-import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
+import { checkStandardInput } from './documents.js';
+import { managerOptions, type OpeningFlags, openingOptions } from './placement.js';
 import { openingLines } from './pod-text.js';
 import { abortedByEnd } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
 import { printable } from './text.js';
 
-interface AgentFlags extends PlacementFlags, DeviceFlags {
+interface AgentFlags extends OpeningFlags, DeviceFlags {
   port?: number;
   listen?: ListenAddress;
   stateDir?: string;
@@ -39,7 +40,7 @@ export function addAgent(program: Command): void {
         .argParser(listenAddress)
         .conflicts('port'),
     );
-  for (const option of [...placementOptions(), ...deviceOptions()]) command.addOption(option);
+  for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
@@ -47,7 +48,7 @@ export function addAgent(program: Command): void {
     .addHelpText(
       'after',
       `
-Prints a line once it listens, and runs until SIGINT, SIGTERM or SIGHUP; grants stay as they are then. No other process needs it.
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT; grants stay as they are then. No other process needs it.
 
   GET /metrics   for Prometheus; needs the package prom-client beside numalign
   GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
@@ -59,7 +60,10 @@ Examples:
   $ numalign agent --port 0 --output json --state-dir ~/numalign
   $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
     )
-    .action((flags: AgentFlags) => run(flags));
+    .action((flags: AgentFlags) => {
+      checkStandardInput(command, flags);
+      return run(flags);
+    });
 }
 
 function portOf(value: string): number {
@@ -93,15 +97,14 @@ async function run(flags: AgentFlags): Promise<void> {
   const { signal, stop } = abortedByEnd();
   const rounds = new Rounds(manager);
   try {
-    tellOnce(manager, tell);
+    const fail = onceEach(tell);
+    manager.on('error', fail);
     const metrics = metricsOf(manager, tell);
     // It takes back what dead owners had while somebody listens.
     manager.on('change', () => rounds.run());
     rounds.run();
-    const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, {
-      '/metrics': metrics,
-      '/healthz': () => healthOf(manager, rounds.lastFailure),
-    });
+    const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
+    const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, answers, fail);
     process.stdout.write(readyText(manager, address, output));
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await end(server);
@@ -119,12 +122,12 @@ function readyText({ stateDir, scope }: Manager, address: ListenAddress, output:
 }
 
 // It looks again and again: what stays wrong is told once.
-function tellOnce(manager: Manager, tell: (text: string) => void): void {
+function onceEach(tell: (text: string) => void): (error: Error) => void {
   let last: string | undefined;
-  manager.on('error', ({ message }) => {
+  return ({ message }) => {
     if (message !== last) tell(printable(message));
     last = message;
-  });
+  };
 }
 
 function metricsOf(manager: Manager, tell: (text: string) => void): () => Promise<Answer> {

@@ -62,7 +62,7 @@ async function diagnose({ cgroupRoot, stateDir = MACHINE_STATE_DIR, output }: Do
 function look(stateDir: string, topology: Topology): { view?: StateView | undefined; refusal?: string | undefined } {
   try {
     const view = readState(stateDir, topology);
-    return { view, refusal: view?.refusal ?? undefined };
+    return { view, refusal: view?.refusal?.message };
   } catch (error) {
     if (error instanceof NumalignError) return { refusal: error.message };
     throw error;

@@ -1,5 +1,6 @@
 // The documents of a YAML or JSON file, and how messages say where they are.
 import { createReadStream } from 'node:fs';
+import type { Command } from 'commander';
 import { NumalignError } from '../errors.js';
 import { YamlText } from './yaml-text.js';
 
@@ -36,6 +37,16 @@ export function inPlace<T>(place: string, action: () => T): T {
     if (!(cause instanceof NumalignError)) throw cause;
     throw new NumalignError(cause.code, `${place}: ${cause.message}`, { ...cause.details, cause });
   }
+}
+
+/** Ends the command where the standard input is to be several files: the first would be all of it. */
+export function checkStandardInput(
+  command: Command,
+  flags: { file?: string | undefined; config?: string | undefined; devices?: string | undefined },
+): void {
+  const names = (['file', 'config', 'devices'] as const).filter((name) => flags[name] === STANDARD_INPUT);
+  if (names.length < 2) return;
+  command.error(`error: only one of ${names.map((name) => `--${name}`).join(', ')} can be the standard input`);
 }
 
 async function readText(path: string, name: string): Promise<string> {

@@ -1,7 +1,7 @@
 // The kubelet's state files in a folder: read as they are, and written whole or not at all.
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { constants, copyFile, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NumalignError } from '../errors.js';
 import type { KubeletFiles } from '../managers/kubelet-import.js';
@@ -67,20 +67,30 @@ interface Replacement {
   readonly path: string;
   /** Where the new text waits. */
   readonly beside: string;
-  /** Another name of the file that there is, until all are in place. */
+  /** Another name of the file that there is, or a copy, until all are in place. */
   readonly before: string;
   readonly text: string;
 }
 
+const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
 async function keep({ path, before }: Replacement): Promise<void> {
-  await link(path, before).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-  });
+  try {
+    await link(path, before);
+  } catch (error) {
+    // Not every file system has links, and not everybody may make them.
+    if (!isMissing(error)) await copyFile(path, before, constants.COPYFILE_EXCL);
+  }
 }
 
-// Where one cannot be replaced, those that were are put back.
+async function remove(paths: readonly string[]): Promise<void> {
+  await Promise.all(paths.map((path) => rm(path, { force: true }).catch(() => {})));
+}
+
+// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside, and the error names it.
 async function replaceAll(files: readonly Replacement[]): Promise<void> {
   const replaced: Replacement[] = [];
+  const left: string[] = [];
   try {
     for (const file of files) {
       await keep(file);
@@ -88,15 +98,23 @@ async function replaceAll(files: readonly Replacement[]): Promise<void> {
       replaced.push(file);
     }
   } catch (error) {
-    for (const { path, before } of replaced) await rename(before, path).catch(() => rm(path, { force: true }));
+    for (const { path, before } of replaced) {
+      await rename(before, path).catch((failure) => {
+        if (isMissing(failure)) return rm(path, { force: true });
+        left.push(before);
+      });
+    }
+    if (left.length > 0) (error as Error).message += `; the file that was there is ${left.join(', ')} now`;
     throw error;
+  } finally {
+    await remove(files.map(({ before }) => before).filter((before) => !left.includes(before)));
   }
 }
 
 /**
  * Puts both files into a folder, which is made where the one above it is there. Both are written beside and synced before either takes its place, and a crash leaves
  * each as it was or whole. Answers their paths.
- * @throws ERR_SYSCALL, with the files there were still in place
+ * @throws ERR_SYSCALL, with the files there were still in place, but for one that the message names
  */
 export async function writeKubeletFolder(folder: string, files: Record<keyof KubeletFiles, string>): Promise<string[]> {
   const mark = randomUUID();
@@ -118,9 +136,7 @@ export async function writeKubeletFolder(folder: string, files: Record<keyof Kub
   } catch (error) {
     throw fileError(folder, error);
   } finally {
-    for (const { beside, before } of all) {
-      await Promise.all([beside, before].map((path) => rm(path, { force: true }).catch(() => {})));
-    }
+    await remove(all.map(({ beside }) => beside));
   }
   return all.map(({ path }) => path);
 }

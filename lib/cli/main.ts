@@ -1,13 +1,23 @@
 #!/usr/bin/env node
 // The command line's entry. Loads the rest itself, so that a missing addon is told like any other error.
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { NumalignError } from '../errors.js';
 import { reportError } from './report-error.js';
 
-// A reader that has seen enough (`numalign topology | head`) is no error; and a message that nobody reads must not end a running command.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit();
+// A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that was closed; and a message that nobody reads must not end a running command.
+process.stdout.on('error', ({ code, errno, syscall, message }: NodeJS.ErrnoException) => {
+  if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
+  const facts = { ...(errno !== undefined && { errno: -errno }), syscall };
+  process.exit(reportError(new NumalignError('ERR_SYSCALL', `cannot write to standard output: ${message}`, facts)));
 });
 process.stderr.on('error', () => {});
+
+// Node sets terminals back when it ends, and aborts where one was closed meanwhile.
+const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+process.on('exit', () => {
+  for (const fd of terminals) if (!isatty(fd)) closeSync(fd);
+});
 
 try {
   const { runProgram } = await import('./program.js');

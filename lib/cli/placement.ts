@@ -16,15 +16,19 @@ import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 
-export interface PlacementFlags {
+/** What a manager is opened with that places nothing itself. */
+export interface OpeningFlags {
   config?: string;
-  policy?: TopologyManagerPolicy;
-  scope?: TopologyManagerScope;
   cpuOption?: CpuManagerPolicyOptions;
   reserved?: CpuSet;
   isolated?: CpuSet;
-  isolatedCpus?: IsolatedCpusChoice;
   cgroupRoot?: string;
+}
+
+export interface PlacementFlags extends OpeningFlags {
+  policy?: TopologyManagerPolicy;
+  scope?: TopologyManagerScope;
+  isolatedCpus?: IsolatedCpusChoice;
 }
 
 export function policyOption(): Option {
@@ -54,20 +58,31 @@ export function agreedCgroupRootOption(): Option {
   return cgroupRootOption('; must agree with what is recorded');
 }
 
-export function placementOptions(): Option[] {
+/** Of the machine. */
+export function reservedOption(): Option {
+  return new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
+    cpuList,
+  );
+}
+
+export function openingOptions(): Option[] {
   return [
     new Option('--config <file>', "a KubeletConfiguration, with Kubernetes' defaults for what it leaves out"),
-    policyOption(),
-    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices(['container', 'pod']),
     new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy, may be repeated').argParser(
       cpuOption,
     ),
-    new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
-      cpuList,
-    ),
-    isolatedCpusOption(),
+    reservedOption(),
     isolatedOption(),
     agreedCgroupRootOption(),
+  ];
+}
+
+export function placementOptions(): Option[] {
+  return [
+    ...openingOptions(),
+    policyOption(),
+    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices(['container', 'pod']),
+    isolatedCpusOption(),
   ];
 }
 

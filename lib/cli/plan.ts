@@ -9,7 +9,7 @@ import { NEVER } from '../managers/decision.js';
 import { type Plan, plan, planOfPlaced } from '../managers/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../managers/topology-manager.js';
 import { parseAdmit } from '../request.js';
-import type { Assignments } from '../state/assignments.js';
+import type { Assignments, CpusNow } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
@@ -95,17 +95,17 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   });
   const topology = await machineOf(flags);
   checkPlacement(config.placement, topology);
-  const { plans, state } = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
+  const { plans, state, present } = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
   const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
   const text = () =>
     flags.output === 'json'
       ? formatJson({ admitted: isAdmitted, pods: plans.map(planJson) })
       : plans.map((answer) => planText(answer, stdoutPage())).join('\n');
-  await printWithSvg(text, flags.svg, () => pictureOf(plans, state, topology));
+  await printWithSvg(text, flags.svg, () => pictureOf(plans, state, present, topology));
   if (!isAdmitted) process.exitCode = REJECTED;
 }
 
-function pictureOf(plans: readonly PodPlan[], state: Assignments, topology: Topology): string {
+function pictureOf(plans: readonly PodPlan[], state: Assignments, present: CpusNow, topology: Topology): string {
   const planned = new Map(
     plans.map(({ uid, pod, isPlaced }) => [
       uid,
@@ -114,7 +114,7 @@ function pictureOf(plans: readonly PodPlan[], state: Assignments, topology: Topo
   );
   const rejected = plans.filter(({ plan: { admitted } }) => !admitted).map(({ pod }) => podTitle(pod.request));
   return machinePicture(topology, {
-    holdings: holdingsOfPlan(state, topology, cpusNow(topology, state.pods), planned),
+    holdings: holdingsOfPlan(state, topology, present, planned),
     ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
   });
 }
@@ -125,10 +125,11 @@ function planAll(
   config: Config,
   topology: Topology,
   isolatedCpus: IsolatedCpusChoice,
-): { plans: PodPlan[]; state: Assignments } {
-  let state = stateOf(config, topology);
+): Site & { plans: PodPlan[] } {
+  const site = siteOf(config, topology);
+  const { present } = site;
+  let { state } = site;
   const resources = deviceResources(config, topology);
-  const present = cpusNow(topology);
   const plans = pods.map((pod): PodPlan => {
     const request = parseAdmit(pod.spec, { owner: 'persistent', isolatedCpus }, config.placement);
     const { topologyPolicy, scope } = request.placement;
@@ -154,17 +155,27 @@ function planAll(
     state = planned.next ?? state;
     return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, plan: explained(planned.plan) };
   });
-  return { plans, state };
+  return { plans, state, present };
 }
 
-/** What the pods are planned on, checked as openManager checks it. */
-function stateOf(config: Config, topology: Topology): Assignments {
+/** What pods are planned on. */
+interface Site {
+  readonly state: Assignments;
+  readonly present: CpusNow;
+}
+
+/** Checked as openManager and an admission check it. */
+function siteOf(config: Config, topology: Topology): Site {
   const { stateDir = MACHINE_STATE_DIR } = config;
-  const recorded = topology.isSimulated ? undefined : readState(stateDir, topology)?.assignments;
-  const present = cpusNow(topology);
-  if (!recorded) return firstState(config, topology, present);
-  checkRecorded(recorded, config, topology, present, stateDir);
-  return recorded;
+  const view = topology.isSimulated ? undefined : readState(stateDir, topology);
+  if (!view) {
+    const present = cpusNow(topology);
+    return { state: firstState(config, topology, present), present };
+  }
+  const { assignments, present, refusal } = view;
+  checkRecorded(assignments, config, topology, present, stateDir);
+  if (refusal) throw refusal;
+  return { state: assignments, present };
 }
 
 function planText(answer: PodPlan, page: Page): string {

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../errors.js';
 import { type PodRequest, type PodSpec, parsePod } from '../pod-request.js';
-import { fileName, inPlace, readDocuments, STANDARD_INPUT } from './documents.js';
+import { checkStandardInput, fileName, inPlace, readDocuments } from './documents.js';
 
 export interface FilePod {
   readonly spec: PodSpec;
@@ -15,12 +15,11 @@ export function podFileOption(): Option {
   return new Option('-f, --file <file>', 'the pods: YAML or JSON, several documents allowed; "-": standard input');
 }
 
-/** The file that was given. Ends the command where there is none, or where the configuration wants the standard input too. */
-export function fileOf(command: Command, { file, config }: { file?: string; config?: string }): string {
+/** The file that was given. Ends the command where there is none, or where another file is to be the standard input too. */
+export function fileOf(command: Command, flags: { file?: string; config?: string; devices?: string }): string {
+  const { file } = flags;
   if (file === undefined) command.error("error: required option '-f, --file <file>' not specified");
-  if (file === STANDARD_INPUT && config === STANDARD_INPUT) {
-    command.error('error: --file and --config cannot both be the standard input');
-  }
+  checkStandardInput(command, flags);
   return file;
 }
 

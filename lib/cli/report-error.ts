@@ -50,7 +50,13 @@ export function errorJson(error: unknown, debug = false): string {
     if (typeof value === 'bigint') return String(value);
     return value instanceof Error ? value.message : value;
   };
-  return `${JSON.stringify({ error: { code, message, details, ...stack } }, plain)}\n`;
+  const line = (facts: object) => `${JSON.stringify({ error: { code, message, details: facts, ...stack } }, plain)}\n`;
+  try {
+    return line(details);
+  } catch {
+    // There are values that JSON cannot have, such as one that is inside of itself.
+    return line({});
+  }
 }
 
 /** Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for --help and --version. */

@@ -9,10 +9,16 @@ import type { Grant } from '../grant.js';
 import { type Manager, openManager } from '../manager.js';
 import { isExtendedResource } from '../pod-request.js';
 import type { AcquireOptions } from '../request.js';
-import { cpuCount, cpuList, outputOption, quantity, resource } from './arguments.js';
+import { cpuCount, outputOption, quantity, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
-import { agreedCgroupRootOption, isolatedCpusOption, isolatedOption, policyOption } from './placement.js';
+import {
+  agreedCgroupRootOption,
+  isolatedCpusOption,
+  isolatedOption,
+  policyOption,
+  reservedOption,
+} from './placement.js';
 import { openingLines, warningLines } from './pod-text.js';
 import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
@@ -61,11 +67,7 @@ export function addRun(program: Command): void {
       'what to call the grant (default: its id); the same CPUs again as the last of that name, where they are free',
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
-    .addOption(
-      new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
-        cpuList,
-      ),
-    )
+    .addOption(reservedOption())
     .addOption(isolatedCpusOption())
     .addOption(isolatedOption())
     .addOption(
@@ -289,8 +291,11 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
         env: { ...process.env, ...environmentOf(grant) },
       });
     } catch (error) {
-      stopRelaying();
-      reject(error);
+      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the rest.
+      if (!isOfNode(error)) {
+        stopRelaying();
+        reject(error);
+      } else settle(failureOf(command, error));
       return;
     }
     child.once('spawn', onStart);
@@ -302,6 +307,10 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
       if (child?.pid === undefined) settle(failureOf(command, error));
     });
   });
+}
+
+function isOfNode(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && !(error instanceof NumalignError) && 'code' in error;
 }
 
 function failureOf(command: string, { code, message }: NodeJS.ErrnoException): Ending {

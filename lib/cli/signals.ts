@@ -8,7 +8,7 @@ const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH
 /** Typed on a terminal, they reach every process in its foreground, the command too. */
 const TYPED = ['SIGINT', 'SIGQUIT'] as const;
 /** By them a command is told to end. */
-const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 /** A second core file, of this process, would overwrite the command's. */
 const DUMPS_CORE = new Set<NodeJS.Signals>([
   'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGIOT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGSYS', 'SIGXCPU', 'SIGXFSZ',

@@ -18,6 +18,7 @@ import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '.
 import { type NativeFolder, native } from '../native.js';
 import {
   type Assignments,
+  type CpusNow,
   freeCpus,
   isolatedPool,
   type PodAssignment,
@@ -69,12 +70,14 @@ export interface StateView {
   readonly generation: number;
   /** What is wrong with the state's file, if anything: then this is what the next transaction makes of what is left. */
   readonly damage: string | null;
-  /** Why nothing can be granted, if so. */
-  readonly refusal: string | null;
+  /** Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not known then. */
+  readonly refusal: NumalignError | null;
   /** Written before the machine was started: its grants are void and left out here. */
   readonly isOfEarlierBoot: boolean;
   /** Those of them that are persistent. */
   readonly lapsed: readonly LapsedGrant[];
+  /** As decisions look at it: what grants on record have isolated, those of dead owners too, is not the kernel's. */
+  readonly present: CpusNow;
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;
   readonly managed: CpuSet;
@@ -225,9 +228,10 @@ function viewOf(
     scope: scopeOf(stateDir),
     generation,
     damage,
-    refusal: refusal?.message ?? null,
+    refusal: refusal ?? null,
     isOfEarlierBoot,
     lapsed: isOfEarlierBoot ? lapsedGrants(assignments) : [],
+    present,
     managesAll: settings.managedCPUs === null,
     managed: universe(settings, present),
     reserved: settings.reservedSystemCPUs,

@@ -1,8 +1,8 @@
 // numalign state: what numalign has given out as the kubelet's state files, and the other way.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
+import { checkSameKind } from '../machine-settings.js';
 import { openManager } from '../manager.js';
 import { toKubelet } from '../managers/kubelet-exchange.js';
 import { formatKubeletFiles } from '../managers/kubelet-import.js';
@@ -77,7 +77,9 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
       valid: 'a folder that numalign has used',
     });
   }
-  const states = toKubelet(view.assignments, topology, cpusNow(topology).isolated, {
+  if (view.refusal) throw view.refusal;
+  checkSameKind(view.assignments.settings, topology, stateDir);
+  const states = toKubelet(view.assignments, topology, view.present.isolated, {
     cpuPolicy: 'static',
     memoryPolicy: 'Static',
   });

@@ -60,9 +60,20 @@ export function settingsRows({
   ];
 }
 
+/** The shared pool, as far as it is known. */
+export function sharedText({ refusal, sharedPool }: Pick<StateView, 'refusal' | 'sharedPool'>): string {
+  return refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`;
+}
+
+/** CPUs that are free, where that is known. */
+export function freeListed({ refusal }: Pick<StateView, 'refusal'>, cpus: CpuSet): string {
+  return refusal === null ? listed(cpus) : 'unknown';
+}
+
 /** The free CPUs; where nothing else is shared, not all of them can be granted. */
-export function freeText({ free, sharedPool }: Pick<StateView, 'free' | 'sharedPool'>): string {
-  if (free.isEmpty || !sharedPool.isSubsetOf(free)) return listed(free);
+export function freeText(view: Pick<StateView, 'refusal' | 'free' | 'sharedPool'>): string {
+  const { refusal, free, sharedPool } = view;
+  if (refusal !== null || free.isEmpty || !sharedPool.isSubsetOf(free)) return freeListed(view, free);
   return `${free} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
 }
 
@@ -101,7 +112,7 @@ function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): str
 }
 
 // 2026-01-02T03:04:05.678Z to the second.
-function since(time: string): string {
+export function since(time: string): string {
   return printable(time)
     .replace('T', ' ')
     .replace(/\.\d+Z$/, 'Z');
@@ -221,7 +232,7 @@ function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
 
 /** The whole page, ending with a line feed. */
 export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
-  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, sharedPool, memory, grants, lapsed } = view;
+  const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
   const { warnings, isolated, freeIsolated, sharedMembers, waiting } = view;
   const attached = sharedMembers.map((member) => attachedText(member, grants));
   const short = (text: string) => shorten(text, page.width - 2);
@@ -229,9 +240,9 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(view),
-      ['shared:', refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`],
-      ['free:', refusal === null ? freeText(view) : 'unknown'],
-      ...(isolated.isEmpty ? [] : [['free isolated:', refusal === null ? listed(freeIsolated) : 'unknown'] as const]),
+      ['shared:', sharedText(view)],
+      ['free:', freeText(view)],
+      ...(isolated.isEmpty ? [] : [['free isolated:', freeListed(view, freeIsolated)] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
     page.width,
@@ -241,7 +252,7 @@ export function statusText(view: StateView, { archives, quarantine }: KeptFiles,
     const repair = 'This is what can be told of it, and what the next transaction makes of it.';
     lines.push(`The state file cannot be used: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
   }
-  if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal)}.`);
+  if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal.message)}.`);
   if (isOfEarlierBoot) {
     lines.push('The state is of an earlier boot: its grants are void.');
     if (lapsed.length > 0) lines.push(`Persistent ones among them, not granted again: ${lapsedText(lapsed)}`);

@@ -4,6 +4,7 @@ import type { GrantAudit } from '../audit/account.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { NumalignError } from '../errors.js';
 import { discover } from '../topology.js';
+import { refreshTopology } from '../topology-refresh.js';
 import { Screen } from './screen.js';
 import { abortedByEnd } from './signals.js';
 import { readState, type StateView } from './state-view.js';
@@ -16,17 +17,17 @@ export interface WatchOptions {
   readonly output: 'text' | 'json';
 }
 
-/** Returns when the process is told to end (SIGINT, SIGTERM, SIGHUP). */
+/** Returns when the process is told to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
 export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
   const { signal, stop } = abortedByEnd();
   let screen: Screen | undefined;
   try {
-    const topology = await discover();
-    const grants = new WatchedGrants(topology);
+    let topology = await discover();
+    const grants = new WatchedGrants();
     const look = () => {
       const view = readState(stateDir, topology);
       if (view?.assignments.settings.simulated) throw simulated(stateDir);
-      return { view, audits: grants.look(view?.assignments.pods ?? []) };
+      return { view, audits: grants.look(topology, view?.assignments.pods ?? []) };
     };
     const watched = () => ({ stateDir, seconds, time: new Date(), ...look() });
     const first = watched();
@@ -38,7 +39,11 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
     };
     // Nothing has happened yet, but who is there can be seen.
     screen?.show(() => pageOf(first));
-    while (await pause(seconds, signal)) show(watched());
+    while (await pause(seconds, signal)) {
+      // CPUs may have come.
+      topology = (await refreshTopology(topology)) ?? topology;
+      show(watched());
+    }
   } finally {
     screen?.close();
     stop();

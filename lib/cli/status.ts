@@ -92,6 +92,6 @@ function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFil
       sharedMembers,
       waiting,
     },
-    ...{ damage, refusal, lapsed, warnings, ...kept },
+    ...{ damage, refusal: refusal?.message ?? null, lapsed, warnings, ...kept },
   };
 }

@@ -12,7 +12,7 @@ import {
   type PackageBox,
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
-import { freeText } from './status-text.js';
+import { freeListed, freeText, sharedText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
 import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
 
@@ -185,10 +185,11 @@ function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width
   return rows.length > 0 ? labelled(rows, width) : [];
 }
 
-/** Which state it is. */
-export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot }: StateView): string {
+/** Which state it is, and whether it can be relied on. */
+export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot, refusal }: StateView): string {
   const boot = isOfEarlierBoot ? ', of an earlier boot: its grants are void' : '';
-  return `${stateDir} (${scope}), generation ${generation}${boot}`;
+  const why = refusal === null ? '' : `; nothing is granted: ${printable(refusal.message)}`;
+  return `${stateDir} (${scope}), generation ${generation}${boot}${why}`;
 }
 
 /** The state of the CPUs in words, so that no colour is needed to read it. */
@@ -205,14 +206,15 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
     ['state:', stateTitle(view)],
     ...unmanaged,
     ['free:', freeText(view)],
-    ['shared:', listed(view.sharedPool)],
+    ['shared:', sharedText(view)],
     ...(view.isolated.isEmpty
       ? []
-      : [['isolated:', `${view.isolated} (not shared), free: ${listed(view.freeIsolated)}`] as const]),
+      : [['isolated:', `${view.isolated} (not shared), free: ${freeListed(view, view.freeIsolated)}`] as const]),
     ['reserved:', `${listed(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
-  const legend = [colors.green('free (shared until granted)'), colors.yellow('reserved'), colors.red('exclusive')];
+  const green = view.refusal === null ? 'free (shared until granted)' : 'not known to be exclusive';
+  const legend = [colors.green(green), colors.yellow('reserved'), colors.red('exclusive')];
   if (!view.isolated.isEmpty) legend.push(colors.cyan('isolated, free'));
   if (!view.managesAll) legend.push(colors.dim('not managed'));
   return [

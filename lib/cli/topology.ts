@@ -61,9 +61,7 @@ async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags)
 function pictureOf(topology: Topology, state: StateNote | undefined): string {
   if (!state || 'note' in state) return machinePicture(topology, state);
   const { view } = state;
-  const refusal = view.refusal === null ? '' : `; nothing is granted: ${view.refusal}`;
-  const note = `${stateTitle(view)}${refusal}`;
-  return machinePicture(topology, { holdings: holdingsOfView(view), note });
+  return machinePicture(topology, { holdings: holdingsOfView(view), note: stateTitle(view) });
 }
 
 // The tree is worth showing where the machine's folder is closed to us; a folder that was asked for is not passed over.
@@ -78,6 +76,6 @@ function look(topology: Topology, stateDir: string | undefined): StateNote {
   }
 }
 
-function stateJson({ stateDir, sharedPool, free, freeIsolated, reserved, grants }: StateView) {
-  return { stateDir, sharedPool, free, freeIsolated, reserved, grants };
+function stateJson({ stateDir, refusal, sharedPool, free, freeIsolated, reserved, grants }: StateView) {
+  return { stateDir, refusal: refusal?.message ?? null, sharedPool, free, freeIsolated, reserved, grants };
 }

@@ -2,11 +2,11 @@
 import type { ForeignTask, GrantAudit } from '../audit/account.js';
 import type { GrantInfo } from '../grant-info.js';
 import { cpusText } from './resource-text.js';
-import { shownIdLength } from './status-text.js';
+import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
 import type { Watched } from './status-watch.js';
 import { table } from './table.js';
 import type { Page } from './terminal.js';
-import { counted, fitted, listed, printable } from './text.js';
+import { counted, fitted, printable } from './text.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -102,10 +102,7 @@ function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number
 /** The whole page, ending with a line feed. */
 export function watchText({ stateDir, seconds, time, view, audits }: Watched, page: Page): string {
   const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
-  const title = `${stateDir}, ${time
-    .toISOString()
-    .replace('T', ' ')
-    .replace(/\.\d+Z$/, 'Z')}, ${every}`;
+  const title = `${stateDir}, ${since(time.toISOString())}, ${every}`;
   if (!view) return `${title}\n\nNo state: nothing is granted.\n`;
   const rows = audits.flatMap((audit) => {
     const grant = view.grants.find(({ id }) => id === audit.grant);
@@ -114,7 +111,7 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
   const length = shownIdLength(rows.map(({ grant }) => grant.id));
   const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
-    `${title}; generation ${view.generation}, shared: ${listed(view.sharedPool)}, free: ${listed(view.free)}`,
+    `${title}; generation ${view.generation}, shared: ${sharedText(view)}, free: ${freeListed(view, view.free)}`,
     '',
     ...(rows.length === 0
       ? ['No grants.']

@@ -8,6 +8,7 @@ import {
   isScalar,
   Lexer,
   LineCounter,
+  type Node,
   Parser,
   visit,
   type YAMLMap,
@@ -61,10 +62,13 @@ export class YamlText {
     // Warnings too: they are of tags that nobody knows, and the value would be another with them.
     const [wrong] = [...document.errors, ...document.warnings];
     if (wrong) throw this.#error(wrong.pos[0], wrong.message);
-    const anchors = new Set<string>();
-    visit(document, (_, node) => {
+    const anchored = new Map<string, Node>();
+    visit(document, (_, node, path) => {
       if (isAlias(node)) {
-        if (!anchors.has(node.source)) throw this.#error(node.range?.[0], `no &${node.source} comes before this alias`);
+        const { source, range } = node;
+        const meant = anchored.get(source);
+        if (!meant) throw this.#error(range?.[0], `no &${source} comes before this alias`);
+        if (path.includes(meant)) throw this.#error(range?.[0], `this alias is inside of &${source}, which has no end`);
         return;
       }
       if (isMap(node)) this.#checkKeys(node);
@@ -72,7 +76,7 @@ export class YamlText {
       if (isScalar(node) && typeof node.value === 'number' && /^[-+]?0[0-7]+$/.test(node.source ?? '')) {
         node.value = Number.parseInt(node.source!, 8);
       }
-      if (isNode(node) && node.anchor !== undefined) anchors.add(node.anchor);
+      if (isNode(node) && node.anchor !== undefined) anchored.set(node.anchor, node);
     });
     try {
       return document.toJS();

@@ -149,6 +149,18 @@ describe('numalign admit', { timeout: 30_000 }, () => {
     expect((await status(folder)).grants).toEqual([]);
   });
 
+  it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
+    const folder = await newState();
+    const pods = Array.from({ length: 400 }, () => SHARED);
+    const run = start(['admit', '-f', newFile(documents(...pods)), '--state-dir', folder]);
+    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
+    run.process.kill('SIGQUIT');
+    const { code, stdout, stderr } = await run.ended;
+    expect({ code, stdout }).toEqual({ code: 128 + 3, stdout: '' });
+    expect(stderr).toMatch(/^numalign: ended by SIGQUIT\nadmitted before and released again: web(, web)*\n$/);
+    expect((await status(folder)).grants).toEqual([]);
+  });
+
   it('checks all pods before it makes the folder', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stderr } = await admit(folder, documents(SHARED, 'kind: Job\n'));

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ailments } from '../../lib/cli/agent-health.js';
 import { Rounds } from '../../lib/cli/agent-rounds.js';
+import { end, listen } from '../../lib/cli/agent-server.js';
 import { openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { makeNewer } from '../support/newer-state.js';
@@ -148,7 +149,7 @@ describe('numalign agent', { timeout: 60_000 }, () => {
     }
   });
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
     'ends with 0 at %s, also while somebody stays connected, and leaves grants as they are',
     async (name) => {
       const folder = newFolder();
@@ -176,6 +177,15 @@ describe('numalign agent', { timeout: 60_000 }, () => {
     const { code, stdout, stderr } = await numalign(['agent', '--port', String(port), '--state-dir', newFolder()]);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toBe(`numalign: cannot listen on 127.0.0.1:${port}: the port is in use [ERR_SYSCALL]\n`);
+  });
+
+  it('goes on where a connection cannot be taken', async () => {
+    const told: string[] = [];
+    const { server } = await listen({ host: '127.0.0.1', port: 0 }, {}, ({ message }) => told.push(message));
+    onTestFinished(() => end(server));
+    for (const message of ['accept EMFILE', 'accept ENFILE']) server.emit('error', new Error(message));
+    expect(told).toEqual(['accept EMFILE', 'accept ENFILE']);
+    expect(server.listening).toBe(true);
   });
 
   it('tells in words where it listens', async () => {
@@ -208,6 +218,8 @@ describe('numalign agent', { timeout: 60_000 }, () => {
     [['--listen', '[127.0.0.1]:9479'], 'an IP address and a port'],
     [['--listen', '127.0.0.1'], 'an IP address and a port'],
     [['--port', '0', '--listen', '127.0.0.1:0'], 'cannot be used with'],
+    [['--config', '-', '--devices', '-'], 'only one of --config, --devices can be the standard input'],
+    [['--isolated-cpus', 'prefer'], 'unknown option'],
     [['now'], 'too many arguments'],
   ])('calls %j a wrong command line', async (args, message) => {
     const { code, stderr } = await numalign(['agent', ...args]);

@@ -1,9 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { runProgram } from '../../lib/cli/program.js';
+import { CpuSet } from '../../lib/cpu-set.js';
 import { openManager } from '../../lib/manager.js';
+import { native } from '../../lib/native.js';
 import { discover } from '../../lib/topology.js';
+import { rewrite } from '../conformance/state-file.js';
+import { makeNewer } from '../support/newer-state.js';
 import { endLater, newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
@@ -304,6 +310,39 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
     manager.close();
   });
 
+  it('plans nothing on a state on which nothing is granted, as admit does', async () => {
+    const folder = newFolder();
+    await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
+    makeNewer(folder, true);
+    for (const command of ['plan', 'admit']) {
+      const { code, stdout, stderr } = await numalign([command, '-f', newFile(pod('one', 1)), '--state-dir', folder]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain('[ERR_STATE_VERSION]');
+    }
+  });
+
+  it('does not take what the grant of a dead owner has isolated for CPUs that the kernel isolates', async () => {
+    const folder = newFolder();
+    const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', reservedSystemCPUs: '0' });
+    await manager.acquire({ cpu: 1, owner: 'persistent' });
+    manager.close();
+    const owner = { kind: 'process', uuid: randomUUID(), pid: 1, command: null };
+    rewrite(folder, (state) => ({
+      ...state,
+      pods: state.pods.map((one) => ({ ...one, owner, enforcement: { level: 'isolated', target: null } })),
+    }));
+    vi.spyOn(native, 'readCpuList').mockReturnValue(CpuSet.of(1).words);
+    const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+    try {
+      const file = newFile(pod('one', 1));
+      await runProgram(['node', 'numalign', 'plan', '-f', file, '--state-dir', folder, '--output', 'json']);
+      const { pods } = JSON.parse(String(written.mock.calls[0]));
+      expect(pods[0].containers).toMatchObject([{ cpus: '1' }]);
+    } finally {
+      vi.restoreAllMocks();
+    }
+  });
+
   it('refuses settings that differ from those recorded, and a state of a simulated machine', async () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
@@ -354,7 +393,8 @@ describe('files and command lines that plan refuses', { timeout: 30_000 }, () =>
 
   it.each([
     [[], "required option '-f, --file <file>' not specified"],
-    [['-f', '-', '--config', '-'], 'cannot both be the standard input'],
+    [['-f', '-', '--config', '-'], 'only one of --file, --config can be the standard input'],
+    [['-f', '-', '--devices', '-'], 'only one of --file, --devices can be the standard input'],
     [['-f', 'x', '--policy', 'strict'], 'Allowed choices are none, best-effort, restricted, single-numa-node.'],
     [['-f', 'x', '--scope', 'node'], 'Allowed choices are container, pod.'],
     [['-f', 'x', '--cpu-option', 'full-pcpus'], 'did you mean "full-pcpus-only"?'],

@@ -35,6 +35,15 @@ describe('the command line', { timeout: 30_000 }, () => {
     expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
   });
 
+  it('says that it cannot print, in one line', async () => {
+    const program = ['sh', '-c', 'exec "$0" "$@" >/dev/full', process.execPath, MAIN] as const;
+    const { code, stderr } = await numalign(['--version'], { program });
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      'numalign: cannot write to standard output: ENOSPC: no space left on device, write [ERR_SYSCALL]\n',
+    );
+  });
+
   it('prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(await numalign(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });

@@ -116,6 +116,12 @@ describe('numalign run', { timeout: 60_000 }, () => {
     const closed = await numalign([...RUN, folder, '--', text]);
     expect(closed.code).toBe(126);
     expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
+    const below = await numalign([...RUN, folder, '--', join(text, 'program')]);
+    expect(below.code).toBe(126);
+    expect(below.stderr).toBe(`numalign: ${text}/program: cannot be executed: spawn ENOTDIR\n`);
+    const empty = await numalign([...RUN, folder, '--', '']);
+    expect(empty.code).toBe(126);
+    expect(empty.stderr).toMatch(/^numalign: : cannot be executed: .*\n$/);
     expect(await grants(folder)).toEqual([]);
   });
 

@@ -10,7 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CpuSet, formatCpuManagerState, openManager } from '../../lib/index.js';
+import { CpuSet, discover, formatCpuManagerState, openManager } from '../../lib/index.js';
+import { makeNewer } from '../support/newer-state.js';
 import { newFolder, numalign } from './numalign.js';
 
 const NAMES = ['cpu_manager_state', 'memory_manager_state'];
@@ -82,6 +83,22 @@ describe('numalign state export', { timeout: 30_000 }, () => {
     expect(stderr).toContain('[ERR_SYSCALL]');
     expect(readFileSync(join(folder, NAMES[0]!), 'utf8')).toBe('old');
     expect(readdirSync(folder).sort()).toEqual(NAMES);
+  });
+
+  it('writes nothing of a state that may hold more than is known, nor of a simulated machine', async () => {
+    const { stateDir } = await stateWithPod();
+    makeNewer(stateDir, true);
+    const simulated = newFolder();
+    (await openManager({ stateDir: simulated, topology: await discover({ synthetic: 'core:2 pu:1' }) })).close();
+    const folder = newFolder();
+    const exportOf = (dir: string) => numalign(['state', 'export', '--kubelet', folder, '--state-dir', dir]);
+    const newer = await exportOf(stateDir);
+    expect([newer.code, newer.stdout]).toEqual([1, '']);
+    expect(newer.stderr).toContain('[ERR_STATE_VERSION]');
+    const other = await exportOf(simulated);
+    expect([other.code, other.stdout]).toEqual([1, '']);
+    expect(other.stderr).toContain('[ERR_SIMULATED_MACHINE]');
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   it('says what is missing: the folder above, the state, the option', async () => {

@@ -82,6 +82,20 @@ describe('numalign status --watch', { timeout: 60_000 }, () => {
     expect(after).not.toContain('\u001b');
   });
 
+  it.each([
+    ['Ctrl-\\', 'type 28'],
+    ['a terminal that is closed', 'close'],
+  ])('ends at %s too, without a word', async (_, order) => {
+    const program = ['python3', TERMINAL, '80', '20', '--', process.execPath, MAIN] as const;
+    const args = ['status', '--watch', '--interval', '60', '--state-dir', join(newFolder(), 'state')];
+    const running = start(args, { program, env: { TERM: 'xterm' } });
+    await until(() => running.output.stdout.endsWith('\u001b[J'), 'the first page');
+    running.process.stdin!.write(`${order}\n`);
+    const { code, stdout, stderr } = await running.ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    if (order !== 'close') expect(stdout).toMatch(/\[\?25h\S*\[\?1049l.*\r\n\r\nNo state: nothing is granted\.\r\n$/);
+  });
+
   it('names who else runs there', async () => {
     const { stateDir, grant } = await acquire('gateway');
     const { pid } = spinningOrphan(grant.cpus);

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { findGrant } from '../../lib/cli/find-grant.js';
+import { errorJson } from '../../lib/cli/report-error.js';
 import { grantTable, shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
 import { table } from '../../lib/cli/table.js';
 import { colorsWanted, givenWidth } from '../../lib/cli/terminal.js';
 import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
+import { NumalignError } from '../../lib/errors.js';
 
 describe('text on the command line', () => {
   it('writes bytes in binary units', () => {
@@ -22,6 +24,13 @@ describe('text on the command line', () => {
     const value = { rows: [[1, 2], [3]], text: '[\n  1,\n  2\n]', none: [] };
     expect(formatJson(value)).toContain('[1, 2]');
     expect(JSON.parse(formatJson(value))).toEqual(value);
+  });
+
+  it('tells an error as JSON whatever its details are', () => {
+    const value: { self?: unknown } = {};
+    value.self = value;
+    const told = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
+    expect(told).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
   });
 
   it('fills long rows under their label', () => {

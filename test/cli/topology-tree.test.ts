@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { StateView } from '../../lib/cli/state-view.js';
 import { topologyTree } from '../../lib/cli/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
+import { NumalignError } from '../../lib/errors.js';
 import { discover } from '../../lib/topology.js';
 import { emptyState } from '../support/empty-state.js';
 
@@ -18,6 +19,7 @@ function view(fields: Partial<StateView>): StateView {
     isOfEarlierBoot: false,
     lapsed: [],
     warnings: [],
+    present: { online: cpus('0-7'), isolated: CpuSet.EMPTY },
     managesAll: true,
     managed: cpus('0-7'),
     reserved: CpuSet.EMPTY,
@@ -146,6 +148,19 @@ describe('the tree of a machine', () => {
       'reserved:   0',
       'exclusive:  4 (job), 5 (gone?[2J, dead: taken back at the next transaction)',
       '',
+    ]);
+  });
+
+  it('claims nothing to be free where nothing is granted, and says why', async () => {
+    const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
+    const refusal = new NumalignError('ERR_STATE_VERSION', 'it is of version 99');
+    const state = { view: view({ refusal, isolated: cpus('7'), freeIsolated: cpus('7') }) };
+    const text = topologyTree(topology, { width: 120, state });
+    expect(text.slice(text.indexOf('state:')).split('\n').slice(0, 4)).toEqual([
+      'state:      /run/numalign (machine), generation 7; nothing is granted: it is of version 99',
+      'free:       unknown',
+      'shared:     at most 0-7',
+      'isolated:   7 (not shared), free: unknown',
     ]);
   });
 

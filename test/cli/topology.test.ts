@@ -81,7 +81,7 @@ describe('numalign topology', { timeout: 30_000 }, () => {
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     const before = readFileSync(join(folder, 'state.json'), 'utf8');
     const machine = JSON.parse((await numalign(['topology', '--output', 'json', '--state-dir', folder])).stdout);
-    expect(machine).toMatchObject({ reserved: '0', grants: [], stateDir: folder });
+    expect(machine).toMatchObject({ reserved: '0', grants: [], stateDir: folder, refusal: null });
     expect(machine.sharedPool.startsWith('0')).toBe(true);
     expect(readFileSync(join(folder, 'state.json'), 'utf8')).toBe(before);
   });

@@ -1,6 +1,6 @@
 """Runs a command on a terminal of its own: terminal.py COLUMNS ROWS -- COMMAND...
 
-What it prints goes to stdout. Lines on stdin: `resize COLUMNS ROWS`, `type CODE` (a character by its number, 3 being Ctrl-C). Exits as the command.
+What it prints goes to stdout. Lines on stdin: `resize COLUMNS ROWS`, `type CODE` (a character by its number, 3 being Ctrl-C), `close`. Exits as the command.
 """
 import fcntl, os, pty, select, struct, sys, termios
 
@@ -29,7 +29,8 @@ resize(terminal, columns, rows)
 os.write(begun, b"x")
 
 orders = [sys.stdin.fileno()]
-while True:
+is_open = True
+while is_open:
     ready, _, _ = select.select([terminal, *orders], [], [])
     if terminal in ready:
         try:
@@ -44,6 +45,10 @@ while True:
         if not lines:
             orders = []
         for line in lines:
+            if line == "close":
+                os.close(terminal)
+                is_open = False
+                break
             obey(terminal, line)
 status = os.waitpid(pid, 0)[1]
 sys.exit(os.waitstatus_to_exitcode(status))

@@ -14,6 +14,7 @@ import {
 } from '../../state/assignments.js';
 import type { Topology } from '../../topology.js';
 import type { StateView } from '../state-view.js';
+import { shownIdLength } from '../status-text.js';
 
 export interface Holder {
   readonly name: string;
@@ -35,13 +36,12 @@ export interface Holdings {
   readonly memory: readonly MemoryTable[];
 }
 
-const SHOWN_ID = 8;
-
 /** Those that a state folder tells of. */
 export function holdingsOfView({ grants, managed, reserved, isolated, memory }: StateView): Holdings {
+  const length = shownIdLength(grants.map(({ id }) => id));
   const holders = grants.map(
     ({ id, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
-      name: name === id ? id.slice(0, SHOWN_ID) : name,
+      name: name === id ? id.slice(0, length) : name,
       cpus: upcoming === null ? cpus : cpus.union(upcoming),
       memory: blocks,
       devices,
@@ -60,9 +60,10 @@ export function holdingsOfPlan(
   planned: ReadonlyMap<string, string>,
 ): Holdings {
   const { settings, pods } = state;
+  const length = shownIdLength(pods.map(({ uid }) => uid));
   const holders = pods.map(
     (pod): Holder => ({
-      name: planned.get(pod.uid) ?? (pod.name === pod.uid ? pod.uid.slice(0, SHOWN_ID) : pod.name),
+      name: planned.get(pod.uid) ?? (pod.name === pod.uid ? pod.uid.slice(0, length) : pod.name),
       cpus: cpusOf(pod),
       memory: memoryOf(pod),
       devices: devicesOf(pod),

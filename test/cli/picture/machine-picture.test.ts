@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { holdingsOfView } from '../../../lib/cli/picture/holdings.js';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
+import type { StateView } from '../../../lib/cli/state-view.js';
 import { CpuSet } from '../../../lib/cpu-set.js';
 import { type DiscoverOptions, discover, type Topology } from '../../../lib/topology.js';
 import { allOf, parseXml, type XmlElement } from '../../support/xml.js';
@@ -120,6 +122,13 @@ describe('the picture of who holds what', () => {
     expect(legendRow(svg, 'holder-0')).toEqual(['gateway', 'CPUs 0-1, 4']);
     expect(legendRow(svg, 'holder-1')).toEqual(['db', 'CPUs 5']);
     expect(legendRow(svg, 'free')).toEqual(['free (shared until granted)', 'CPUs 2-3, 6-7']);
+  });
+
+  it('names grants without a name by as much of their ids as tells them apart', async () => {
+    const topology = await discover({ synthetic: OF_8_CPUS });
+    const of = (id: string) => ({ id, name: id, cpus: CpuSet.EMPTY, upcoming: null, alive: true });
+    const view = { ...holdingsOn(topology), grants: [of('12345678-a'), of('12345678-b')] } as unknown as StateView;
+    expect(holdingsOfView(view).holders.map(({ name }) => name)).toEqual(['12345678-a', '12345678-b']);
   });
 
   it('has a colour for each of 40 holders, by day and by night', async () => {
