@@ -254,7 +254,8 @@ describe('openManager', { timeout: 30_000 }, () => {
       const results = [];
       const open = async (options, settings) => {
         try {
-          const manager = await openManager(options);
+          // No cgroup of the machine's is left behind.
+          const manager = await openManager({ cgroupRoot: null, ...options });
           if (settings) await manager.configure(settings);
           results.push(manager.scope);
           manager.close();
@@ -297,7 +298,7 @@ describe('openManager', { timeout: 30_000 }, () => {
       const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
       const commands = [
         'run --cpus 1 --quiet -- true',
-        'run --cpus 1 --quiet --beside-kubelet -- true',
+        'run --cpus 1 --quiet --beside-kubelet --cgroup-root none -- true',
         'admit -f /var/lib/pod.yaml',
         'admit -f /var/lib/pod.yaml --beside-kubelet',
         'release web',

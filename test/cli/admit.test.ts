@@ -102,6 +102,7 @@ describe('numalign admit', { timeout: 30_000 }, () => {
           ],
           alreadyAdmitted: false,
           qosClass: 'Guaranteed',
+          flags: [],
           warnings: [],
         },
       ],

@@ -181,6 +181,19 @@ describe('the doctor', () => {
     assert.notEqual(diagnose().of('cpusets').status, 'problem');
   });
 
+  it('finds no fault with the partition that its own root is in, where run gets one', () => {
+    makeCgroup('part-test', { 'cpuset.cpus': '8-11', 'cpuset.cpus.partition': 'root' });
+    const stateDir = newStateDir();
+    const root = '/part-test/numalign';
+    const configured = run(['configure', '--managed', '8-11', '--cgroup-root', root, '--state-dir', stateDir]);
+    assert.equal(configured.status, 0, configured.stderr);
+    const { of } = diagnose({ stateDir, root });
+    assert.equal(of('cpusets').status, 'ok', of('cpusets').found);
+    assert.match(of('enforcement').found, /^partition/);
+    const granted = run(['run', '--cpus', '2', '--require', 'partition', '--state-dir', stateDir, '--', 'true']);
+    assert.equal(granted.status, 0, granted.stderr);
+  });
+
   it('finds the CPUs of a slice, and those of a quota', () => {
     makeCgroup('system.slice', { 'cpuset.cpus': '0-3' });
     assert.match(diagnose().of('cpusets').found, /\/system\.slice \(AllowedCPUs= of systemd\) has 0-3/);
