@@ -182,15 +182,17 @@ describe('the doctor', () => {
   });
 
   it('finds no fault with the partition that its own root is in, where run gets one', () => {
-    makeCgroup('part-test', { 'cpuset.cpus': '8-11', 'cpuset.cpus.partition': 'root' });
-    const stateDir = newStateDir();
-    const root = '/part-test/numalign';
-    const configured = run(['configure', '--managed', '8-11', '--cgroup-root', root, '--state-dir', stateDir]);
+    const above = makeCgroup('part-test', { 'cpuset.cpus': '8-11', 'cpuset.cpus.partition': 'root' });
+    const work = join(above, 'work');
+    mkdirSync(work);
+    const [before, stateDir, root] = [inCgroup(work), newStateDir(), '/part-test/numalign'];
+    const configured = run(['configure', '--managed', '8-11', '--cgroup-root', root, '--state-dir', stateDir], before);
     assert.equal(configured.status, 0, configured.stderr);
-    const { of } = diagnose({ stateDir, root });
+    const { of } = diagnose({ stateDir, root, before });
     assert.equal(of('cpusets').status, 'ok', of('cpusets').found);
     assert.match(of('enforcement').found, /^partition/);
-    const granted = run(['run', '--cpus', '2', '--require', 'partition', '--state-dir', stateDir, '--', 'true']);
+    const command = ['run', '--cpus', '2', '--require', 'partition', '--state-dir', stateDir, '--', 'true'];
+    const granted = run(command, before);
     assert.equal(granted.status, 0, granted.stderr);
   });
 
