@@ -337,12 +337,19 @@ export abstract class CommonGroup implements CpusetGroup {
     return this.#parse(`cpuset.${ids.name}`, ids);
   }
 
+  /** What it has, with what partitions at and below it have; these are looked for only where it has not all that is wanted. */
+  cpusFor(wanted: CpuSet): CpuSet {
+    const effective = this.effectiveCpus();
+    if (wanted.isSubsetOf(effective)) return effective;
+    return this.partitions().reduce((all, group) => all.union(group.effectiveCpus()), effective);
+  }
+
   /** Read back: all of these that are online and not in partitions below, and no other. */
   protected checkCpus(cpus: CpuSet): void {
     this.#checkWithin(CPUS, cpus);
-    let has = this.effectiveCpus();
-    for (const group of this.partitions()) has = has.union(group.effectiveCpus());
-    const missing = onlineOf(cpus).difference(has);
+    const online = onlineOf(cpus);
+    const has = this.cpusFor(online);
+    const missing = online.difference(has);
     if (missing.isEmpty) return;
     const valid = 'CPUs that the cgroup above has';
     throw cgroupRefusal(

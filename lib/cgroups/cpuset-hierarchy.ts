@@ -124,7 +124,7 @@ class OpenHierarchy implements CpusetHierarchy {
 
   ensureRoot(cpus: CpuSet, mems: NodeSet): void {
     const above = this.#at(this.#withCpuset(dirname(this.rootPath)));
-    this.#root.create(inCommon(cpus, cpusWithin(above, cpus)), inCommon(mems, above.effectiveMems()));
+    this.#root.create(inCommon(cpus, above.cpusFor(cpus)), inCommon(mems, above.effectiveMems()));
   }
 
   group(...names: string[]): CpusetGroup {
@@ -271,13 +271,6 @@ function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
 function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
   const own = version === 1 ? findHierarchy('name=systemd') : undefined;
   return own ? [unit, own.mount.point + unit.slice(mount.point.length)] : [unit];
-}
-
-// Partitions below included, as far as it matters: that they have what is wanted must be told.
-function cpusWithin(group: CommonGroup, wanted: CpuSet): CpuSet {
-  const effective = group.effectiveCpus();
-  if (wanted.isSubsetOf(effective)) return effective;
-  return group.partitions().reduce((all, each) => all.union(each.effectiveCpus()), effective);
 }
 
 // Where there are none in common all of them, so that the kernel's refusal is told.

@@ -208,8 +208,7 @@ export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
   return onRecord(planned, generation);
 }
 
-/** A plan, and the generation of the state that it is made for. */
-/** The answer of {@link Manager.plan}. */
+/** The answer of {@link Manager.plan}: a plan, and the generation of the state that it is made for. */
 export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.
