@@ -1,7 +1,7 @@
 // The HTTP server of `numalign agent`: /metrics and /healthz, nothing else, and only to be read.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
-import { NumalignError } from '../errors.js';
+import { kernelFacts, NumalignError } from '../errors.js';
 
 export interface ListenAddress {
   readonly host: string;
@@ -48,12 +48,13 @@ export async function listen(
   return { server, address: { host: address.host, port } };
 }
 
-function cannotListen(address: ListenAddress, { code, errno, message }: NodeJS.ErrnoException): NumalignError {
+function cannotListen(address: ListenAddress, error: NodeJS.ErrnoException): NumalignError {
+  const { code, message } = error;
   const why = code === 'EADDRINUSE' ? 'the port is in use' : message;
   return new NumalignError('ERR_SYSCALL', `cannot listen on ${addressText(address)}: ${why}`, {
+    ...kernelFacts(error),
     value: addressText(address),
     syscall: 'listen',
-    ...(errno !== undefined && { errno: -errno }),
   });
 }
 

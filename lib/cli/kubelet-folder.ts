@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { constants, copyFile, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { NumalignError } from '../errors.js';
+import { kernelFacts, NumalignError } from '../errors.js';
 import type { KubeletFiles } from '../managers/kubelet-import.js';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../state/kubelet-format.js';
 
@@ -11,9 +11,9 @@ import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../state/kubelet-format
 const MODE = 0o600;
 
 function fileError(path: string, error: unknown): NumalignError {
-  const { errno, syscall, message } = error as NodeJS.ErrnoException;
+  const { errno, message } = error as NodeJS.ErrnoException;
   if (errno === undefined) throw error;
-  return new NumalignError('ERR_SYSCALL', message, { value: path, errno: -errno, syscall, cause: error });
+  return new NumalignError('ERR_SYSCALL', message, { value: path, ...kernelFacts(error as Error), cause: error });
 }
 
 async function readText(folder: string, name: string): Promise<string | null> {

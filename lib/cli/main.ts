@@ -2,14 +2,15 @@
 // The command line's entry. Loads the rest itself, so that a missing addon is told like any other error.
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { NumalignError } from '../errors.js';
+import { kernelFacts, NumalignError } from '../errors.js';
 import { reportError } from './report-error.js';
 
 // A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that was closed; and a message that nobody reads must not end a running command.
-process.stdout.on('error', ({ code, errno, syscall, message }: NodeJS.ErrnoException) => {
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  const { code, message } = error;
   if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
-  const facts = { ...(errno !== undefined && { errno: -errno }), syscall };
-  process.exit(reportError(new NumalignError('ERR_SYSCALL', `cannot write to standard output: ${message}`, facts)));
+  const text = `cannot write to standard output: ${message}`;
+  process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
 });
 process.stderr.on('error', () => {});
 

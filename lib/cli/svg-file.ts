@@ -1,7 +1,7 @@
 // --svg: a picture beside what a command prints, or instead of it.
 import { writeFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { NumalignError } from '../errors.js';
+import { kernelFacts, NumalignError } from '../errors.js';
 
 const STANDARD_OUTPUT = '-';
 
@@ -41,11 +41,12 @@ async function writePicture(path: string, picture: string): Promise<void> {
   try {
     await writeFile(path, picture);
   } catch (error) {
-    const { errno, syscall, code } = error as NodeJS.ErrnoException;
+    const { errno, code } = error as NodeJS.ErrnoException;
     if (errno === undefined) throw error;
     throw new NumalignError('ERR_SYSCALL', `cannot write the picture ${path}: ${code}`, {
       ...{ value: path, valid: 'a file that can be written, or - for the standard output' },
-      ...{ errno: -errno, syscall, cause: error },
+      ...kernelFacts(error as Error),
+      cause: error,
     });
   }
 }
