@@ -49,6 +49,12 @@ export const threadsOf = (pid: number) => readdirSync(`/proc/${pid}/task`).map(N
 export const maskOf = (tid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${tid}/status`, 'utf8'))![1]!;
 
+/** Returns once a thread has run for a millisecond more. */
+export async function hasRun(tid: number): Promise<void> {
+  const runtime = () => Number(readFileSync(`/proc/${tid}/schedstat`, 'utf8').split(' ')[0]);
+  for (const enough = runtime() + 1e6; runtime() < enough; ) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
 /** Where the threads of a process may run: each mask once. */
 export const masksOf = (pid: number) => [...new Set(threadsOf(pid).map(maskOf))].sort();
 

@@ -3,7 +3,7 @@
 //
 //   sampler SAMPLING_THREADS AGGRESSIVE_THREADS
 //
-// Aggressive threads ask for all CPUs again and again while they sample.
+// Aggressive threads ask while they sample, again and again, for each CPU alone and then for all.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -41,12 +41,20 @@ static int64_t now(void) {
 static void *sample(void *given) {
   struct sampler *sampler = given;
   struct run run = {-1, 0, 0};
-  cpu_set_t all;
+  cpu_set_t all, one;
   CPU_ZERO(&all);
   for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) CPU_SET(cpu, &all);
+  const int cpus = sysconf(_SC_NPROCESSORS_CONF);
+  int turn = 0;
   atomic_fetch_add(&up, 1);
   while (!is_over) {
-    if (sampler->is_aggressive) sched_setaffinity(0, sizeof all, &all);
+    if (sampler->is_aggressive) {
+      // Alone: it goes there at once, if it may; with all it would go when the kernel finds it too crowded where it is.
+      CPU_ZERO(&one);
+      CPU_SET(turn, &one);
+      turn = (turn + 1) % (cpus + 1);
+      sched_setaffinity(0, sizeof all, turn == 0 ? &all : &one);
+    }
     const int64_t from = now();
     const int cpu = sched_getcpu();
     const int64_t to = now();
