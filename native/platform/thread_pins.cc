@@ -35,6 +35,15 @@ Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
   return move;
 }
 
+// Without CAP_SYS_NICE a thread that has the flag keeps it: it does nothing to an ordinary thread whose nice
+// value is not below 0.
+Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling wanted) {
+  Result<Done> set = set_scheduling(tid, wanted);
+  if (set.ok() || !now.reset_on_fork || wanted.reset_on_fork) return set;
+  wanted.reset_on_fork = true;
+  return set_scheduling(tid, wanted);
+}
+
 bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
 
 // The CPUs among `cpus` that are offline, as far as that can be known.
@@ -259,7 +268,7 @@ Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const 
   }
   Result<Scheduling> before = get_scheduling(tid);
   if (!before.ok()) return before.error();
-  if (Result<Done> set = set_scheduling(tid, wanted); !set.ok()) return set.error();
+  if (Result<Done> set = change_scheduling(tid, before.value(), wanted); !set.ok()) return set.error();
   Result<Scheduling> now = get_scheduling(tid);
   if (!now.ok()) return now.error();
   auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
@@ -317,13 +326,11 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
   if (!is_own_thread(tid)) return;
   Result<Scheduling> now = get_scheduling(tid);
   if (!now.ok() || now.value() != scheduled.now) return;
-  if (set_scheduling(tid, scheduled.before).ok()) return;
-  // Without CAP_SYS_NICE the flag stays, and so does a nice value that is greater than before.
+  if (change_scheduling(tid, now.value(), scheduled.before).ok()) return;
+  // Without CAP_SYS_NICE a nice value that is greater than before stays.
   Scheduling rest = scheduled.before;
-  rest.reset_on_fork = true;
-  if (set_scheduling(tid, rest).ok()) return;
   rest.nice = std::max(rest.nice, now.value().nice);
-  (void)set_scheduling(tid, rest);
+  (void)change_scheduling(tid, now.value(), rest);
 }
 
 Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {

@@ -1,7 +1,9 @@
 #include "platform/thread_pins.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -251,6 +253,32 @@ TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
   ASSERT_TRUE(pins_.schedule(worker.tid(), fifo, "grant").ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
+}
+
+// Of the calling thread alone, for ever.
+void drop_cap_sys_nice() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+  ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+  for (auto& word : data) word.inheritable = 0;
+  data[0].effective &= ~(1U << CAP_SYS_NICE);
+  data[0].permitted &= ~(1U << CAP_SYS_NICE);
+  ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+}
+
+TEST_F(ThreadPinsTest, KeepsAFlagThatItMayNotTakeBack) {
+  std::thread([&] {
+    const Scheduling favoured{.policy = SCHED_OTHER, .priority = 0, .nice = -2, .reset_on_fork = true};
+    if (!pins_.schedule(gettid(), favoured, "grant").ok()) GTEST_SKIP() << "needs CAP_SYS_NICE";
+    drop_cap_sys_nice();
+    Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+    auto changed = pins_.schedule(gettid(), nicer, "grant");
+    ASSERT_TRUE(changed.ok()) << changed.error().message;
+    nicer.reset_on_fork = true;
+    EXPECT_EQ(std::get<Scheduling>(changed.value()), nicer);
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    EXPECT_EQ(get_scheduling(0).value(), nicer) << "less would need the right too";
+  }).join();
 }
 
 TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {

@@ -102,9 +102,12 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
   });
 });
 
-it('limits allow a real-time class without CAP_SYS_NICE up to their value', () => {
+it('limits allow a scheduling class without CAP_SYS_NICE up to their value', () => {
   const program = fileURLToPath(new URL('../../threads/scheduling-program.mjs', import.meta.url));
-  const attempts = [{ policy: 'fifo', priority: 6 }, { policy: 'fifo', priority: 5 }, { nice: -3 }, { nice: -2 }];
+  const attempts = [
+    ...[{ policy: 'fifo', priority: 6 }, { policy: 'fifo', priority: 5 }],
+    ...[{ nice: -3 }, { nice: -2 }, { nice: 4 }],
+  ];
   const { stdout, stderr } = spawnSync(
     'prlimit',
     [
@@ -122,6 +125,7 @@ it('limits allow a real-time class without CAP_SYS_NICE up to their value', () =
       { limit: undefined, policy: 'fifo', priority: 5, nice: 0 },
       'ERR_SCHEDULING',
       { limit: undefined, policy: 'other', priority: 0, nice: -2 },
+      { limit: undefined, policy: 'other', priority: 0, nice: 4 },
     ],
   );
   // Without rights the flag stays: it does nothing to an ordinary thread.
