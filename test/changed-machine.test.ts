@@ -299,7 +299,7 @@ const times = fc.array(
 );
 
 describe('a machine that changes again and again', () => {
-  it('never has a CPU granted twice or taken away, and flags just what is offline', { timeout: 60_000 }, async () => {
+  it('never has a CPU granted twice or taken away, and flags just what is offline', async () => {
     await fc.assert(
       fc.asyncProperty(times, async (list) => {
         const stateDir = makeStateDir('/dev/shm');

@@ -162,7 +162,7 @@ describe('the hints of memory', () => {
       }),
       { numRuns: 30 },
     );
-  }, 60_000);
+  });
 
   it('are read one by one on 64 nodes, nodes in use in their place', () => {
     const nodes = idsOf(64);
@@ -240,7 +240,7 @@ describe('the hints of devices', () => {
       }),
       { numRuns: 30 },
     );
-  }, 60_000);
+  });
 
   it.each<[string, unknown[], typeof TypeError | typeof RangeError]>([
     ['a request for none', [2, 0, []], RangeError],
@@ -292,5 +292,5 @@ describe('a family without preferred masks', () => {
       ),
       { numRuns: 60 },
     );
-  }, 60_000);
+  });
 });

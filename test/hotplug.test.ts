@@ -346,7 +346,7 @@ describe('whatever goes offline', () => {
       ),
       { numRuns: 100 },
     );
-  }, 120_000);
+  });
 });
 
 describe('threads that wait in the shared pool', () => {

@@ -229,7 +229,7 @@ describe('a kubelet is found', () => {
   });
 });
 
-describe('openManager', { timeout: 30_000 }, () => {
+describe('openManager', () => {
   it('takes besideKubelet as true or false, and asks for no kubelet in a folder of its own', async () => {
     const stateDir = makeStateDir();
     expect(await errorOf(() => openManager({ stateDir, besideKubelet: 'yes' as never }))).toMatchObject({

@@ -269,9 +269,7 @@ async function fill(manager: Manager, list: Admissions): Promise<void> {
 }
 
 describe('whatever is granted', () => {
-  it('exported, imported and exported again is the same, and so are shared pool and free memory', {
-    timeout: 60_000,
-  }, async () => {
+  it('exported, imported and exported again is the same, and so are shared pool and free memory', async () => {
     const machines = [
       await machine(),
       await machineOf([

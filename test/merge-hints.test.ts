@@ -202,7 +202,7 @@ describe('a family of hints', () => {
       ),
       { numRuns: 30 },
     );
-  }, 60_000);
+  });
 
   it('of another machine is refused in a merge', async () => {
     const topology = await discover({ synthetic: 'numa:2 core:1 pu:1' });

@@ -194,5 +194,5 @@ describe('random sequences of admit, release and reopen', () => {
       }),
       { numRuns: 10_000 },
     );
-  }, 400_000);
+  }, 600_000);
 });

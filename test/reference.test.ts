@@ -166,7 +166,7 @@ describe('docs/configuration.md', () => {
   });
 });
 
-describe('docs/command-line.md', { timeout: 60_000 }, () => {
+describe('docs/command-line.md', () => {
   const page = read('docs/command-line.md');
   const commands = (command: Command, path: readonly string[] = []): string[] =>
     command.commands.length === 0

@@ -121,7 +121,7 @@ export const MEMS: Ids<NodeSet> = {
 // How long processes that are born while others are moved out are followed.
 const BORN_MS = 1000;
 // How long what no file tells of is waited for: a process that has just ended, which the kernel counts a moment longer. One of another pid namespace stays.
-const ENDED_MS = 30;
+const ENDED_MS = 100;
 
 // A millisecond, in which nothing of this thread runs.
 function aMoment(): void {

@@ -450,16 +450,21 @@ export class Ledger implements Store {
       });
       const giveUp = (reason: unknown) => settle(() => reject(reason));
       // A stopped process that waits must not keep everybody from a lock that is free.
-      const pass = setInterval(() => {
+      const take = () => {
         try {
           const lock = folder.tryLock(LOCK, note, true);
           if (lock) settle(() => resolve(lock));
         } catch (error) {
           settle(() => reject(explain(this.path, error)));
         }
-      }, PASS_MS);
+      };
+      const pass = setInterval(take, PASS_MS);
       const onAbort = () => giveUp(signal?.reason);
-      const timer = setTimeout(() => giveUp(this.#timeoutError(lockTimeoutMs)), lockTimeoutMs);
+      const timer = setTimeout(() => {
+        // This process may have been held up itself: a lock that is free now has not kept it waiting.
+        take();
+        if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));
+      }, lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {
         settled = true;

@@ -31,7 +31,7 @@ spec:
     - {name: log, resources: {limits: {cpu: 100m, memory: 1Gi}}}
 `;
 
-describe('numalign admit', { timeout: 30_000 }, () => {
+describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
     const folder = await newState();
     const { code, stdout, stderr } = await admit(folder, documents(SEVERAL, SHARED));

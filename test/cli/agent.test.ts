@@ -46,7 +46,7 @@ async function healthOf({ ready }: { ready: Ready }): Promise<[number, string]> 
 
 const EXCLUSIVE = 'kubelet_cpu_manager_exclusive_cpu_allocation_count';
 
-describe('numalign agent', { timeout: 60_000 }, () => {
+describe('numalign agent', () => {
   it('serves the metrics of the state, as other processes change it', async () => {
     const folder = newFolder();
     const served = await agent(['--reserved', '0', '--state-dir', folder]);

@@ -63,7 +63,7 @@ describe('what can be completed', () => {
   });
 });
 
-describe('numalign completion', { timeout: 30_000 }, () => {
+describe('numalign completion', () => {
   it.each([
     ['bash', bashCompletion],
     ['zsh', zshCompletion],

@@ -28,7 +28,7 @@ async function diagnose(args: readonly string[], program: readonly [string, ...s
   return { code, healthy, findings, of };
 }
 
-describe('numalign doctor', { timeout: 30_000 }, () => {
+describe('numalign doctor', () => {
   it('judges this machine by every check, and exits with 1 where there is a problem', async () => {
     const { code, healthy, findings } = await diagnose(['--state-dir', newFolder()]);
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);

@@ -53,7 +53,7 @@ async function printedPid({ output }: Running): Promise<number> {
   return pid;
 }
 
-describe.runIf(isUsable)('numalign run, with cgroups', { timeout: 120_000 }, () => {
+describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('puts the command into the cgroup of its grant, waits outside itself, and leaves nothing behind', async () => {
     const { tree } = ownRoot();
     const folder = await configured(ROOT);
@@ -146,7 +146,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', { timeout: 120_000 }, () 
   });
 });
 
-describe('numalign run, without cgroups', { timeout: 120_000 }, () => {
+describe('numalign run, without cgroups', () => {
   it('leaves the CPUs of the command, though it was started on just these', async () => {
     const folder = await configured('none');
     const line = ['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30'];
@@ -190,7 +190,7 @@ describe('numalign run, without cgroups', { timeout: 120_000 }, () => {
   });
 });
 
-describe('numalign admit and attach', { timeout: 120_000 }, () => {
+describe('numalign admit and attach', () => {
   it.runIf(isUsable)('move a running process into the cgroup of a pod, and out of it at the release', async () => {
     ownRoot();
     const folder = await configured(ROOT);
@@ -266,7 +266,7 @@ describe('numalign admit and attach', { timeout: 120_000 }, () => {
   });
 });
 
-describe('numalign run --wait', { timeout: 120_000 }, () => {
+describe('numalign run --wait', () => {
   it('is listed in status as long as it waits', async () => {
     const folder = await configured('none');
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
@@ -284,7 +284,7 @@ describe('numalign run --wait', { timeout: 120_000 }, () => {
   });
 });
 
-describe('a grant whose owner was killed', { timeout: 120_000 }, () => {
+describe('a grant whose owner was killed', () => {
   it('names who still runs on it, in status and where it is to be released', async () => {
     const folder = await configured('none');
     const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
@@ -309,7 +309,7 @@ describe('a grant whose owner was killed', { timeout: 120_000 }, () => {
   });
 });
 
-describe('numalign share', { timeout: 120_000 }, () => {
+describe('numalign share', () => {
   it('has a process leave CPUs that are granted and come back, until it is removed', async () => {
     const folder = await configured('none');
     const pid = idler();
@@ -399,7 +399,7 @@ describe('numalign share', { timeout: 120_000 }, () => {
   );
 });
 
-describe('numalign agent', { timeout: 120_000 }, () => {
+describe('numalign agent', () => {
   it('is a shared member as long as it runs, with the cgroup root that it is given', async () => {
     const folder = await configured('none');
     const wrong = await numalign(['agent', '--port', '0', '--cgroup-root', ROOT, '--state-dir', folder]);
@@ -413,7 +413,7 @@ describe('numalign agent', { timeout: 120_000 }, () => {
   });
 });
 
-describe('settings and looking', { timeout: 120_000 }, () => {
+describe('settings and looking', () => {
   it.runIf(isUsable)('numalign configure keeps the cgroup root while CPUs are exclusive', async () => {
     ownRoot();
     const folder = await configured(ROOT);

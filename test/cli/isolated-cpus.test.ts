@@ -7,7 +7,7 @@ import { newFile, pod } from './pods.js';
 const { cpus } = await discover();
 const last = String([...cpus].at(-1));
 
-describe('isolated CPUs on this machine', { timeout: 30_000 }, () => {
+describe('isolated CPUs on this machine', () => {
   it('are configured, shown, and given to a command that asks for them', async () => {
     if (cpus.size < 2) return;
     const folder = ['--state-dir', newFolder()];
@@ -44,7 +44,7 @@ describe('isolated CPUs on this machine', { timeout: 30_000 }, () => {
   });
 });
 
-describe('numalign plan with isolated CPUs', { timeout: 30_000 }, () => {
+describe('numalign plan with isolated CPUs', () => {
   it('says on a described machine which pods would get them', async () => {
     const machine = [
       '--synthetic',

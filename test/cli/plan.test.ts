@@ -38,7 +38,7 @@ async function planJson(text: string, ...args: string[]) {
   return { code, ...JSON.parse(stdout) };
 }
 
-describe('numalign plan on a described machine', { timeout: 30_000 }, () => {
+describe('numalign plan on a described machine', () => {
   it('shows a line for each container, and under what the pod is admitted', async () => {
     const { code, stdout, stderr } = await plan(SEVERAL_CONTAINERS, ...MACHINE);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -235,7 +235,7 @@ kubeReserved: {cpu: 1500m}
   });
 });
 
-describe('numalign plan on this machine', { timeout: 30_000 }, () => {
+describe('numalign plan on this machine', () => {
   it('makes no state folder; without one the machine is empty', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout } = await plan(pod('one', 1), '--state-dir', folder, '--reserved', '0');
@@ -357,7 +357,7 @@ describe('numalign plan on this machine', { timeout: 30_000 }, () => {
   });
 });
 
-describe('files and command lines that plan refuses', { timeout: 30_000 }, () => {
+describe('files and command lines that plan refuses', () => {
   it.each([
     ['no pod', '---\n# nothing\n---\n', /pods\.yaml: there is no pod in it \[ERR_INVALID_ARGUMENT\]/],
     ['another kind', 'kind: Deployment\nspec: {}\n', /pods\.yaml: kind must be "Pod", not 'Deployment' \[ERR_INVALID_POD\]/],

@@ -9,7 +9,7 @@ import { MAIN, newFolder, numalign } from './numalign.js';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
 
-describe('the command line', { timeout: 30_000 }, () => {
+describe('the command line', () => {
   it.each([
     [],
     ['topology'],

@@ -28,7 +28,7 @@ async function printedPid({ output }: Running): Promise<number> {
   return Number(pid);
 }
 
-describe('numalign run', { timeout: 60_000 }, () => {
+describe('numalign run', () => {
   it('runs the command on the granted CPU, tells it which in its environment, and gives it back', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);

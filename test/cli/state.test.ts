@@ -37,7 +37,7 @@ function cpuFile(cpus: string, uid = 'pod-a'): string {
   return formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries });
 }
 
-describe('numalign state export', { timeout: 30_000 }, () => {
+describe('numalign state export', () => {
   it('writes both files for their user alone, and changes nothing else', async () => {
     const { stateDir, files } = await stateWithPod();
     const folder = join(newFolder(), 'kubelet');
@@ -120,7 +120,7 @@ describe('numalign state export', { timeout: 30_000 }, () => {
   });
 });
 
-describe('numalign state import', { timeout: 30_000 }, () => {
+describe('numalign state import', () => {
   const importFrom = (folder: string, stateDir: string, ...more: string[]) =>
     numalign(['state', 'import', '--kubelet', folder, '--state-dir', stateDir, ...more]);
 

@@ -35,7 +35,7 @@ async function interrupt({ process: child, ended }: Running, signal: NodeJS.Sign
   return ended;
 }
 
-describe('numalign status --watch', { timeout: 60_000 }, () => {
+describe('numalign status --watch', () => {
   it('prints a page for each look until it is interrupted, changes nothing and ends cleanly', async () => {
     const { stateDir, grant } = await acquire('gateway');
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');

@@ -16,7 +16,7 @@ async function persistentGrant(stateDir: string, name: string) {
   return grant;
 }
 
-describe('numalign status', { timeout: 30_000 }, () => {
+describe('numalign status', () => {
   it('says that nothing is granted where there is no folder, and makes none', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout } = await numalign(['status', '--state-dir', folder]);
@@ -117,7 +117,7 @@ describe('numalign status', { timeout: 30_000 }, () => {
   });
 });
 
-describe('numalign status, of a machine or settings that have changed', { timeout: 30_000 }, () => {
+describe('numalign status, of a machine or settings that have changed', () => {
   const status = async (folder: string, output: 'text' | 'json') =>
     (await numalign(['status', '--state-dir', folder, '--output', output])).stdout;
 
@@ -214,7 +214,7 @@ describe('numalign status, of a machine or settings that have changed', { timeou
   });
 });
 
-describe('numalign release', { timeout: 30_000 }, () => {
+describe('numalign release', () => {
   it.each([
     ['its id', (id: string) => id],
     ['the first characters of its id', (id: string) => id.slice(0, 4)],
@@ -269,7 +269,7 @@ describe('numalign release', { timeout: 30_000 }, () => {
   });
 });
 
-describe('numalign configure', { timeout: 30_000 }, () => {
+describe('numalign configure', () => {
   it('changes settings and prints them before and after', async () => {
     const folder = newFolder();
     const first = await numalign([

@@ -19,7 +19,7 @@ function pictureOf(svg: string) {
   return { cpus: Object.fromEntries(classes) as Record<number, string>, texts };
 }
 
-describe('numalign topology --svg', { timeout: 30_000 }, () => {
+describe('numalign topology --svg', () => {
   it('draws a described machine beside its tree, and nobody holds anything', async () => {
     const file = join(newFolder(), 'machine.svg');
     const { code, stdout, stderr } = await numalign(['topology', ...MACHINE, '--svg', file]);
@@ -87,7 +87,7 @@ describe('numalign topology --svg', { timeout: 30_000 }, () => {
   });
 });
 
-describe('numalign plan --svg', { timeout: 30_000 }, () => {
+describe('numalign plan --svg', () => {
   it('outlines what each pod would get, on a machine that is otherwise empty', async () => {
     const file = join(newFolder(), 'plan.svg');
     const pods = newFile(documents(pod('one', 2), pod('two', 3)));
@@ -138,7 +138,7 @@ describe('numalign plan --svg', { timeout: 30_000 }, () => {
   });
 });
 
-it('draws the picture of docs/pictures.md from what is written there', { timeout: 30_000 }, async () => {
+it('draws the picture of docs/pictures.md from what is written there', async () => {
   const page = readFileSync(new URL('../../docs/pictures.md', import.meta.url), 'utf8');
   const [, pods] = /^```yaml\n(.*?)^```/ms.exec(page)!;
   const [, command] = /^```sh\nnumalign (.*?)\n```/ms.exec(page)!;

@@ -26,7 +26,7 @@ const INTERLEAVED = {
   ],
 };
 
-describe('numalign topology', { timeout: 30_000 }, () => {
+describe('numalign topology', () => {
   it('shows this machine with every online CPU, and makes no state folder', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout, stderr } = await numalign(['topology', '--state-dir', folder]);

@@ -180,7 +180,7 @@ describe('the recorded cases of scenario', () => {
     }
     expect(notNoticed).toEqual([]);
     expect(checked).toBeGreaterThan(400);
-  }, 120_000);
+  });
 
   it.each<[string, number, Numalign]>([
     ['ignores the topology policy', 10, withOptions((options) => ({ ...options, topologyManagerPolicy: 'none' }))],

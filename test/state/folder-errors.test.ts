@@ -17,7 +17,7 @@ const RESERVED = String(ALL.first);
 const REST = ALL.difference(CpuSet.of(ALL.first!));
 const F_OFD_SETLK = 37;
 
-describe('a state folder', { timeout: 30_000 }, () => {
+describe('a state folder', () => {
   it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])('on a file system that answers %s to locks is refused', async (errno) => {
     const agent = new Agent(['python3', SECCOMP, `${errno}=fcntl:1=${F_OFD_SETLK}`, '--']);
     const { error } = await agent.ask('open', { stateDir: makeStateDir() });
@@ -112,7 +112,7 @@ describe('a state folder', { timeout: 30_000 }, () => {
   });
 });
 
-describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespaces', { timeout: 30_000 }, () => {
+describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespaces', () => {
   const inner = ['unshare', '-Ur', '--kill-child=SIGKILL', '-f'];
 
   it('never get the same CPU, and see each other die', async () => {

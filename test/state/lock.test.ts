@@ -41,7 +41,7 @@ async function open(lockTimeoutMs: number) {
   return manager;
 }
 
-describe('the lock of the state', { timeout: 30_000 }, () => {
+describe('the lock of the state', () => {
   // One takes the lock again whenever it gives it back: in every other tenth of a second although somebody waits, which is how it would be without the turnstile.
   it('does not stay with one that takes it again at once while another waits', { retry: 2 }, async () => {
     const { stateDir } = await open(10_000);

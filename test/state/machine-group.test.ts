@@ -32,7 +32,7 @@ function inNamespace(...lines: string[]): string {
   return `${stdout}${stderr}`;
 }
 
-describe.skipIf(!canUnshare)('the group of the machine’s folder', { timeout: 60_000 }, () => {
+describe.skipIf(!canUnshare)('the group of the machine’s folder', () => {
   it('has what root made before there was the group, once root opens it again', () => {
     const printed = inNamespace(
       `${configure} > /dev/null`,

@@ -77,7 +77,7 @@ describe('a state of a newer format', () => {
     expect(everything(stateDir)).toEqual(before);
   });
 
-  it('is shown by numalign status, which says that nothing is granted', { timeout: 30_000 }, async () => {
+  it('is shown by numalign status, which says that nothing is granted', async () => {
     const stateDir = makeStateDir();
     await (await openManager({ stateDir })).acquire({ cpu: 1, owner: 'persistent', name: 'lasting' });
     const file = join(stateDir, 'state.json');

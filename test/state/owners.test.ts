@@ -76,7 +76,7 @@ async function open(stateDir = makeStateDir()): Promise<Manager> {
 
 const canUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['-pCmf', 'true']).status === 0;
 
-describe.each(hierarchies())('a cgroup (%s) as an owner', { timeout: 30_000 }, (version, mount) => {
+describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
   it('has its grant until the last process below it has ended', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);

@@ -83,7 +83,7 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
 describe.each([
   ['added', 1],
   ['released', 9],
-] as const)('a state file whose last step %s a grant', { timeout: 120_000 }, (last, stride) => {
+] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);
     const copy = copyOf(stateDir);
@@ -202,7 +202,7 @@ describe('a state', () => {
     expect(recoveriesOf(manager)).toMatchObject([{ message: expect.stringContaining('older than generation') }]);
   });
 
-  it('forgets grants whose owners died with it, and keeps those of living processes', { timeout: 30_000 }, async () => {
+  it('forgets grants whose owners died with it, and keeps those of living processes', async () => {
     const stateDir = makeStateDir();
     const first = await openManager({ stateDir });
     const options = { stateDir };
@@ -243,7 +243,7 @@ describe('a state', () => {
     expect(assignments.pods.map(({ name }) => name)).toEqual(['lasting']);
   });
 
-  it.runIf(process.getuid?.() === 0)('that its own user cannot read is damaged', { timeout: 30_000 }, async () => {
+  it.runIf(process.getuid?.() === 0)('that its own user cannot read is damaged', async () => {
     const stateDir = makeStateDir();
     // Root reads everything; without that power it owns the folder all the same.
     const agent = new Agent(['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all']);
@@ -282,9 +282,7 @@ describe('a living owner whose file cannot be read', () => {
     expect(decodeOwnerFile(readFileSync(path)).pods.map(({ name }) => name)).toEqual(['living', 'next']);
   });
 
-  it('keeps everybody from granting once the state is damaged too, whatever is wrong with it; opening and looking work', {
-    timeout: 120_000,
-  }, async () => {
+  it('keeps everybody from granting once the state is damaged too, whatever is wrong with it; opening and looking work', async () => {
     const { stateDir, uuid, path } = await damagedOwner();
     const good = readFileSync(path);
     const topology = await machine();

@@ -15,7 +15,7 @@ function run(script: string, ...options: string[]): string {
 }
 
 describe('processes that are stopped and killed at every step', () => {
-  it('never own a CPU twice, lose none, and leave a state that loads', { timeout: 120_000 }, () => {
+  it('never own a CPU twice, lose none, and leave a state that loads', () => {
     const said = run('torture.mjs', '--seconds', '10', '--processes', '6', '--seed', String(SEED));
     // It did what it is there for.
     expect(said).toMatch(/operations: acquire [1-9]/);
@@ -24,9 +24,7 @@ describe('processes that are stopped and killed at every step', () => {
 });
 
 describe('a power cut at any step of a transaction', () => {
-  it('leaves the generation before it or the one after it, and after it was acknowledged the latter', {
-    timeout: 120_000,
-  }, () => {
+  it('leaves the generation before it or the one after it, and after it was acknowledged the latter', () => {
     expect(run('lost-writes.mjs')).toMatch(/[1-9]\d\d images/);
   });
 });

@@ -58,7 +58,7 @@ addEventListener('load', () => { document.querySelector('pre').textContent = enc
   return JSON.parse(decodeURIComponent(/<pre>(.+?)<\/pre>/.exec(stdout)![1]!));
 }
 
-describe('the picture in chromium', { timeout: 120_000 }, () => {
+describe('the picture in chromium', () => {
   it.for([
     ['8', OF_8_CPUS, 'light', 'rgb(255, 255, 255)'],
     ['8', OF_8_CPUS, 'dark', 'rgb(13, 17, 23)'],

@@ -105,7 +105,10 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
 it('limits allow a scheduling class without CAP_SYS_NICE up to their value', () => {
   const program = fileURLToPath(new URL('../../threads/scheduling-program.mjs', import.meta.url));
   const attempts = [
-    ...[{ policy: 'fifo', priority: 6 }, { policy: 'fifo', priority: 5 }],
+    ...[
+      { policy: 'fifo', priority: 6 },
+      { policy: 'fifo', priority: 5 },
+    ],
     ...[{ nice: -3 }, { nice: -2 }, { nice: 4 }],
   ];
   const { stdout, stderr } = spawnSync(
