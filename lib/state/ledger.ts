@@ -460,11 +460,12 @@ export class Ledger implements Store {
       };
       const pass = setInterval(take, PASS_MS);
       const onAbort = () => giveUp(signal?.reason);
-      const timer = setTimeout(() => {
-        // This process may have been held up itself: a lock that is free now has not kept it waiting.
-        take();
+      const late = () => {
+        if (!settled) take();
         if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));
-      }, lockTimeoutMs);
+      };
+      // This process may have been held up itself: it may have the lock already, and hears of it only after its timers.
+      const timer = setTimeout(() => setImmediate(late), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {
         settled = true;
