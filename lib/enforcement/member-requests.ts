@@ -44,12 +44,14 @@ export class MemberRequests {
     const id = this.tell(request);
     const answered = new Set<string>();
     for (const end = performance.now() + timeoutMs; ; ) {
+      // Asked before: this process may be held up at any moment, and what was answered meanwhile counts.
+      const isLate = performance.now() >= end;
       for (const name of request.names) {
         if (this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') === id) answered.add(name);
       }
       // Whoever has ended answers no more.
       const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
-      if (!isWaiting || performance.now() >= end) return answered;
+      if (!isWaiting || isLate) return answered;
       await pause(LOOK_MS);
     }
   }
