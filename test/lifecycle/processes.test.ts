@@ -177,7 +177,7 @@ describe('the lock of the state', () => {
   }
 
   it('is waited for no longer than the timeout, and the error names the holder', async () => {
-    const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 50 });
+    const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 2_000 });
     const lock = await holdLock(manager.stateDir);
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
     expect(error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', message: expect.stringContaining('4711 somebody else') });
