@@ -214,13 +214,16 @@ describe('giving back', () => {
 async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
   const { native } = await import('../../lib/native.js');
   const folder = native.Folder.open(stateDir, false, 0o700, -1);
-  const isStopped = () =>
-    readdirSync(`/proc/${pid}/task`).every((tid) =>
-      /\) T/.test(readFileSync(`/proc/${pid}/task/${tid}/stat`, 'latin1')),
-    );
+  const isStopped = (tid: string) => {
+    try {
+      return /\) T/.test(readFileSync(`/proc/${pid}/task/${tid}/stat`, 'latin1'));
+    } catch {
+      return true; // it has ended
+    }
+  };
   for (;;) {
     process.kill(pid!, 'SIGSTOP');
-    while (!isStopped()) await soon();
+    while (!readdirSync(`/proc/${pid}/task`).every(isStopped)) await soon();
     const lock = folder.tryLock('lock', 'a test');
     lock?.release();
     if (lock) return;
@@ -239,7 +242,7 @@ describe('waiting', () => {
     while (readdirSync(join(stateDir, 'waiting')).length < 1) await soon();
     await stopWithoutLock(stopped, stateDir);
     await holder.release();
-    const grant = await manager.acquire({ cpu: 2, wait: true, signal: AbortSignal.timeout(10_000) });
+    const grant = await manager.acquire({ cpu: 2, wait: true, signal: AbortSignal.timeout(60_000) });
     stopped.process.kill('SIGCONT');
     await grant.release();
     expect((await stopped.tell('settled', { key: 'a' })).cpus).toBe('0-14');

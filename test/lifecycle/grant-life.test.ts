@@ -12,6 +12,8 @@ import { makeStateDir } from '../support/state-dir.js';
 const ALL = affinity();
 // Two packages of one node, each with four cores of two threads.
 const TWO_NODES = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
+// So that nothing comes of a round of reconciling.
+const NO_ROUNDS = { cpuManagerReconcilePeriod: 0 };
 const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 async function simulated(stateDir?: string, machine: object = TWO_NODES): Promise<Manager> {
@@ -69,7 +71,8 @@ describe('acquire({ wait: true })', () => {
     const manager = await simulated();
     await manager.acquire({ cpu: 4 });
     // Behind somebody who waits too.
-    const waiting = manager.acquire({ cpu: 13, wait: true, signal: AbortSignal.timeout(100) });
+    const abort = new AbortController();
+    const waiting = errorOf(() => manager.acquire({ cpu: 13, wait: true, signal: abort.signal }));
     for (const [request, code] of [
       [{ cpu: 17 }, 'ERR_INSUFFICIENT_CPUS'],
       [{ cpu: 16 }, 'ERR_SHARED_POOL_EMPTY'],
@@ -78,7 +81,8 @@ describe('acquire({ wait: true })', () => {
     ] as const) {
       expect(await errorOf(() => manager.acquire({ ...request, wait: true }))).toMatchObject({ code });
     }
-    await expect(waiting).rejects.toThrow('timeout');
+    abort.abort(new Error('enough'));
+    expect(await waiting).toMatchObject({ message: 'enough' });
   });
 
   it('is given up when the signal aborts, and those behind move up', async () => {
@@ -103,7 +107,7 @@ describe('acquire({ wait: true })', () => {
 
   it('goes by one order in several processes, past those who were killed in the queue', async () => {
     const stateDir = makeStateDir();
-    const options = { stateDir, ...(ALL.size > 1 && { reservedSystemCPUs: String(ALL.first) }) };
+    const options = { stateDir, ...NO_ROUNDS, ...(ALL.size > 1 && { reservedSystemCPUs: String(ALL.first) }) };
     const agents = [new Agent(), new Agent(), new Agent(), new Agent()];
     for (const agent of agents) await agent.tell('open', options);
     const most = ALL.size > 1 ? ALL.size - 1 : 0;
@@ -119,10 +123,8 @@ describe('acquire({ wait: true })', () => {
     const served = await second.tell('settled', { key: 'a' });
     expect(await second.tell('grants')).toMatchObject([{ id: served.id }]);
     // The third is served when the second is killed: nobody commits anything then.
-    const before = Date.now();
     await second.kill();
     expect((await third.tell('settled', { key: 'a' })).cpus).toBe(served.cpus);
-    expect(Date.now() - before).toBeLessThan(5_000);
   });
 });
 
@@ -515,20 +517,19 @@ describe("manager.on('change')", () => {
     expect(told.map(({ before }) => before)).toEqual([told[0]!.before, ...told.slice(0, -1).map((c) => c.generation)]);
   });
 
-  it('takes back what a dead owner had within a second, without any other transaction', async () => {
+  it('takes back what a dead owner had, without any other transaction', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const agent = new Agent();
     await agent.tell('open', { stateDir });
     const { id } = await agent.tell('acquire', { cpu: 1 });
-    const manager = await openManager({ stateDir });
+    const manager = await openManager({ stateDir, ...NO_ROUNDS });
     onTestFinished(() => manager.close());
-    const gone = new Promise<number>((resolve) => {
-      manager.on('change', ({ removed }) => removed.some((grant) => grant.id === id) && resolve(Date.now()));
+    const gone = new Promise<void>((resolve) => {
+      manager.on('change', ({ removed }) => removed.some((grant) => grant.id === id) && resolve());
     });
-    const before = Date.now();
     await agent.kill();
-    expect((await gone) - before).toBeLessThan(5_000);
+    await gone;
     expect(manager.grants()).toEqual([]);
   });
 
