@@ -38,11 +38,16 @@ describe('throttling', () => {
     writeFileSync(`${group}/tasks`, String(process.pid));
     const files = [...readThrottling([process.pid]).keys()];
     expect(files.slice(0, 2)).toEqual([`${group}/cpu.stat`, `${above}/cpu.stat`]);
-    // A quota of a tenth, on the group above.
-    writeFileSync(`${above}/cpu.cfs_quota_us`, '10000');
+    // A quota of a hundredth, on the group above: less than a busy machine leaves to this process.
+    writeFileSync(`${above}/cpu.cfs_quota_us`, '1000');
     writeFileSync(`${above}/cpu.cfs_period_us`, '100000');
-    for (const end = Date.now() + 350; Date.now() < end; );
-    const now = readThrottling([process.pid]);
+    let now = readThrottling([process.pid]);
+    const isThrottled = () => {
+      const { nrThrottled, throttledNs } = now.get(`${above}/cpu.stat`)!;
+      return nrThrottled! > 0 && throttledNs! > 0;
+    };
+    for (const end = Date.now() + 20_000; !isThrottled() && Date.now() < end; ) now = readThrottling([process.pid]);
+    writeFileSync(`${above}/cpu.cfs_quota_us`, '-1');
     expect(now.get(`${group}/cpu.stat`)).toEqual({ nrThrottled: 0, throttledNs: 0 });
     expect(now.get(`${above}/cpu.stat`)!.nrThrottled).toBeGreaterThan(0);
     expect(now.get(`${above}/cpu.stat`)!.throttledNs).toBeGreaterThan(0);

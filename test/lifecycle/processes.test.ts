@@ -31,10 +31,18 @@ async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
+// A shared member that is in another namespace moves by itself; on a busy machine not always in the time that the one who asks gives it. Nothing has changed then.
+async function askFor(agent: Agent, cpu: number) {
+  for (;;) {
+    const answer = await agent.ask('acquire', { cpu });
+    if (answer.error?.code !== 'ERR_MEMBER_UNMOVABLE') return answer;
+  }
+}
+
 // Both ask at once for all that can be had: one gets it, the other is told who has it; after kill -9 it is free again.
 async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
   const agents = await Promise.all([openAgent(stateDir, prefix), openAgent(stateDir, prefix)]);
-  const answers = await Promise.all(agents.map((agent) => agent.ask('acquire', { cpu: REST.size })));
+  const answers = await Promise.all(agents.map((agent) => askFor(agent, REST.size)));
   const winner = answers.findIndex((answer) => answer.value);
   expect(answers.filter((answer) => answer.value)).toHaveLength(1);
   expect(answers[winner]!.value.cpus).toBe(String(REST));
@@ -177,7 +185,7 @@ describe('the lock of the state', () => {
   }
 
   it('is waited for no longer than the timeout, and the error names the holder', async () => {
-    const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 50 });
+    const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 2_000 });
     const lock = await holdLock(manager.stateDir);
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
     expect(error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', message: expect.stringContaining('4711 somebody else') });

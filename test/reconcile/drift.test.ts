@@ -44,6 +44,9 @@ async function open(options: ManagerOptions = {}): Promise<{ manager: Manager; d
 const taskset = (cpus: CpuSet | string, tid: number) =>
   execFileSync('taskset', ['-pc', String(cpus), String(tid)], { stdio: 'ignore' });
 
+/** Of this process, and not the main thread, with whose CPUs threads are born. */
+const otherThread = () => threads().find(({ tid }) => tid !== threadId())!.tid;
+
 const maskOf = (pid: number, tid = pid) => {
   const status = readFileSync(`/proc/${pid}/task/${tid}/status`, 'latin1');
   return /^Cpus_allowed_list:\t(.*)$/m.exec(status)![1];
@@ -57,18 +60,18 @@ describe.skipIf(!canPlace)('masks', () => {
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
     expect((await manager.reconcile()).drifts).toEqual([]);
-    const tid = threads().find((thread) => thread.tid !== threadId())!.tid;
+    const known = threads().map((thread) => thread.tid);
+    const tid = otherThread();
     taskset(ALL, tid);
     taskset(RESERVED, threadId());
     const report = await manager.reconcile();
     expect(affinity(tid)).toEqual(grant.cpus);
     expect(affinity()).toEqual(grant.cpus);
-    expect(report).toMatchObject({ repaired: 2, contested: 0, writes: 2 });
-    expect(drifts.map(({ kind, uid, repaired }) => [kind, uid, repaired])).toEqual([
-      ['thread', grant.id, true],
-      ['thread', grant.id, true],
-    ]);
-    expect(drifts.some(({ what }) => what.includes(`thread ${tid} `))).toBe(true);
+    // A thread that waits for the lock may have been born on the main thread's CPUs since: that one is put back too.
+    const tids = drifts.map(({ what }) => Number(/^thread (\d+) /.exec(what)?.[1]));
+    expect(tids.filter((each) => known.includes(each)).sort()).toEqual([tid, threadId()].sort());
+    expect(report).toMatchObject({ repaired: tids.length, contested: 0, writes: tids.length });
+    expect(drifts.every(({ kind, uid, repaired }) => kind === 'thread' && uid === grant.id && repaired)).toBe(true);
   });
 
   it.skipIf(ALL.size < 3)('that are narrower than the grant are left alone', async () => {
@@ -86,7 +89,7 @@ describe.skipIf(!canPlace)('masks', () => {
     const grant = 'a grant of the test';
     native.pin(-1, ALL.words, grant, 'its owner', false);
     onTestFinished(() => void native.undoPin(grant, ALL.words));
-    const other = threads().find((thread) => thread.tid !== threadId())!.tid;
+    const other = otherThread();
     taskset(RESERVED, other);
     expect(native.strayThreads(grant, ALL.words)).toEqual([]);
     expect(native.strayThreads(grant, CpuSet.of(CPU).words).map(({ tid }) => tid)).toContain(other);
@@ -97,7 +100,7 @@ describe.skipIf(!canPlace)('masks', () => {
   it('of threads that nobody has pinned stay where they are, unless the whole process was', async () => {
     const { manager } = await open({ sharedMember: false });
     const grant = await manager.acquire({ cpu: 1 });
-    const other = threads().find((thread) => thread.tid !== threadId())!.tid;
+    const other = otherThread();
     grant.pin({ threads: 'current' });
     taskset(RESERVED, other);
     expect((await manager.reconcile()).drifts).toEqual([]);
@@ -112,11 +115,11 @@ describe.skipIf(!canPlace)('masks', () => {
     const { manager, drifts } = await open();
     const member = idler();
     await manager.addSharedMember({ pid: member });
-    await manager.acquire({ cpu: 1 });
+    const grant = await manager.acquire({ cpu: 1 });
     taskset(ALL, member);
     expect(maskOf(member)).toBe(String(ALL));
     const report = await manager.reconcile();
-    expect(CpuSet.parse(maskOf(member)!).has(CPU)).toBe(false);
+    expect(CpuSet.parse(maskOf(member)!).intersects(grant.cpus)).toBe(false);
     expect(report.drifts).toMatchObject([{ kind: 'member', uid: null, repaired: true }]);
     expect(drifts[0]!.what).toContain(`process ${member} (`);
   });
@@ -125,17 +128,18 @@ describe.skipIf(!canPlace)('masks', () => {
     const { manager, drifts } = await open();
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
-    const fight = () => taskset(RESERVED, threadId());
+    const tid = otherThread();
+    const fight = () => taskset(RESERVED, tid);
     for (let round = 0; round < 2; round++) {
       fight();
       expect(await manager.reconcile()).toMatchObject({ repaired: 1, contested: 0 });
-      expect(affinity()).toEqual(grant.cpus);
+      expect(affinity(tid)).toEqual(grant.cpus);
     }
     fight();
     expect(await manager.reconcile()).toMatchObject({ repaired: 0, contested: 1, writes: 0 });
     for (let round = 0; round < 3; round++) {
       expect(await manager.reconcile()).toMatchObject({ repaired: 0, contested: 1, writes: 0, drifts: [] });
-      expect(affinity()).toEqual(RESERVED);
+      expect(affinity(tid)).toEqual(RESERVED);
     }
     expect(drifts.map(({ repaired, contested }) => [repaired, contested])).toEqual([
       [true, false],
@@ -143,11 +147,11 @@ describe.skipIf(!canPlace)('masks', () => {
       [false, true],
     ]);
     // Once it is right by itself, it is watched over again.
-    taskset(grant.cpus, threadId());
+    taskset(grant.cpus, tid);
     expect(await manager.reconcile()).toMatchObject({ contested: 0 });
     fight();
     expect(await manager.reconcile()).toMatchObject({ repaired: 1, contested: 0 });
-    expect(affinity()).toEqual(grant.cpus);
+    expect(affinity(tid)).toEqual(grant.cpus);
   });
 
   it('of a member that cannot be kept off lower the level of the grants', async () => {
@@ -172,7 +176,10 @@ describe.skipIf(!canPlace)('masks', () => {
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
     taskset(RESERVED, threadId());
-    await vi.waitFor(() => expect(drifts).toMatchObject([{ kind: 'thread', repaired: true }]), 10_000);
+    // A thread that waits for the lock may have been born there since.
+    const what = expect.stringContaining(`thread ${threadId()} `);
+    const drift = expect.objectContaining({ kind: 'thread', repaired: true, what });
+    await vi.waitFor(() => expect(drifts).toContainEqual(drift), 60_000);
     expect(affinity()).toEqual(grant.cpus);
     const script = `const { openManager } = await import(${JSON.stringify(new URL('../../dist/index.js', import.meta.url))});
       await openManager({ stateDir: ${JSON.stringify(makeStateDir())}, reservedSystemCPUs: '${RESERVED}' });`;
@@ -237,9 +244,10 @@ describe.skipIf(!canPlace)('an idle round', () => {
     const [code] = await once(child, 'exit');
     expect(code).toBe(0);
     const lines = readFileSync(log, 'utf8').split('\n');
-    const marks = lines.flatMap((line, i) => (/ kill\(\d+, SIGCONT\)/.test(line) ? [i] : []));
+    const marks = lines.flatMap((line, i) => (/ kill\(\d+, SIGCONT\b/.test(line) ? [i] : []));
     expect(marks).toHaveLength(2);
-    const during = lines.slice(marks[0]! + 1, marks[1]);
+    // Not the ends of calls, whose beginnings have lines of their own, and of threads.
+    const during = lines.slice(marks[0]! + 1, marks[1]).filter((line) => !/ (<\.\.\. |\+\+\+ exited)/.test(line));
     expect(during.some((line) => line.includes('/proc/self/task'))).toBe(true);
     const written = during.filter((line) => !line.includes('openat(') || /O_WRONLY|O_RDWR|O_CREAT/.test(line));
     expect(
@@ -293,7 +301,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
 
   it('get threads back that were moved out of them', async () => {
     const { manager, grant, group } = await granted();
-    const { tid } = threads().find((thread) => thread.tid !== threadId())!;
+    const tid = otherThread();
     writeFileSync(join(hierarchy!.mount.point, 'tasks'), String(tid));
     expect(await manager.reconcile()).toMatchObject({ repaired: 1 });
     expect(read(group, 'tasks').split('\n')).toContain(String(tid));

@@ -22,3 +22,11 @@ export function giveEverythingBack(): void {
     pin(ALL);
   });
 }
+
+/** Asks again until it is about all threads of the pool, at most 20 s: on a busy machine not every one has its turn within the second in which it must answer. */
+export async function ofWholePool<T>(ask: () => T | Promise<T>, isWhole: (answer: T) => boolean): Promise<T> {
+  for (const end = Date.now() + 20_000; ; ) {
+    const answer = await ask();
+    if (isWhole(answer) || Date.now() > end) return answer;
+  }
+}

@@ -24,10 +24,14 @@ function readThread(pid, tid) {
 
 const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/** By thread: the CPUs on which it was seen after it had run again; on a busy machine looked at for longer, until all of these have. */
-async function sample(pid, milliseconds, busy) {
+/**
+ * By thread: the CPUs on which it was seen after it had run again; on a busy machine looked at for longer, until all of these have, and one of those that help
+ * them.
+ */
+async function sample(pid, milliseconds, busy, helpers) {
   const begin = Date.now();
-  const isOver = () => Date.now() > begin + milliseconds * (busy.every((tid) => seen.has(tid)) ? 1 : LONGER);
+  const hasAll = () => busy.every((tid) => seen.has(tid)) && helpers.some((tid) => seen.has(tid));
+  const isOver = () => Date.now() > begin + milliseconds * (hasAll() ? 1 : LONGER);
   const first = new Map(threadsOf(pid).map((tid) => [tid, readThread(pid, tid)?.turns ?? 0]));
   const seen = new Map();
   while (!isOver()) {
@@ -54,8 +58,8 @@ export async function runProgram(options, milliseconds = 2_000) {
       return JSON.parse(value);
     };
     const placed = await next();
-    const { main, workers, pool } = placed.kinds;
-    const seen = await sample(child.pid, milliseconds, [...main, ...workers, ...pool]);
+    const { main, workers, pool, v8, others } = placed.kinds;
+    const seen = await sample(child.pid, milliseconds, [...main, ...workers, ...pool], [...v8, ...others]);
     child.stdin.end();
     return { pid: child.pid, placed, seen, ended: await next() };
   } finally {

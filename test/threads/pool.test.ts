@@ -4,13 +4,14 @@ import { closeSync, mkdirSync, open, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openManager, probePool, threads } from '../../lib/index.js';
+import { openManager, type PinResult, type PoolProbe, probePool, threads } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { ALL } from './everything.js';
+import { ALL, ofWholePool } from './everything.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const size = Number(process.env.UV_THREADPOOL_SIZE ?? 4);
+const isComplete = ({ complete }: PoolProbe) => complete;
 
 /** What a program of its own prints, as JSON. */
 function run(code: string, env: Record<string, string> = {}) {
@@ -43,24 +44,25 @@ function makeFolder(): string {
 
 describe('probePool', () => {
   it('finds all threads of the pool, and they are known from then on', async () => {
-    const { tids, complete } = await probePool();
+    const { tids, complete } = await ofWholePool(probePool, isComplete);
     expect(complete).toBe(true);
     expect(tids.length).toBe(size);
     const known = threads().filter(({ role }) => role === 'pool');
-    expect(known.map(({ tid }) => tid)).toEqual(tids);
-    expect(await probePool()).toEqual({ tids, complete });
+    // The kernel's order is that of their birth, in which numbers may begin anew.
+    expect(known.map(({ tid }) => tid).sort((a, b) => a - b)).toEqual(tids);
+    expect(await ofWholePool(probePool, isComplete)).toEqual({ tids, complete });
   });
 
   it('says that it is incomplete where a thread is busy, and does not wait for that one', async () => {
     const unblock = blockOne();
-    const busy = await probePool();
+    const busy = await ofWholePool(probePool, ({ tids }) => tids.length === size - 1);
     expect([busy.tids.length, busy.complete]).toEqual([size - 1, false]);
     await unblock();
-    const idle = await probePool();
+    const idle = await ofWholePool(probePool, isComplete);
     expect([idle.tids.length, idle.complete]).toEqual([size, true]);
   });
 
-  it('goes by UV_THREADPOOL_SIZE as libuv reads it', () => {
+  it('goes by UV_THREADPOOL_SIZE as libuv reads it', async () => {
     const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
     for (const [text, threads] of [
       ['1', 1],
@@ -68,38 +70,48 @@ describe('probePool', () => {
       ['0', 1],
       ['six', 1],
     ] as const) {
-      const { tids, complete } = run(probe, { UV_THREADPOOL_SIZE: text });
+      const { tids, complete } = await ofWholePool(() => run(probe, { UV_THREADPOOL_SIZE: text }), isComplete);
       expect([text, tids.length, complete]).toEqual([text, threads, true]);
     }
   });
 
-  it('does not claim to be complete where the variable was changed after the pool had started', () => {
+  it('does not claim to be complete where the variable was changed after the pool had started', async () => {
     const started = 'await numalign.probePool(); process.env.UV_THREADPOOL_SIZE';
     const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
-    const more = run(`${started} = '6'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    const probeAfter = (value: string) => run(`${started} = '${value}'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    const more = await ofWholePool<PoolProbe>(
+      () => probeAfter('6'),
+      ({ tids }) => tids.length === 3,
+    );
     expect([more.tids.length, more.complete]).toEqual([3, false]);
-    const fewer = run(`${started} = '2'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    const fewer = await ofWholePool(() => probeAfter('2'), isComplete);
     expect([fewer.tids.length, fewer.complete]).toEqual([3, true]);
   });
 
   it('may be called by several threads and several times at once', async () => {
-    const answers = run(`
+    const program = `
       import { Worker } from 'node:worker_threads';
       const code = "import('./dist/index.js').then(async ({ probePool }) => (await import('node:worker_threads')).parentPort.postMessage(await probePool()))";
       const workers = Array.from({ length: 3 }, () => new Worker(code, { eval: true }));
       const all = [...workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))), numalign.probePool(), numalign.probePool()];
-      process.stdout.write(JSON.stringify(await Promise.all(all)));`);
+      process.stdout.write(JSON.stringify(await Promise.all(all)));`;
+    const answers = await ofWholePool<PoolProbe[]>(
+      () => run(program),
+      (all) => all.every(isComplete),
+    );
     for (const answer of answers) expect(answer).toEqual(answers[0]);
-    expect([answers[0].tids.length, answers[0].complete]).toEqual([size, true]);
+    expect([answers[0]!.tids.length, answers[0]!.complete]).toEqual([size, true]);
   });
 });
 
 describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
+  const isGuaranteed = ({ guaranteed }: PinResult) => guaranteed;
+
   it('moves the pool and nothing else, and promises that none was missed if all have answered', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
-    const { moved, unmovable, guaranteed } = await grant.prewarmPool();
+    const { moved, unmovable, guaranteed } = await ofWholePool(() => grant.prewarmPool(), isGuaranteed);
     expect([moved.length, unmovable, guaranteed]).toEqual([size, [], true]);
     // The others are where shared members are.
     const shared = ALL.difference(grant.cpus);
@@ -125,7 +137,8 @@ describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
     onTestFinished(() => other.close());
     const second = await other.acquire({ cpu: 1 });
     expect(await errorOf(() => second.prewarmPool())).toMatchObject({ code: 'ERR_ALREADY_PINNED' });
-    expect((await second.prewarmPool({ replace: true })).guaranteed).toBe(true);
+    const taken = await ofWholePool(() => second.prewarmPool({ replace: true }), isGuaranteed);
+    expect(taken.guaranteed).toBe(true);
     await grant.release();
     await second.release();
   });

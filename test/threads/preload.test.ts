@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { makeStateDir } from '../support/state-dir.js';
-import { ALL } from './everything.js';
+import { ALL, ofWholePool } from './everything.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -33,13 +33,17 @@ const APP = `
   }));`;
 
 describe.runIf(ALL.size > 1)('numalign/preload', () => {
-  it('acquires, and places every thread, before the program’s first line', () => {
-    const { status, stdout, stderr } = run(APP, {
-      NUMALIGN_ACQUIRE: { cpu: 1, name: 'app' },
-      NUMALIGN_MANAGER: { stateDir: makeStateDir() },
-      NUMALIGN_THREADS: { pool: 'one-to-one' },
-      UV_THREADPOOL_SIZE: '3',
-    });
+  it('acquires, and places every thread, before the program’s first line', async () => {
+    const { status, stdout, stderr } = await ofWholePool(
+      () =>
+        run(APP, {
+          NUMALIGN_ACQUIRE: { cpu: 1, name: 'app' },
+          NUMALIGN_MANAGER: { stateDir: makeStateDir() },
+          NUMALIGN_THREADS: { pool: 'one-to-one' },
+          UV_THREADPOOL_SIZE: '3',
+        }),
+      (ended) => ended.status !== 0 || JSON.parse(ended.stdout).pool === 3,
+    );
     expect([status, stderr]).toEqual([0, '']);
     const app = JSON.parse(stdout);
     expect(app).toMatchObject({ name: 'app', mask: app.cpus, masks: [app.cpus], pool: 3, isOpen: true });
