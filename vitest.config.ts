@@ -10,6 +10,7 @@ export default defineConfig({
     // Who waits for something does so until it is there: these end what hangs, and are far from what a busy machine takes.
     testTimeout: 300_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       { extends: true, test: { name: 'decisions', include: DECISIONS } },
       // test/package: npm run test:package.

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openManager } from '../../lib/index.js';
-import { idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
+import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
+import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -17,6 +17,7 @@ import {
   groupPath,
   maskOf,
   masksOf,
+  nextCpu,
   opened,
   ownCgroups,
   strangeGroup,
@@ -38,18 +39,23 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     const manager = await opened({ stateDir, sharedMember: false });
     const { pid, threads } = await threadedIdler();
     const [first, second, third] = threads().slice(-3) as [number, number, number];
-    choose(first, '0');
-    choose(second, '1');
+    const taken = CpuSet.of(await nextCpu(manager));
+    const other = String(ALL.difference(taken).first);
+    choose(first, String(taken));
+    choose(second, other);
     await manager.addSharedMember({ pid });
     const grant = await manager.acquire({ cpu: 1 });
-    expect(String(grant.cpus)).toBe('0');
-    expect(masksOf(pid)).toEqual(['1']);
+    expect(grant.cpus).toEqual(taken);
+    const pool = String(manager.sharedPool);
+    expect(pool).toBe(String(ALL.difference(taken)));
+    expect([first, second, third].map(maskOf)).toEqual([pool, other, pool]);
+    expect(masksOf(pid)).toEqual([...new Set([other, pool])].sort());
     // What is given out is given out again.
-    choose(third, '0-1');
+    choose(third, `${ALL}`);
     await manager.addSharedMember({ pid });
-    expect(maskOf(third)).toBe('1');
+    expect(maskOf(third)).toBe(pool);
     await grant.release();
-    expect([first, second, third].map(maskOf)).toEqual(['0', '1', '0-1']);
+    expect([first, second, third].map(maskOf)).toEqual([String(taken), other, `${ALL}`]);
     expect(filesOf(stateDir).filter((name) => name.endsWith('.masks'))).toEqual([]);
   });
 
@@ -63,14 +69,14 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     expect(threadsOf(pid).length).toBeGreaterThan(before);
     expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    expect(masksOf(pid)).toEqual(['0-1']);
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
   it('is widened by the next opener where the one that moved it was killed, whenever that was', async () => {
     const stateDir = makeStateDir();
     const own = idler();
     const wide = idler();
-    choose(own, '0');
+    choose(own, `${ALL.first}`);
     const first = await openManager({ stateDir, sharedMember: false });
     for (const pid of [own, wide]) await first.addSharedMember({ pid });
     first.close();
@@ -82,7 +88,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
       await new Promise((resolve) => setTimeout(resolve, i));
       await holder.kill();
       const next = await openManager({ stateDir, sharedMember: false });
-      expect([own, wide].map(maskOf)).toEqual(['0', '0-1']);
+      expect([own, wide].map(maskOf)).toEqual([`${ALL.first}`, `${ALL}`]);
       next.close();
     }
     expect(filesOf(stateDir).filter((name) => name.endsWith('.masks'))).toEqual([]);
@@ -129,7 +135,7 @@ describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => 
     expect(readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim()).toBe(String(manager.sharedPool));
     expect(masksOf(inside)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    expect(readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
+    expect(readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
     await manager.removeSharedMember({ cgroup: path });
     expect(manager.sharedMembers()).toMatchObject([{ pid }]);
   });
@@ -147,8 +153,8 @@ describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => 
     await manager.addSharedMember({ pid: idler() });
     expect(masksOf(second)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    for (const pid of [first, second]) expect(masksOf(pid)).toEqual(['0-1']);
-    expect(readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
+    for (const pid of [first, second]) expect(masksOf(pid)).toEqual([`${ALL}`]);
+    expect(readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
   });
 });
 
@@ -166,17 +172,17 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     expect(error).toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
     expect(error!.message).toMatch(new RegExp(`process ${pid} .*: EPERM \\(it is root's\\)`));
     expect(root.generation).toBe(before);
-    for (const each of [pid, mine.pid!]) expect(masksOf(each)).toEqual(['0-1']);
+    for (const each of [pid, mine.pid!]) expect(masksOf(each)).toEqual([`${ALL}`]);
     // Where it may stay, that is said.
     const grant = await others.tell('acquire', { cpu: 1, unmovableMembers: 'report' });
     expect(grant.enforcement).toBe('recorded');
     expect(grant.warnings).toMatchObject([
       { code: 'ENFORCEMENT_SHORTFALL', message: expect.stringContaining(String(pid)) },
     ]);
-    expect(masksOf(mine.pid!)).not.toContain('0-1');
+    expect(masksOf(mine.pid!)).not.toContain(`${ALL}`);
     // And is no reason to keep what was granted.
     await others.tell('release', { id: grant.id });
-    expect(masksOf(mine.pid!)).toEqual(['0-1']);
+    expect(masksOf(mine.pid!)).toEqual([`${ALL}`]);
     await others.tell('close');
   });
 
@@ -186,10 +192,10 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     const manager = await opened({ stateDir });
     const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
     await far.tell('open', { stateDir });
-    const grant = await manager.acquire({ cpu: 1, require: 'members' });
+    const grant = await acquiredAtLast(manager);
     expect(await far.tell('mask')).toBe(String(manager.sharedPool));
     await grant.release();
-    await expect.poll(() => far.tell('mask')).toBe('0-1');
+    await expect.poll(() => far.tell('mask'), { timeout: 20_000 }).toBe(`${ALL}`);
     // Nobody answers what was told by telling it again.
     const told = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
     const last = told();
@@ -211,10 +217,12 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
       message: expect.stringContaining('another pid namespace'),
     });
     expect(manager.generation).toBe(before);
-    expect(masksOf(process.pid)).toEqual(['0-1']);
+    expect(masksOf(process.pid)).toEqual([`${ALL}`]);
     // Who dies while he is asked is no member any more.
+    const asked = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
+    const last = asked();
     const acquired = manager.acquire({ cpu: 1, require: 'members' });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    while (asked() === last) await new Promise((resolve) => setTimeout(resolve, 1));
     process.kill(pid, 'SIGKILL');
     const grant = await acquired;
     expect(manager.sharedMembers()).toHaveLength(1);
@@ -302,7 +310,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
       expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
       // Nor does it matter what becomes of what it had chosen, but that it is not known any more.
       await grant.release();
-      expect(masksOf(pid)).toEqual(['0-1']);
+      expect(masksOf(pid)).toEqual([`${ALL}`]);
     }
   });
 
@@ -347,7 +355,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ENOSPC' });
     expect(manager.grants()).toEqual([]);
-    expect(masksOf(pid)).toEqual(['0-1']);
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
     rmSync(ballast);
     const grant = await manager.acquire({ cpu: 1, require: 'members' });
     fill(ballast);
@@ -361,7 +369,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     if (!released) await grant.release();
     const next = await openManager({ stateDir: join(disk, 'state'), sharedMember: false });
     next.close();
-    expect(masksOf(pid)).toEqual(['0-1']);
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
   it('have an admission fail where their folder cannot be written or read', async () => {
@@ -376,7 +384,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
         code: expect.stringMatching(/^ERR_(SYSCALL|STATE_FOLDER)$/),
       });
       expect(root.grants()).toEqual([]);
-      expect(masksOf(mine.pid!)).toEqual(['0-1']);
+      expect(masksOf(mine.pid!)).toEqual([`${ALL}`]);
     }
     chmodSync(join(stateDir, 'members'), 0o2770);
     await others.tell('acquire', { cpu: 1, require: 'members' });
@@ -398,9 +406,20 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
         `per member: ${((between - begin) * 5).toFixed(0)} us to leave, ${((performance.now() - before) * 5).toFixed(0)} us to come back`,
       );
     }
-    for (const pid of pids) expect(masksOf(pid)).toEqual(['0-1']);
+    for (const pid of pids) expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 });
+
+// Members elsewhere have a second to answer, which is short on a busy machine.
+async function acquiredAtLast(manager: Manager): Promise<Grant> {
+  for (;;) {
+    try {
+      return await manager.acquire({ cpu: 1, require: 'members' });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_MEMBER_UNMOVABLE') throw error;
+    }
+  }
+}
 
 // As much as there is room for.
 function fill(path: string): void {

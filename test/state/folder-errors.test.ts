@@ -118,8 +118,10 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
   it('never get the same CPU, and see each other die', async () => {
     const stateDir = makeStateDir();
     const [outside, inside] = [new Agent(), new Agent(inner)];
-    await outside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
-    await inside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
+    // No shared members: these would have to answer each other within a second.
+    const options = { stateDir, reservedSystemCPUs: RESERVED, sharedMember: false };
+    await outside.tell('open', options);
+    await inside.tell('open', options);
     const answers = await Promise.all([outside, inside].map((agent) => agent.ask('acquire', { cpu: REST.size })));
     expect(answers.map(({ error }) => error?.code).sort()).toEqual(['ERR_INSUFFICIENT_CPUS', undefined]);
     const [winner, loser] = answers[0]!.value ? [outside, inside] : [inside, outside];
