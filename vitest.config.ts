@@ -20,6 +20,7 @@ export default defineConfig({
           name: 'machine',
           include: ['test/**/*.test.ts'],
           exclude: ['test/package/**', ...DECISIONS],
+          setupFiles: ['test/support/two-cpus.ts'],
           // One file after the other, however many CPUs there are: they move threads to the same ones.
           fileParallelism: false,
         },

@@ -8,6 +8,7 @@ import { affinity, CpuSet, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const isRoot = process.getuid?.() === 0;
@@ -93,13 +94,14 @@ describe('a state folder', () => {
     expect(readFileSync('/etc/hostname', 'utf8')).toBe(before);
   });
 
-  it.runIf(isRoot)('that is closed to its user, or whose files are, is refused', async () => {
+  it.runIf(canBeStranger)('that is closed to its user, or whose files are, is refused', async () => {
     const stateDir = makeStateDir();
     chmodSync(join(stateDir, '..'), 0o755);
     mkdirSync(stateDir);
     chmodSync(stateDir, 0o750);
     const stranger = ['setpriv', '--reuid=12345', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all'];
-    const { error } = await new Agent(stranger).ask('open', { stateDir });
+    const agent = forStrangers(AGENT);
+    const { error } = await new Agent(stranger, agent).ask('open', { stateDir });
     expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', message: expect.stringContaining('permission denied') });
     // The folder is another's: that a file in it is closed says nothing about the file.
     await openManager({ stateDir });
@@ -107,7 +109,7 @@ describe('a state folder', () => {
     chmodSync(join(stateDir, 'owners'), 0o777);
     chmodSync(join(stateDir, 'lock'), 0o666);
     chmodSync(join(stateDir, 'state.json'), 0o600);
-    const second = await new Agent(stranger).ask('open', { stateDir });
+    const second = await new Agent(stranger, agent).ask('open', { stateDir });
     expect(second.error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
   });
 });
