@@ -7,6 +7,7 @@ import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.j
 import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { canMount, canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 import {
@@ -188,25 +189,28 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     await others.tell('close');
   });
 
-  it('is asked where it lives in another pid namespace, leaves by itself, and comes back', async () => {
-    const stateDir = makeStateDir();
-    // Each cannot move the other.
-    const manager = await opened({ stateDir });
-    const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
-    await far.tell('open', { stateDir });
-    const grant = await acquiredAtLast(manager);
-    expect(await far.tell('mask')).toBe(String(manager.sharedPool));
-    await grant.release();
-    await expect.poll(() => far.tell('mask'), { timeout: 20_000 }).toBe(`${ALL}`);
-    // Nobody answers what was told by telling it again.
-    const told = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
-    const last = told();
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    expect(told()).toBe(last);
-    await far.tell('close');
-  });
+  it.runIf(canUnshare)(
+    'is asked where it lives in another pid namespace, leaves by itself, and comes back',
+    async () => {
+      const stateDir = makeStateDir();
+      // Each cannot move the other.
+      const manager = await opened({ stateDir });
+      const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
+      await far.tell('open', { stateDir });
+      const grant = await acquiredAtLast(manager);
+      expect(await far.tell('mask')).toBe(String(manager.sharedPool));
+      await grant.release();
+      await expect.poll(() => far.tell('mask'), { timeout: 20_000 }).toBe(`${ALL}`);
+      // Nobody answers what was told by telling it again.
+      const told = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
+      const last = told();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(told()).toBe(last);
+      await far.tell('close');
+    },
+  );
 
-  it('has an admission fail where it does not answer there', async () => {
+  it.runIf(canUnshare)('has an admission fail where it does not answer there', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });
     const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']);
@@ -342,37 +346,40 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     expect(filesOf(stateDir)).toEqual(expect.arrayContaining(['README', 'folder', 'p1']));
   });
 
-  it('have an admission fail where what members had chosen cannot be written down, and nobody has moved', async () => {
-    const disk = mkdtempSync('/tmp/numalign-test-disk-');
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]);
-    onTestFinished(() => {
-      execFileSync('umount', ['-l', disk]);
-      rmSync(disk, { recursive: true });
-    });
-    const manager = await opened({ stateDir: join(disk, 'state'), sharedMember: false });
-    const { pid } = await threadedIdler();
-    await manager.addSharedMember({ pid });
-    const ballast = join(disk, 'ballast');
-    fill(ballast);
-    const error = await errorOf(() => manager.acquire({ cpu: 1 }));
-    expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ENOSPC' });
-    expect(manager.grants()).toEqual([]);
-    expect(masksOf(pid)).toEqual([`${ALL}`]);
-    rmSync(ballast);
-    const grant = await manager.acquire({ cpu: 1, require: 'members' });
-    fill(ballast);
-    // Whether there is room for what is recorded or not: who holds the CPU and who may run there agree.
-    const released = await grant.release().then(
-      () => true,
-      () => false,
-    );
-    if (!released) expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
-    rmSync(ballast);
-    if (!released) await grant.release();
-    const next = await openManager({ stateDir: join(disk, 'state'), sharedMember: false });
-    next.close();
-    expect(masksOf(pid)).toEqual([`${ALL}`]);
-  });
+  it.runIf(canMount)(
+    'have an admission fail where what members had chosen cannot be written down, and nobody has moved',
+    async () => {
+      const disk = mkdtempSync('/tmp/numalign-test-disk-');
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]);
+      onTestFinished(() => {
+        execFileSync('umount', ['-l', disk]);
+        rmSync(disk, { recursive: true });
+      });
+      const manager = await opened({ stateDir: join(disk, 'state'), sharedMember: false });
+      const { pid } = await threadedIdler();
+      await manager.addSharedMember({ pid });
+      const ballast = join(disk, 'ballast');
+      fill(ballast);
+      const error = await errorOf(() => manager.acquire({ cpu: 1 }));
+      expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ENOSPC' });
+      expect(manager.grants()).toEqual([]);
+      expect(masksOf(pid)).toEqual([`${ALL}`]);
+      rmSync(ballast);
+      const grant = await manager.acquire({ cpu: 1, require: 'members' });
+      fill(ballast);
+      // Whether there is room for what is recorded or not: who holds the CPU and who may run there agree.
+      const released = await grant.release().then(
+        () => true,
+        () => false,
+      );
+      if (!released) expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      rmSync(ballast);
+      if (!released) await grant.release();
+      const next = await openManager({ stateDir: join(disk, 'state'), sharedMember: false });
+      next.close();
+      expect(masksOf(pid)).toEqual([`${ALL}`]);
+    },
+  );
 
   it.runIf(canBeStranger)('have an admission fail where their folder cannot be written or read', async () => {
     const stateDir = makeStateDir();
