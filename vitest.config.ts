@@ -10,6 +10,7 @@ export default defineConfig({
     // Who waits for something does so until it is there: these end what hangs, and are far from what a busy machine takes.
     testTimeout: 300_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       { extends: true, test: { name: 'decisions', include: DECISIONS } },
       // test/package: npm run test:package.
@@ -19,6 +20,7 @@ export default defineConfig({
           name: 'machine',
           include: ['test/**/*.test.ts'],
           exclude: ['test/package/**', ...DECISIONS],
+          setupFiles: ['test/support/two-cpus.ts'],
           // One file after the other, however many CPUs there are: they move threads to the same ones.
           fileParallelism: false,
         },

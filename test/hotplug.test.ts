@@ -220,7 +220,7 @@ describe('a grant whose CPUs go offline', () => {
     const grant = await machine.manager.acquire({ cpu: 2 });
     const signal = new AbortController();
     const resized = grant.resize({ cpu: 3, noticeMs: 60_000, signal: signal.signal }).catch(() => {});
-    await vi.waitFor(() => expect(machine.pod(grant.id).upcoming).not.toBeNull());
+    await vi.waitFor(() => expect(machine.pod(grant.id).upcoming).not.toBeNull(), { timeout: 20_000 });
     await machine.take('0');
     expect(await machine.substitute(grant.id)).toBeUndefined();
     signal.abort();

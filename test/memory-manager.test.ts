@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { discover, type Manager, type ManagerOptions, openManager, type Pod } from '../lib/index.js';
+import { cpuTimeOf } from './support/cpu-time.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 import { GI, MI, machineOf, type NodeSpec } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';
@@ -329,12 +330,13 @@ describe('a machine of many NUMA nodes', () => {
       i % 2 === 0 ? { cpus: 1, memory: GI } : { cpus: 0, memory: GI, hugepages: { 2048: 512 } },
     );
     const manager = await simulate(await machineOf(nodes), { topologyManagerPolicy: 'single-numa-node' });
-    const begin = performance.now();
-    const { explanation } = manager.plan(pod('9Gi', { [HUGE]: '9Gi' }));
-    expect(explanation!.text).toContain('hints offered');
-    JSON.stringify(explanation);
+    const time = cpuTimeOf(() => {
+      const { explanation } = manager.plan(pod('9Gi', { [HUGE]: '9Gi' }));
+      expect(explanation!.text).toContain('hints offered');
+      JSON.stringify(explanation);
+    });
     // Not minutes.
-    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(time).toBeLessThan(10_000);
   });
 
   it('has its memory placed like any other', async () => {

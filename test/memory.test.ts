@@ -375,7 +375,7 @@ describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
       await Promise.all(workers.map(message));
       expect(freeHugepages()).toBe(2);
       await Promise.all(workers.map((worker) => worker.terminate()));
-      await vi.waitFor(() => expect(freeHugepages()).toBe(8));
+      await vi.waitFor(() => expect(freeHugepages()).toBe(8), { timeout: 20_000 });
     }
   });
 });

@@ -8,16 +8,19 @@ import { type CgroupFiles, KERNEL_FILES } from '../../lib/cgroups/cgroup-files.j
 import { type CpusetHierarchy, openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { type MadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
-import { CpuSet, NodeSet } from '../../lib/index.js';
+import { affinity, CpuSet, NodeSet } from '../../lib/index.js';
 
 export const ROOT = `/numalign-test-${process.pid}`;
 export const hierarchy = findHierarchy('cpuset');
 
-/** Whether the real cpuset hierarchy of v1 can be used here, with more than one CPU to move between. */
+/** The CPUs of this process, of which a manager takes all. */
+export const ALL = affinity();
+
+/** Whether the real cpuset hierarchy of v1 can be used here, with CPUs 0 and 1 to move between. */
 export const isUsable =
   process.getuid?.() === 0 &&
   hierarchy?.version === 1 &&
-  !CpuSet.parse(readFileSync(join(hierarchy.mount.point, 'cpuset.cpus'), 'utf8').trim()).isSubsetOf(CpuSet.of(0));
+  CpuSet.of(0, 1).isSubsetOf(CpuSet.parse(readFileSync(join(hierarchy.mount.point, 'cpuset.cpus'), 'utf8').trim()));
 
 export const cpus = (list: string): CpuSet => CpuSet.parse(list);
 export const NODE0 = NodeSet.of(0);
@@ -57,7 +60,7 @@ export function ownRoot(): OwnRoot {
   return { tree, made, files };
 }
 
-/** The same, made with all CPUs. */
+/** The same, made with two CPUs. */
 export function madeRoot(): OwnRoot {
   const own = ownRoot();
   own.tree.ensureRoot(cpus('0-1'), NODE0);

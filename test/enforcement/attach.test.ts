@@ -1,7 +1,8 @@
 // Other processes on the CPUs of a grant, on the real kernel.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
+import { CpuSet } from '../../lib/index.js';
+import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed } from '../support/simulated.js';
@@ -15,6 +16,7 @@ import {
   groupPath,
   maskOf,
   masksOf,
+  nextCpu,
   opened,
   ownCgroups,
   threadsOf,
@@ -48,7 +50,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     await grant.release();
     for (const each of [pid, parent, grandchild]) {
       expect(cgroupOf(each)).toMatch(/\/shared$/);
-      expect(masksOf(each)).toEqual(['0-1']);
+      expect(masksOf(each)).toEqual([`${ALL}`]);
     }
     expect(groupsOf()).toEqual([]);
     // A shared member from then on.
@@ -62,7 +64,8 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const manager = await opened({ stateDir });
     const { pid, threads } = await threadedIdler();
     const own = threads().at(-1)!;
-    choose(own, '1');
+    const chosen = String(ALL.difference(CpuSet.of(await nextCpu(manager))).first);
+    choose(own, chosen);
     const grant = await manager.acquire({ cpu: 1 });
     expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
@@ -72,12 +75,14 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     expect(masksOf(other)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    expect(maskOf(own)).toBe('1');
-    expect(masksOf(pid)).toEqual(['0-1', '1']);
+    expect(maskOf(own)).toBe(chosen);
+    expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
     const next = await manager.acquire({ cpu: 1 });
-    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    expect(maskOf(own)).toBe(chosen);
+    // Where there are two CPUs only, that is all of the pool.
+    expect(masksOf(pid)).toEqual([...new Set([chosen, String(manager.sharedPool)])].sort());
     await next.release();
-    expect(masksOf(pid)).toEqual(['0-1', '1']);
+    expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
   });
 
   it.each([['cgroups'], ['masks']])(
@@ -96,7 +101,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       expect(String(grant.cpus)).toBe(cpus);
       expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
       await grant.release();
-      expect(masksOf(pid)).toEqual(['0-1']);
+      expect(masksOf(pid)).toEqual([`${ALL}`]);
       if (by === 'cgroups') expect(groupsOf()).toEqual([]);
     },
   );
@@ -116,7 +121,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(masksOf(main)).toEqual([String(cpus)]);
     expect(masksOf(side)).toEqual([String(manager.sharedPool)]);
     await pod.release();
-    for (const pid of [main, side]) expect(masksOf(pid)).toEqual(['0-1']);
+    for (const pid of [main, side]) expect(masksOf(pid)).toEqual([`${ALL}`]);
     expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
   });
 
@@ -142,7 +147,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       await manager.addSharedMember({ pid });
       expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
       await pod.release();
-      expect(masksOf(pid)).toEqual(['0-1']);
+      expect(masksOf(pid)).toEqual([`${ALL}`]);
     },
   );
 
@@ -226,7 +231,7 @@ describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', (
     expect(masksOf(process.pid)).toEqual([String(grant.cpus)]);
     await grant.release();
     expect(groupsOf()).toEqual([]);
-    expect(masksOf(process.pid)).toEqual(['0-1']);
+    expect(masksOf(process.pid)).toEqual([`${ALL}`]);
     expect(cgroupOf(process.pid)).toBe(home);
   });
 });

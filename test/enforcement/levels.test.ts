@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openManager } from '../../lib/index.js';
-import { idler, isUsable } from '../cgroups/own-root.js';
+import { ALL, idler, isUsable } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -23,7 +23,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     expect(grant.enforcement).toBe('recorded');
     expect(manager.grants()[0]!.enforcement).toBe('recorded');
     expect(manager.sharedMembers()).toEqual([]);
-    expect(masksOf(process.pid)).toEqual(['0-1']);
+    expect(masksOf(process.pid)).toEqual([`${ALL}`]);
     await grant.release();
   });
 
@@ -36,7 +36,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     expect(grant.warnings).toEqual([]);
     for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual(['0-1']);
+    for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([`${ALL}`]);
   });
 
   it('is cpuset where a cgroup keeps all of them off', async () => {
@@ -49,10 +49,10 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(String(manager.sharedPool));
     // It cannot get out by a mask.
     expect(() => choose(pid, String(grant.cpus))).toThrow();
-    choose(pid, '0-1');
+    choose(pid, `${ALL}`);
     expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
     await grant.release();
-    expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
+    expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
   });
 
   it('is members where one is in a cgroup of its own outside, and masks must do for it', async () => {
@@ -97,7 +97,7 @@ describe.skipIf(!isUsable)('a level that is required', () => {
       expect(error.details.valid).toContain(require);
       expect(error.message).toMatch(why);
       expect({ generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) }).toEqual(before);
-      if (cgroups) expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe('0-1');
+      if (cgroups) expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
       expect(manager.grants()).toEqual([]);
       const grant = await manager.acquire({ cpu: 1, require: reached });
       expect(grant.enforcement).toBe(reached);

@@ -55,12 +55,29 @@ export async function hasRun(tid: number): Promise<void> {
   for (const enough = runtime() + 1e6; runtime() < enough; ) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-/** Where the threads of a process may run: each mask once. */
-export const masksOf = (pid: number) => [...new Set(threadsOf(pid).map(maskOf))].sort();
+/** Where the threads of a process may run: each mask once. Some may end meanwhile. */
+export const masksOf = (pid: number) =>
+  [...new Set(threadsOf(pid).flatMap((tid) => unlessEnded(() => maskOf(tid)) ?? []))].sort();
+
+function unlessEnded<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code!)) throw error;
+    return undefined;
+  }
+}
 
 /** As the thread does it itself. */
 export function choose(tid: number, cpus: string): void {
   execFileSync('taskset', ['-pc', cpus, String(tid)], { stdio: 'ignore' });
+}
+
+/** The CPU that the next who acquires one gets. */
+export async function nextCpu(manager: Manager): Promise<number> {
+  const grant = await manager.acquire({ cpu: 1 });
+  await grant.release();
+  return grant.cpus.first!;
 }
 
 export const filesOf = (stateDir: string) => readdirSync(join(stateDir, 'members')).sort();

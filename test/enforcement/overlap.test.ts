@@ -67,7 +67,7 @@ describe.skipIf(!isUsable)(
       // Where the kernel may put it, and does sooner or later.
       for (const tid of threadsOf(stranger.pid)) choose(tid, String(granted));
       const from = process.hrtime.bigint();
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      for (const tid of threadsOf(stranger.pid).slice(1)) await hasRun(tid);
       const to = process.hrtime.bigint();
       const held = [...granted].map((cpu) => ({ cpu, from, to }));
       expect(overlaps(await stranger.end(), held)).not.toEqual([]);

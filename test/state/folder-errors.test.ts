@@ -7,7 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { canMount } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const isRoot = process.getuid?.() === 0;
@@ -27,7 +29,7 @@ describe('a state folder', () => {
     });
   });
 
-  it.runIf(isRoot)('that becomes read-only grants nothing, and its state can still be read', async () => {
+  it.runIf(canMount)('that becomes read-only grants nothing, and its state can still be read', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
@@ -49,7 +51,7 @@ describe('a state folder', () => {
     await grant.release();
   });
 
-  it.runIf(isRoot)('on a full disk keeps what is granted, and its owners’ files say the same', async () => {
+  it.runIf(canMount)('on a full disk keeps what is granted, and its owners’ files say the same', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=0700', 'tmpfs', stateDir]);
@@ -93,13 +95,14 @@ describe('a state folder', () => {
     expect(readFileSync('/etc/hostname', 'utf8')).toBe(before);
   });
 
-  it.runIf(isRoot)('that is closed to its user, or whose files are, is refused', async () => {
+  it.runIf(canBeStranger)('that is closed to its user, or whose files are, is refused', async () => {
     const stateDir = makeStateDir();
     chmodSync(join(stateDir, '..'), 0o755);
     mkdirSync(stateDir);
     chmodSync(stateDir, 0o750);
     const stranger = ['setpriv', '--reuid=12345', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all'];
-    const { error } = await new Agent(stranger).ask('open', { stateDir });
+    const agent = forStrangers(AGENT);
+    const { error } = await new Agent(stranger, agent).ask('open', { stateDir });
     expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', message: expect.stringContaining('permission denied') });
     // The folder is another's: that a file in it is closed says nothing about the file.
     await openManager({ stateDir });
@@ -107,7 +110,7 @@ describe('a state folder', () => {
     chmodSync(join(stateDir, 'owners'), 0o777);
     chmodSync(join(stateDir, 'lock'), 0o666);
     chmodSync(join(stateDir, 'state.json'), 0o600);
-    const second = await new Agent(stranger).ask('open', { stateDir });
+    const second = await new Agent(stranger, agent).ask('open', { stateDir });
     expect(second.error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
   });
 });
@@ -118,8 +121,10 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
   it('never get the same CPU, and see each other die', async () => {
     const stateDir = makeStateDir();
     const [outside, inside] = [new Agent(), new Agent(inner)];
-    await outside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
-    await inside.tell('open', { stateDir, reservedSystemCPUs: RESERVED });
+    // No shared members: these would have to answer each other within a second.
+    const options = { stateDir, reservedSystemCPUs: RESERVED, sharedMember: false };
+    await outside.tell('open', options);
+    await inside.tell('open', options);
     const answers = await Promise.all([outside, inside].map((agent) => agent.ask('acquire', { cpu: REST.size })));
     expect(answers.map(({ error }) => error?.code).sort()).toEqual(['ERR_INSUFFICIENT_CPUS', undefined]);
     const [winner, loser] = answers[0]!.value ? [outside, inside] : [inside, outside];

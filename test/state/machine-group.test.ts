@@ -2,15 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { makeStateDir } from '../support/state-dir.js';
+import { canBeStranger, forStrangers } from '../support/strangers.js';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const [GROUP, BOB] = [54321, 54322];
-const canUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
+const canUnshare = canBeStranger && spawnSync('unshare', ['-m', 'true']).status === 0;
 
-const numalign = `${process.execPath} ${MAIN}`;
+// For bob and for root.
+const numalign = canUnshare ? `${process.execPath} ${forStrangers('dist/cli/main.js')}` : '';
 const asBob = (groups: number | 'none') =>
   `setpriv --reuid ${BOB} --regid ${BOB} ${groups === 'none' ? '--clear-groups' : `--groups ${groups}`}`;
 const run = `run --cpus 1 --cgroup-root none -- true`;

@@ -24,6 +24,7 @@ import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/stat
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
 const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
 const STATE = 'state.json';
@@ -243,13 +244,14 @@ describe('a state', () => {
     expect(assignments.pods.map(({ name }) => name)).toEqual(['lasting']);
   });
 
-  it.runIf(process.getuid?.() === 0)('that its own user cannot read is damaged', async () => {
+  it.runIf(canBeStranger)('that its own user cannot read is damaged', async () => {
     const stateDir = makeStateDir();
     // Root reads everything; without that power it owns the folder all the same.
-    const agent = new Agent(['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all']);
+    const powerless = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all'];
+    const agent = new Agent(powerless, forStrangers(AGENT));
     await agent.tell('open', { stateDir });
     chmodSync(join(stateDir, STATE), 0);
-    const next = new Agent(['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all']);
+    const next = new Agent(powerless, forStrangers(AGENT));
     await next.tell('open', { stateDir });
     expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(1);
   });

@@ -16,9 +16,9 @@ export class Agent {
   readonly process: ChildProcess;
   readonly #answers: AsyncIterator<string>;
 
-  /** `prefix`: a command to start it under, such as unshare. */
-  constructor(prefix: string[] = []) {
-    const [command, ...args] = [...prefix, process.execPath, SCRIPT];
+  /** `prefix`: a command to start it under, such as unshare; `script`: another copy of it. */
+  constructor(prefix: string[] = [], script = SCRIPT) {
+    const [command, ...args] = [...prefix, process.execPath, script];
     this.process = spawn(command!, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#answers = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();
     onTestFinished(() => void this.process.kill('SIGKILL'));

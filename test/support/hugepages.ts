@@ -8,12 +8,39 @@ const POOL = '/sys/devices/system/node/node0/hugepages/hugepages-2048kB';
 const read = (name: string) => Number(readFileSync(`${POOL}/${name}`, 'utf8'));
 const setPool = (pages: number) => writeFileSync(`${POOL}/nr_hugepages`, String(pages));
 
+// What any test reserves at most.
+const MOST = 8;
+let reservable: boolean | undefined;
+
+/** Whether they may be reserved, and memory is not too fragmented for it. */
 export function canReserve(): boolean {
+  reservable ??= hasRoomForMost();
+  return reservable;
+}
+
+function hasRoomForMost(): boolean {
   try {
     accessSync(`${POOL}/nr_hugepages`, constants.W_OK);
-    return true;
   } catch {
     return false;
+  }
+  const before = ownPages();
+  try {
+    return makeFree(MOST) >= MOST;
+  } finally {
+    setPool(before);
+  }
+}
+
+// Surplus pages are in use, and go when they are freed.
+const ownPages = () => read('nr_hugepages') - read('surplus_hugepages');
+
+// Answers how many are free then. In fragmented memory the kernel finds more once it has moved what it can.
+function makeFree(pages: number): number {
+  for (let attempts = 5; ; attempts--) {
+    setPool(ownPages() - freeHugepages() + pages);
+    if (freeHugepages() >= pages || attempts === 0) return freeHugepages();
+    writeFileSync('/proc/sys/vm/compact_memory', '1');
   }
 }
 
@@ -22,9 +49,7 @@ export const freeHugepages = () => read('free_hugepages');
 
 /** Sees to it that exactly `pages` are free on node 0 while the test runs. */
 export function reserveHugepages(pages: number): void {
-  // Surplus pages are in use, and go when they are freed.
-  const before = read('nr_hugepages') - read('surplus_hugepages');
+  const before = ownPages();
   onTestFinished(() => setPool(before));
-  setPool(before - freeHugepages() + pages);
-  if (freeHugepages() !== pages) throw new Error(`the kernel makes only ${freeHugepages()} hugepages of ${pages}`);
+  if (makeFree(pages) !== pages) throw new Error(`the kernel makes only ${freeHugepages()} hugepages of ${pages}`);
 }

@@ -151,7 +151,7 @@ const operations = {
       await grant.resize(options);
     } catch (error) {
       // Refused: nothing has changed. But who knows whether a persistent one is still there.
-      if (!isPersistent && ASKED_TOO_MUCH.has(error.code)) holds(grant, isPersistent, true);
+      if (!isPersistent && REFUSALS.has(error.code)) holds(grant, isPersistent, true);
       throw error;
     }
     holds(grant, isPersistent, true);
@@ -188,7 +188,7 @@ const operations = {
   // A second manager in this process, and what opening does.
   async reopen() {
     manager.close();
-    manager = await open();
+    await openAtLast();
   },
   async look() {
     const begun = now();
@@ -201,19 +201,21 @@ const operations = {
 
 // ---- refusals that are part of the game
 
-const ASKED_TOO_MUCH = new Set([
+const REFUSALS = new Set([
   'ERR_INSUFFICIENT_CPUS',
   'ERR_INSUFFICIENT_MEMORY',
   'ERR_INSUFFICIENT_DEVICES',
   'ERR_SHARED_POOL_EMPTY',
   'ERR_TOPOLOGY_AFFINITY',
+  // An agent in a pid namespace of its own, which is stopped, or has no CPU, for longer than it is waited for.
+  'ERR_MEMBER_UNMOVABLE',
 ]);
 const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIVE']);
 const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
 
 function isExpected(operation, error) {
   if (ALWAYS.has(error.code)) return true;
-  if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && ASKED_TOO_MUCH.has(error.code)) return true;
+  if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.
   if (GONE.has(error.code)) return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
@@ -273,21 +275,26 @@ async function open() {
 }
 
 let manager;
-for (;;) {
-  try {
-    manager = await open();
-    break;
-  } catch (error) {
-    report('did', {
-      operation: 'open',
-      code: error.code ?? error.name,
-      took: 0,
-      expected: isExpected('open', error),
-      message: error.message,
-    });
-    if (!isExpected('open', error)) process.exit(1);
+// A lock that is held for long is waited for again: nothing can be done with a manager that is closed.
+async function openAtLast() {
+  for (;;) {
+    try {
+      manager = await open();
+      return;
+    } catch (error) {
+      report('did', {
+        operation: 'open',
+        code: error.code ?? error.name,
+        took: 0,
+        expected: isExpected('open', error),
+        message: error.message,
+      });
+      if (!isExpected('open', error)) process.exit(1);
+    }
   }
 }
+
+await openAtLast();
 const known = await features();
 watch();
 const lines = createInterface({ input: process.stdin });

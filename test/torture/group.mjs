@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { AgentProcess, now } from './agent-process.mjs';
 import { Failpoints } from './failpoints.mjs';
 import { History } from './history.mjs';
-import { MARK, marked, signal, standsStill, threadsOf } from './processes.mjs';
+import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
 import { Random } from './random.mjs';
 import { parseList, readState } from './state-file.mjs';
 
@@ -208,9 +208,9 @@ export class Group {
       await sleep(1);
     }
     const time = now();
-    const processes = still.map((agent) => ({ agent: agent.number, masks: threadsOf(agent.pid) }));
+    const processes = still.map((agent) => ({ agent: agent.number, masks: livingThreadsOf(agent.pid) }));
     const children = this.#children.filter(({ until }) => until > time);
-    for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: threadsOf(pid) });
+    for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: livingThreadsOf(pid) });
     // One that died or went on meanwhile says nothing.
     const sure = processes.filter(({ agent, child }) => {
       const live = still.find(({ number }) => number === agent);
@@ -287,7 +287,7 @@ export class Group {
     for (const { pid } of this.#children) this.#history.childDied(pid, now());
     for (;;) {
       const left = marked(this.#settings.run).filter((pid) => this.#isHere(pid));
-      if (left.length === 0) return;
+      if (left.length === 0 && !this.#children.some(({ pid }) => isEnding(pid))) return;
       this.counts.orphans += left.length;
       for (const pid of left) signal(pid, 'SIGKILL');
       await sleep(5);

@@ -34,8 +34,17 @@ export function threadsOf(pid) {
   });
 }
 
+// Such a thread has ended: it runs nowhere, though the kernel shows a mask of it until somebody asks how it ended.
+const hasEnded = ({ state }) => ['Z', 'X'].includes(state);
+
 /** Whether every thread is stopped by a signal, or the process is gone. */
-export const standsStill = (pid) => threadsOf(pid).every(({ state }) => ['T', 't', 'Z', 'X'].includes(state));
+export const standsStill = (pid) => livingThreadsOf(pid).every(({ state }) => ['T', 't'].includes(state));
+
+/** As {@link threadsOf}, those that have ended left out. */
+export const livingThreadsOf = (pid) => threadsOf(pid).filter((thread) => !hasEnded(thread));
+
+/** Whether it is about to end: it has no environment any more, though it may still have its locks. */
+export const isEnding = (pid) => livingThreadsOf(pid).length > 0 && read(`/proc/${pid}/environ`) === '';
 
 /** The only child of a process; undefined while it has none. */
 export function childOf(pid) {

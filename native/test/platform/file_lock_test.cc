@@ -29,6 +29,21 @@ std::optional<HeldLock> try_lock_or_die(const Folder& folder, const std::string&
   return std::move(lock).value();
 }
 
+// Returns once somebody waits for the lock: he has the second byte, which nobody keeps who has the lock.
+void wait_for_turnstile(const Folder& folder) {
+  UniqueFd file = std::move(folder.open_file("lock", false, false)).value();
+  for (;;) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = 1;
+    lock.l_len = 1;
+    ASSERT_EQ(fcntl(file.get(), F_OFD_GETLK, &lock), 0);
+    if (lock.l_type != F_UNLCK) return;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
 TEST(FileLock, KnowsWhetherItsFileWasRemoved) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
@@ -205,7 +220,7 @@ TEST(LockQueue, IsNotFooledByAReplacedFile) {
   std::promise<void> served;
   LockQueue queue(folder, "lock", "the queue");
   (void)queue.wait([&](Result<HeldLock>) { served.set_value(); });
-  std::this_thread::sleep_for(20ms);
+  wait_for_turnstile(*folder);
   ASSERT_TRUE(folder->remove("lock").ok());
   std::optional<HeldLock> new_lock = try_lock_or_die(*folder);
   ASSERT_TRUE(new_lock);

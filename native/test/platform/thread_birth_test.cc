@@ -61,7 +61,7 @@ TEST(ThreadBirth, KnowsItAmongThreadsThatOthersStart) {
       Sleeper first, second;
     }
   });
-  for (int i = 0; i < 2'000; i++) {
+  for (int i = 0; i < 300; i++) {
     Result<ThreadBirth> birth = ThreadBirth::on(all);
     ASSERT_TRUE(birth.ok());
     Sleeper sleeper;

@@ -1,0 +1,39 @@
+// Programs of the package for users to whom the working copy may be closed, such as one below /root.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const STRANGER = ['--reuid=65534', '--regid=65534', '--clear-groups'];
+
+/** Whether this is root, and others can run the same Node. */
+export const canBeStranger =
+  process.getuid?.() === 0 && spawnSync('setpriv', [...STRANGER, process.execPath, '--version']).status === 0;
+
+let folder: string | undefined;
+
+/** A file of the built package, in a copy that everybody can read; removed after the tests of the file. */
+export function forStrangers(path: string): string {
+  folder ??= copied();
+  return join(folder, path);
+}
+
+export const AGENT = 'test/support/agent.mjs';
+
+function copied(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'numalign-strangers-'));
+  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const packages = Object.keys(dependencies).map((name) => `node_modules/${name}`);
+  for (const path of ['package.json', 'dist', 'build/Release/numalign.node', AGENT, ...packages]) {
+    cpSync(join(ROOT, path), join(copy, path), { recursive: true });
+  }
+  execFileSync('chmod', ['-R', 'a+rX', copy]);
+  return copy;
+}
+
+afterAll(() => {
+  if (folder !== undefined) rmSync(folder, { recursive: true });
+});
