@@ -25,10 +25,10 @@ kind: Pod
 metadata: {name: gateway}
 spec:
   initContainers:
-    - {name: setup, resources: {limits: {cpu: 1, memory: 1Gi}}}
+    - {name: setup, resources: {limits: {cpu: 1, memory: 16Mi}}}
   containers:
-    - {name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}
-    - {name: log, resources: {limits: {cpu: 100m, memory: 1Gi}}}
+    - {name: main, resources: {limits: {cpu: 1, memory: 16Mi}}}
+    - {name: log, resources: {limits: {cpu: 100m, memory: 16Mi}}}
 `;
 
 describe('numalign admit', () => {
@@ -41,8 +41,8 @@ describe('numalign admit', () => {
       'pod gateway (Guaranteed)',
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY',
       'setup      init  1            none  0     none',
-      'main       app   1            none  0     1 GiB on 0',
-      'log        app   shared pool  none  0     1 GiB on 0',
+      'main       app   1            none  0     16 MiB on 0',
+      'log        app   shared pool  none  0     16 MiB on 0',
       'no exclusive CPUs: container log: 100m is no whole number of CPUs',
     ]);
     expect(stdout).toContain('pod web (BestEffort)\n');
@@ -61,10 +61,10 @@ describe('numalign admit', () => {
     ]);
     const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
-      `${gateway?.slice(0, 8)}  gateway  1  0  2 GiB on 0  persistent  alive  members`,
+      `${gateway?.slice(0, 8)}  gateway  1  0  32 MiB on 0  persistent  alive  members`,
       '  ├─ setup (init)  1',
-      '  ├─ main  1  1 GiB on 0',
-      '  └─ log  shared pool  1 GiB on 0',
+      '  ├─ main  1  16 MiB on 0',
+      '  └─ log  shared pool  16 MiB on 0',
       `${web?.slice(0, 8)}  web  shared pool  -  -  persistent  alive  recorded`,
       '  ├─ web  shared pool',
       '  └─ log  shared pool',
@@ -95,7 +95,7 @@ describe('numalign admit', () => {
           containers: [
             {
               ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
-              memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 30 }],
+              memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 24 }],
               devices: {},
               whyShared: null,
             },
@@ -110,7 +110,7 @@ describe('numalign admit', () => {
     const { generation } = await status(folder);
     const again = await admit(folder, pod('one', 1, ', uid: u-1'));
     expect(again.code).toBe(0);
-    expect(again.stdout).toMatch(/^main +app +1 +none +0 +1 GiB on 0\nadmitted already as u-1\n$/m);
+    expect(again.stdout).toMatch(/^main +app +1 +none +0 +16 MiB on 0\nadmitted already as u-1\n$/m);
     expect((await status(folder)).generation).toBe(generation);
     const other = await admit(folder, pod('one', 2, ', uid: u-1'));
     expect(other.code).toBe(1);
