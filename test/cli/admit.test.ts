@@ -31,6 +31,9 @@ spec:
     - {name: log, resources: {limits: {cpu: 100m, memory: 16Mi}}}
 `;
 
+// More than are admitted before a signal arrives, however late.
+const MANY = documents(...Array.from({ length: 2_000 }, () => SHARED));
+
 describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
     const folder = await newState();
@@ -138,8 +141,7 @@ describe('numalign admit', () => {
 
   it.each(['SIGTERM', 'SIGINT'] as const)('keeps none where it is ended by %s in the middle', async (name) => {
     const folder = await newState();
-    const pods = Array.from({ length: 400 }, () => SHARED);
-    const run = start(['admit', '-f', newFile(documents(...pods)), '--state-dir', folder]);
+    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
     await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
     run.process.kill(name);
     const { signal, stdout, stderr } = await run.ended;
@@ -152,8 +154,7 @@ describe('numalign admit', () => {
 
   it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
     const folder = await newState();
-    const pods = Array.from({ length: 400 }, () => SHARED);
-    const run = start(['admit', '-f', newFile(documents(...pods)), '--state-dir', folder]);
+    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
     await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
     run.process.kill('SIGQUIT');
     const { code, stdout, stderr } = await run.ended;

@@ -261,7 +261,7 @@ describe('numalign plan on this machine', () => {
       '--',
       'sh',
       '-c',
-      'echo $$; exec sleep 30',
+      'echo $$; exec sleep 1000',
     ];
     const holder = start(run);
     const pid = Number(await until(() => /^(\d+)\n/.exec(holder.output.stdout)?.[1], 'the pid of the command'));
