@@ -4,9 +4,10 @@ import { fileURLToPath } from 'node:url';
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { doctorText } from '../../lib/cli/doctor-text.js';
+import { CpuSet } from '../../lib/cpu-set.js';
 import type { Finding } from '../../lib/doctor/finding.js';
 import { readMachineFacts } from '../../lib/doctor/read-facts.js';
-import { affinity, CpuSet, discover } from '../../lib/index.js';
+import { affinity, discover } from '../../lib/index.js';
 import { MAIN, newFolder, numalign, start } from './numalign.js';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
