@@ -13,8 +13,8 @@ import { makeStateDir } from './support/state-dir.js';
 
 const blocksIn = (...languages: string[]) => BLOCKS.filter(({ language }) => languages.includes(language));
 
-// Numbers depend on the machine.
-const shape = (text: string) => text.replace(/\d+(-\d+)?/g, 'N');
+// Numbers and lists of them depend on the machine.
+const shape = (text: string) => text.replace(/\d+(-\d+)?(,\d+(-\d+)?)*/g, 'N');
 
 // Pictures made of letters: nothing prints them.
 const DRAWINGS = ['package 0  ', ' discover ──►', '/numalign  '];

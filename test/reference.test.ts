@@ -9,7 +9,7 @@ import { createProgram } from '../lib/cli/program.js';
 import { parseConfig } from '../lib/config.js';
 import * as numalign from '../lib/index.js';
 import { collectMetrics } from '../lib/metrics.js';
-import { numalign as commandLine, MAIN, newFolder } from './cli/numalign.js';
+import { numalign as commandLine, newFolder, start, until } from './cli/numalign.js';
 import { read } from './support/documents.js';
 import { errorOf } from './support/error-of.js';
 import { makeStateDir } from './support/state-dir.js';
@@ -39,9 +39,17 @@ const named = (text: string) => rows(text).flatMap(([first]) => codeIn(first!));
 
 /** The pid of a process that lives until the test is over. */
 function sleeper(): number {
-  const child = spawn('sleep', ['120']);
+  const child = spawn('sleep', ['1000']);
   onTestFinished(() => void child.kill());
   return child.pid!;
+}
+
+/** What a command that goes on prints until it is interrupted after its first line. */
+async function firstLine(args: readonly string[]) {
+  const { process: child, output, ended } = start(args);
+  await until(() => output.stdout.includes('\n'), `the first line of ${args.join(' ')}`);
+  child.kill('SIGINT');
+  return ended;
 }
 
 /** The names that a function takes, as it tells who gives another one. */
@@ -197,26 +205,25 @@ describe('docs/command-line.md', () => {
       pod,
       'kind: Pod\nmetadata: {name: job}\nspec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Mi}}}]}\n',
     );
-    const until = ['timeout', '--preserve-status', '--signal=INT', '3', process.execPath, MAIN] as const;
-    const orders: [command: string, args: string[], more?: Partial<{ program: typeof until; stream: 'stderr' }>][] = [
+    const orders: [command: string, args: string[], more?: { stream?: 'stderr'; isEndless?: true }][] = [
       ['run', ['--cpus', '1', '--', 'true'], { stream: 'stderr' }],
       ['plan', ['-f', pod]],
       ['admit', ['-f', pod]],
       ['topology', []],
       ['status', []],
-      ['status --watch', ['--interval', '0.5'], { program: until }],
+      ['status --watch', ['--interval', '0.5'], { isEndless: true }],
       ['attach', ['job', String(sleeper())]],
       ['share', [String(sleeper())]],
       ['configure', ['--no-strict']],
       ['doctor', []],
-      ['agent', ['--port', '0', '--beside-kubelet'], { program: until }],
+      ['agent', ['--port', '0', '--beside-kubelet'], { isEndless: true }],
       ['state export', kubelet],
       ['release', ['job']],
       ['state import', kubelet],
     ];
-    for (const [command, args, { program, stream = 'stdout' } = {}] of orders) {
+    for (const [command, args, { stream = 'stdout', isEndless } = {}] of orders) {
       const words = [...command.split(' '), ...stateDir, '--output', 'json', ...args];
-      const printed = (await commandLine(words, program ? { program } : {}))[stream];
+      const printed = (await (isEndless ? firstLine(words) : commandLine(words)))[stream];
       const [first] = /^(?:\{\n[\s\S]*\n\}|\{.*\})$/m.exec(printed) ?? [`no JSON by ${command}: ${printed}`];
       const { always, also } = keysOf.get(command)!;
       const ofAll = command === 'topology' ? [...always, ...also.filter((key) => !key.startsWith('--'))] : always;

@@ -25,11 +25,14 @@ kind: Pod
 metadata: {name: gateway}
 spec:
   initContainers:
-    - {name: setup, resources: {limits: {cpu: 1, memory: 1Gi}}}
+    - {name: setup, resources: {limits: {cpu: 1, memory: 16Mi}}}
   containers:
-    - {name: main, resources: {limits: {cpu: 1, memory: 1Gi}}}
-    - {name: log, resources: {limits: {cpu: 100m, memory: 1Gi}}}
+    - {name: main, resources: {limits: {cpu: 1, memory: 16Mi}}}
+    - {name: log, resources: {limits: {cpu: 100m, memory: 16Mi}}}
 `;
+
+// More than are admitted before a signal arrives, however late.
+const MANY = documents(...Array.from({ length: 2_000 }, () => SHARED));
 
 describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
@@ -41,8 +44,8 @@ describe('numalign admit', () => {
       'pod gateway (Guaranteed)',
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY',
       'setup      init  1            none  0     none',
-      'main       app   1            none  0     1 GiB on 0',
-      'log        app   shared pool  none  0     1 GiB on 0',
+      'main       app   1            none  0     16 MiB on 0',
+      'log        app   shared pool  none  0     16 MiB on 0',
       'no exclusive CPUs: container log: 100m is no whole number of CPUs',
     ]);
     expect(stdout).toContain('pod web (BestEffort)\n');
@@ -61,10 +64,10 @@ describe('numalign admit', () => {
     ]);
     const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
-      `${gateway?.slice(0, 8)}  gateway  1  0  2 GiB on 0  persistent  alive  members`,
+      `${gateway?.slice(0, 8)}  gateway  1  0  32 MiB on 0  persistent  alive  members`,
       '  ├─ setup (init)  1',
-      '  ├─ main  1  1 GiB on 0',
-      '  └─ log  shared pool  1 GiB on 0',
+      '  ├─ main  1  16 MiB on 0',
+      '  └─ log  shared pool  16 MiB on 0',
       `${web?.slice(0, 8)}  web  shared pool  -  -  persistent  alive  recorded`,
       '  ├─ web  shared pool',
       '  └─ log  shared pool',
@@ -95,7 +98,7 @@ describe('numalign admit', () => {
           containers: [
             {
               ...{ name: 'main', kind: 'app', cpus: '1', held: '', hint: { nodes: '0', preferred: true } },
-              memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 30 }],
+              memory: [{ nodes: [0], type: 'memory', bytes: 2 ** 24 }],
               devices: {},
               whyShared: null,
             },
@@ -110,7 +113,7 @@ describe('numalign admit', () => {
     const { generation } = await status(folder);
     const again = await admit(folder, pod('one', 1, ', uid: u-1'));
     expect(again.code).toBe(0);
-    expect(again.stdout).toMatch(/^main +app +1 +none +0 +1 GiB on 0\nadmitted already as u-1\n$/m);
+    expect(again.stdout).toMatch(/^main +app +1 +none +0 +16 MiB on 0\nadmitted already as u-1\n$/m);
     expect((await status(folder)).generation).toBe(generation);
     const other = await admit(folder, pod('one', 2, ', uid: u-1'));
     expect(other.code).toBe(1);
@@ -138,8 +141,7 @@ describe('numalign admit', () => {
 
   it.each(['SIGTERM', 'SIGINT'] as const)('keeps none where it is ended by %s in the middle', async (name) => {
     const folder = await newState();
-    const pods = Array.from({ length: 400 }, () => SHARED);
-    const run = start(['admit', '-f', newFile(documents(...pods)), '--state-dir', folder]);
+    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
     await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
     run.process.kill(name);
     const { signal, stdout, stderr } = await run.ended;
@@ -152,8 +154,7 @@ describe('numalign admit', () => {
 
   it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
     const folder = await newState();
-    const pods = Array.from({ length: 400 }, () => SHARED);
-    const run = start(['admit', '-f', newFile(documents(...pods)), '--state-dir', folder]);
+    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
     await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
     run.process.kill('SIGQUIT');
     const { code, stdout, stderr } = await run.ended;

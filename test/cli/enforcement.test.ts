@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT, read } from '../cgroups/own-root.js';
+import { affinity } from '../../lib/index.js';
+import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT, removeAll } from '../cgroups/own-root.js';
+import { choose } from '../enforcement/members.js';
 import { endLater, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--cgroup-root', ROOT, '--state-dir'];
@@ -40,6 +42,13 @@ async function configured(cgroupRoot: string): Promise<string> {
   return folder;
 }
 
+/** A process that has chosen CPUs that are all managed: others it would keep. */
+function member(): number {
+  const pid = idler();
+  choose(pid, '0-1');
+  return pid;
+}
+
 function podFile(): string {
   const file = join(newFolder(), 'pod.yaml');
   writeFileSync(file, POD);
@@ -57,7 +66,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('puts the command into the cgroup of its grant, waits outside itself, and leaves nothing behind', async () => {
     const { tree } = ownRoot();
     const folder = await configured(ROOT);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     expect(run.output.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
     const { grants, sharedMembers } = await status(folder);
@@ -82,7 +91,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('keeps the cgroup for the command when it is killed itself; whoever comes next removes both', async () => {
     ownRoot();
     const folder = await configured(ROOT);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     run.process.kill('SIGKILL');
     await run.ended;
@@ -101,11 +110,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const pid = idler();
     const group = join(hierarchy!.mount.point, `numalign-test-other-${process.pid}`);
     mkdirSync(group);
-    onTestFinished(async () => {
-      await until(() => read(group, 'cgroup.procs') === '', 'the end of the other member');
-      rmdirSync(group);
-    });
-    onTestFinished(() => void process.kill(pid, 'SIGKILL'));
+    onTestFinished(() => removeAll(group));
     writeFileSync(join(group, 'cpuset.mems'), '0');
     writeFileSync(join(group, 'cpuset.cpus'), '0-1');
     writeFileSync(join(group, 'cgroup.procs'), `${pid}`);
@@ -134,7 +139,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const folder = await configured('none');
     const group = join(hierarchy!.mount.point, `numalign-test-narrow-${process.pid}`);
     mkdirSync(group);
-    onTestFinished(() => rmdirSync(group));
+    onTestFinished(() => removeAll(group));
     writeFileSync(join(group, 'cpuset.mems'), '0');
     writeFileSync(join(group, 'cpuset.cpus'), '1');
     const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--', 'echo', 'ran'];
@@ -149,7 +154,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 describe('numalign run, without cgroups', () => {
   it('leaves the CPUs of the command, though it was started on just these', async () => {
     const folder = await configured('none');
-    const line = ['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30'];
+    const line = ['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
     const run = start(line, { program: ['taskset', '-c', '1', process.execPath, MAIN] });
     const pid = await printedPid(run);
     await until(() => `${allowed(run.process.pid!)}` === '0', 'numalign on the shared pool');
@@ -287,7 +292,7 @@ describe('numalign run --wait', () => {
 describe('a grant whose owner was killed', () => {
   it('names who still runs on it, in status and where it is to be released', async () => {
     const folder = await configured('none');
-    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     const { grants } = await status(folder);
     expect(grants).toMatchObject([{ survivors: [] }]);
@@ -295,13 +300,15 @@ describe('a grant whose owner was killed', () => {
     expect(before.stderr).toMatch(new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`));
     run.process.kill('SIGKILL');
     await run.ended;
-    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep 30' }] }]);
-    const text = (await numalign(['status', '--state-dir', folder])).stdout;
-    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep 30`);
+    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep 1000' }] }]);
+    // Wide enough for any process ids.
+    const wide = { env: { COLUMNS: '200' } };
+    const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
+    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep 1000`);
     const release = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
-      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep 30\\). End that`),
+      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep 1000\\). End that`),
     );
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
@@ -312,7 +319,7 @@ describe('a grant whose owner was killed', () => {
 describe('numalign share', () => {
   it('has a process leave CPUs that are granted and come back, until it is removed', async () => {
     const folder = await configured('none');
-    const pid = idler();
+    const pid = member();
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
     expect(shared).toMatchObject({ code: 0, stdout: `process ${pid} runs in the shared pool: CPUs 0-1\n` });
     expect((await numalign(['status', '--state-dir', folder])).stdout).toMatch(
@@ -338,7 +345,7 @@ describe('numalign share', () => {
     await share();
     expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
     expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', '0-1']);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
     await share();
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const told = await share('--remove');
@@ -352,7 +359,7 @@ describe('numalign share', () => {
 
   it('says where a process runs that stays on the CPUs of a grant, or refuses it', async () => {
     const folder = await configured('none');
-    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
     const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
@@ -360,7 +367,7 @@ describe('numalign share', () => {
     run.process.kill('SIGTERM');
     await run.ended;
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
-    const other = idler();
+    const other = member();
     await numalign(['attach', 'gateway', `${other}`, '--container', 'main', '--state-dir', folder]);
     const refused = await numalign(['share', `${other}`, '--state-dir', folder]);
     expect([refused.code, refused.stdout]).toEqual([1, '']);
@@ -377,16 +384,13 @@ describe('numalign share', () => {
       const folder = await configured('none');
       const group = join(hierarchy!.mount.point, `numalign-test-shared-${process.pid}`);
       mkdirSync(group);
-      onTestFinished(async () => {
-        await until(() => read(group, 'cgroup.procs') === '', 'the end of the command');
-        rmdirSync(group);
-      });
+      onTestFinished(() => removeAll(group));
       writeFileSync(join(group, 'cpuset.mems'), '0');
       writeFileSync(join(group, 'cpuset.cpus'), '0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
       const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(' ');
-      const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 30'`;
+      const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;
       const run = start([], { program: ['sh', '-c', script] });
       const pid = await printedPid(run);
       // Somebody else's transaction looks at all members anew.

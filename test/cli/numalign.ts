@@ -28,7 +28,7 @@ const running = new Set<ChildProcess>();
 const marked: { pid: number; mark: string }[] = [];
 
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { NO_COLOR, FORCE_COLOR, CI, NUMALIGN_DEBUG, ...rest } = process.env;
+  const { NO_COLOR, FORCE_COLOR, CI, COLUMNS, NUMALIGN_DEBUG, ...rest } = process.env;
   return { ...rest, ...env };
 }
 
@@ -87,7 +87,7 @@ export async function until<T>(
   condition: () => T | undefined | false | Promise<T | undefined | false>,
   what: string,
 ): Promise<T> {
-  for (const deadline = Date.now() + 15_000; ; ) {
+  for (const deadline = Date.now() + 60_000; ; ) {
     const value = await condition();
     if (value !== undefined && value !== false) return value;
     if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);

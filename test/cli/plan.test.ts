@@ -240,7 +240,7 @@ describe('numalign plan on this machine', () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout } = await plan(pod('one', 1), '--state-dir', folder, '--reserved', '0');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^main +app +[1-9]\d* +none +\d+ +1 GiB on \d+$/m);
+    expect(stdout).toMatch(/^main +app +[1-9]\d* +none +\d+ +16 MiB on \d+$/m);
     expect(existsSync(folder)).toBe(false);
   });
 
@@ -261,7 +261,7 @@ describe('numalign plan on this machine', () => {
       '--',
       'sh',
       '-c',
-      'echo $$; exec sleep 30',
+      'echo $$; exec sleep 1000',
     ];
     const holder = start(run);
     const pid = Number(await until(() => /^(\d+)\n/.exec(holder.output.stdout)?.[1], 'the pid of the command'));
@@ -294,7 +294,7 @@ describe('numalign plan on this machine', () => {
   it('shows what a pod that is admitted already has, and refuses another request of its uid', async () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', reservedSystemCPUs: '0' });
-    const limits = { cpu: 1, memory: '1Gi' };
+    const limits = { cpu: 1, memory: '16Mi' };
     await manager.admit(
       { uid: 'u-1', name: 'one', containers: [{ name: 'main', limits }] },
       { owner: 'persistent', policy: 'restricted' },
@@ -302,7 +302,7 @@ describe('numalign plan on this machine', () => {
     const same = await plan(pod('one', 1, ', uid: u-1'), '--state-dir', folder);
     expect(same.code).toBe(0);
     expect(same.stdout).toMatch(
-      /^main +app +1 +none +0 +1 GiB on 0\nadmitted already, under restricted, scope container$/m,
+      /^main +app +1 +none +0 +16 MiB on 0\nadmitted already, under restricted, scope container$/m,
     );
     const other = await plan(pod('one', 2, ', uid: u-1'), '--state-dir', folder);
     expect(other).toMatchObject({ code: 1, stdout: '' });

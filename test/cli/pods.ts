@@ -10,7 +10,7 @@ export function newFile(text: string, name = 'pods.yaml'): string {
   return file;
 }
 
-/** A Guaranteed pod of one container: that many CPUs. */
+/** A Guaranteed pod of one container: that many CPUs, and memory that any machine has. */
 export function pod(name: string, cpu: number | string, metadata = ''): string {
   return `
 apiVersion: v1
@@ -18,7 +18,7 @@ kind: Pod
 metadata: {name: ${name}${metadata}}
 spec:
   containers:
-    - {name: main, image: web:1, resources: {limits: {cpu: ${cpu}, memory: 1Gi}}}
+    - {name: main, image: web:1, resources: {limits: {cpu: ${cpu}, memory: 16Mi}}}
 `;
 }
 

@@ -1,10 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { discover } from '../../lib/index.js';
 import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 // With CPU 0 reserved, a machine of two CPUs has one to give.
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
+
+const [core, another] = (await discover()).cores;
 
 interface StatusJson {
   grants: { id: string; cpus: string; alive: boolean; owner: { pid: number } }[];
@@ -79,7 +82,7 @@ describe('numalign run', () => {
   it('leaves the granted CPU itself', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     await printedPid(run);
     const tasks = `/proc/${run.process.pid}/task`;
     const allowed = () =>
@@ -145,7 +148,7 @@ describe('numalign run', () => {
     async (name) => {
       const folder = newFolder();
       // A `wait` is ended by the signal, the trap runs at once; sleep is ended by its pid.
-      const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 30 & s=$!; echo $$; wait`;
+      const script = `trap 'echo got; kill $s; exit 5' ${name.slice(3)}; sleep 1000 & s=$!; echo $$; wait`;
       const run = start([...RUN, folder, '--', 'sh', '-c', script]);
       await printedPid(run);
       run.process.kill(name);
@@ -186,7 +189,7 @@ describe('numalign run', () => {
   it('refuses a second run while the first holds the only CPU, and names the holder', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const first = start([...RUN, folder, '--name', 'first', '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const first = start([...RUN, folder, '--name', 'first', '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     await printedPid(first);
     const second = await numalign([...RUN, folder, '--', 'true']);
     expect(second.code).toBe(1);
@@ -203,7 +206,7 @@ describe('numalign run', () => {
   it('keeps the grant for the command when it is killed itself, until the command ends', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 30']);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const pid = await printedPid(run);
     run.process.kill('SIGKILL');
     await run.ended;
@@ -223,7 +226,7 @@ describe('numalign run', () => {
   it('leaves the grant to processes that the command left running, and says so', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
-    const run = start([...RUN, folder, '--', 'sh', '-c', 'sleep 30 >/dev/null 2>&1 & echo $!']);
+    const run = start([...RUN, folder, '--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $!']);
     const pid = await printedPid(run);
     const { code, stderr } = await run.ended;
     expect(code).toBe(0);
@@ -236,12 +239,15 @@ describe('numalign run', () => {
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
   });
 
-  it('takes a policy, and holds the other threads of its cores', async () => {
+  it.skipIf(!another)('takes a policy, and holds the other threads of its cores', async () => {
     const folder = newFolder();
-    await leaveOneFree(folder);
+    // A whole core beside one that is reserved.
+    const managed = `${core!.cpus.union(another!.cpus)}`;
+    await numalign(['configure', '--managed', managed, '--reserved', `${core!.cpus}`, '--state-dir', folder]);
     const flags = ['--policy', 'single-numa-node', '--smt', 'hold-sibling'];
     const script = 'cat "$0/state.json"';
-    const { code, stdout } = await numalign([...RUN, folder, ...flags, '--', 'sh', '-c', script, folder]);
+    const own = ['run', '--cpus', '1', '--state-dir', folder, ...flags];
+    const { code, stdout } = await numalign([...own, '--', 'sh', '-c', script, folder]);
     expect(code).toBe(0);
     const [pod] = JSON.parse(stdout).pods;
     expect(pod).toMatchObject({ policy: 'single-numa-node', options: { 'hold-sibling': true } });

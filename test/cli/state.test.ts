@@ -16,15 +16,22 @@ import { newFolder, numalign } from './numalign.js';
 
 const NAMES = ['cpu_manager_state', 'memory_manager_state'];
 
-/** A folder whose state has one persistent pod with a CPU of its own. */
+/** A folder whose state has one persistent pod, with the one CPU that can be had on any machine. */
 async function stateWithPod() {
   const stateDir = newFolder();
-  const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
+  const manager = await openManager({ stateDir, managedCPUs: '0-1', reservedSystemCPUs: '0' });
   const limits = { cpu: 1, memory: '32Mi' };
   await manager.admit({ uid: 'pod-a', containers: [{ name: 'app', limits }] }, { owner: 'persistent' });
   const files = manager.exportKubelet();
   manager.close();
   return { stateDir, files };
+}
+
+/** A folder whose state has nothing yet, and manages the same CPUs. */
+async function stateWithout(): Promise<string> {
+  const stateDir = newFolder();
+  await numalign(['configure', '--managed', '0-1', '--state-dir', stateDir]);
+  return stateDir;
 }
 
 const filesIn = (folder: string) => ({
@@ -128,7 +135,7 @@ describe('numalign state import', () => {
     const { stateDir } = await stateWithPod();
     const [folder, again] = [newFolder(), newFolder()];
     await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
-    const other = newFolder();
+    const other = await stateWithout();
     const { code, stdout } = await importFrom(folder, other);
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -146,7 +153,7 @@ describe('numalign state import', () => {
   it('gives the pods as JSON, from one file alone too', async () => {
     const folder = newFolder();
     writeFileSync(join(folder, NAMES[0]!), cpuFile('1'));
-    const { stdout } = await importFrom(folder, newFolder(), '--output', 'json');
+    const { stdout } = await importFrom(folder, await stateWithout(), '--output', 'json');
     expect(JSON.parse(stdout)).toMatchObject({
       verified: true,
       pods: [{ uid: 'pod-a', containers: [{ name: 'app', cpus: '1' }] }],
@@ -155,7 +162,7 @@ describe('numalign state import', () => {
   });
 
   it('reads a file without a checksum only when asked to, and says so', async () => {
-    const [folder, stateDir] = [newFolder(), newFolder()];
+    const [folder, stateDir] = [newFolder(), await stateWithout()];
     writeFileSync(join(folder, NAMES[0]!), cpuFile('1').replace(/,"checksum":\d+/, ''));
     const refused = await importFrom(folder, stateDir);
     expect(refused.code).toBe(1);

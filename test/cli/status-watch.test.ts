@@ -68,7 +68,13 @@ describe('numalign status --watch', () => {
     expect(running.output.stdout.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true);
     expect(wide).toMatch(/^ID +NAME +CPUS +ENFORCEMENT /m);
     running.process.stdin!.write('resize 50 6\n');
-    const narrow = await until(() => pages()[1], 'a page after the resize');
+    const narrow = await until(
+      () =>
+        pages()
+          .slice(1)
+          .find((page) => page.endsWith('\u001b[J')),
+      'a page after the resize',
+    );
     const lines = narrow.replaceAll('\u001b[K', '').split(/\r\n/);
     expect(lines).toHaveLength(6);
     expect(lines.filter((line) => line.length > 50)).toEqual([]);

@@ -102,7 +102,7 @@ describe('numalign plan --svg', () => {
       ...{ 0: 'reserved', 1: 'free', 2: 'holder-0 highlighted', 3: 'holder-0 highlighted' },
       ...{ 4: 'holder-1 highlighted', 5: 'holder-1 highlighted', 6: 'holder-1 highlighted', 7: 'free' },
     });
-    expect(texts).toEqual(expect.arrayContaining(['pod one (planned)', 'pod two (planned)', 'CPUs 2-3; 1 GiB on 0']));
+    expect(texts).toEqual(expect.arrayContaining(['pod one (planned)', 'pod two (planned)', 'CPUs 2-3; 16 MiB on 0']));
   });
 
   it('draws a pod that is rejected as not there, and says so', async () => {
