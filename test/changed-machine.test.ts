@@ -1,5 +1,4 @@
 // The machine, or its settings, are not what they were when the state was written: grants in force stay and are flagged, and nothing is granted twice.
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -13,6 +12,7 @@ import { Agent } from './support/agent.js';
 import { type MachineState, machineAt } from './support/changing-machine.js';
 import { errorOf } from './support/error-of.js';
 import { GI } from './support/memory-machine.js';
+import { canMount } from './support/rights.js';
 import { guaranteed } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';
 
@@ -537,8 +537,6 @@ describe('settings', () => {
     expect(after.settings.reservedSystemCPUs.equals(before.settings.reservedSystemCPUs)).toBe(true);
   });
 });
-
-const canMount = process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0;
 
 describe.runIf(canMount && affinity().size > 1)('a manager that is open while a CPU goes offline', () => {
   it('does not hand it out, flags who has it, and uses it again when it is back', async () => {

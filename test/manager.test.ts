@@ -25,6 +25,7 @@ import {
   threads,
 } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
+import { canMount } from './support/rights.js';
 import { makeStateDir } from './support/state-dir.js';
 
 const ALL = affinity();
@@ -422,7 +423,7 @@ describe('the state folder', () => {
     expect((await errorOf(() => open({ stateDir: simulated.stateDir }))).code).toBe('ERR_SIMULATED_MACHINE');
   });
 
-  it.runIf(process.getuid?.() === 0)('is refused on a read-only file system', async () => {
+  it.runIf(canMount)('is refused on a read-only file system', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'ro,mode=0700', 'tmpfs', stateDir]);

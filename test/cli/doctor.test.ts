@@ -8,6 +8,7 @@ import { CpuSet } from '../../lib/cpu-set.js';
 import type { Finding } from '../../lib/doctor/finding.js';
 import { readMachineFacts } from '../../lib/doctor/read-facts.js';
 import { affinity, discover } from '../../lib/index.js';
+import { canUnshare } from '../support/rights.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
 import { MAIN, newFolder, numalign, start } from './numalign.js';
 
@@ -93,14 +94,14 @@ describe('numalign doctor', () => {
     });
   });
 
-  it.runIf(isRoot)('works in namespaces of its own, and tells that not everybody can be seen', async () => {
+  it.runIf(canUnshare)('works in namespaces of its own, and tells that not everybody can be seen', async () => {
     const container = ['unshare', '--pid', '--fork', '--mount-proc', '--cgroup'] as const;
     const { findings, of } = await diagnose(['--state-dir', newFolder()], [...container, ...NODE]);
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);
     expect(of('movers')).toMatchObject({ status: 'unknown' });
   });
 
-  it.runIf(isRoot)('tells what it cannot see from what is not there', async () => {
+  it.runIf(canUnshare)('tells what it cannot see from what is not there', async () => {
     const folder = newFolder();
     const [empty, none] = [join(folder, 'empty'), join(folder, 'none')];
     mkdirSync(empty);

@@ -1,17 +1,16 @@
 // Several processes on one folder, on the real machine.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, discover, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
+import { canMount, canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ALL = affinity();
 const RESERVED = String(ALL.first);
 const REST = ALL.difference(CpuSet.of(ALL.first!));
-const isRoot = process.getuid?.() === 0;
-const canUnshare = isRoot && spawnSync('unshare', ['-pmf', 'true']).status === 0;
 
 async function openAgent(stateDir: string, prefix: string[] = [], options: object = {}): Promise<Agent> {
   const agent = new Agent(prefix);
@@ -243,7 +242,7 @@ describe('the lock of the state', () => {
   });
 });
 
-describe.runIf(isRoot)('a full disk', () => {
+describe.runIf(canMount)('a full disk', () => {
   it('changes nothing, and the next attempt succeeds once there is room', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });

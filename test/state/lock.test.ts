@@ -77,6 +77,19 @@ describe('the lock of the state', () => {
     while (!(await takeAgain(true, 1)));
   });
 
+  it('is had by one that was held up itself until its time was over', async () => {
+    const manager = await open(500);
+    const lock = native.Folder.open(manager.stateDir, false, 0o700, -1).tryLock('lock', lockNote())!;
+    const acquired = manager.acquire({ cpu: 1 });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    // Timers come next.
+    await new Promise(setImmediate);
+    lock.release();
+    // The thread that waits gets the lock meanwhile.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+    await (await acquired).release();
+  });
+
   it('is not taken from a stopped process, which the error names and calls stopped', async () => {
     const manager = await open(2_000);
     const { child, lines } = start(

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Grant, openManager, pinThread, scheduling, threadId, threads } from '../../lib/index.js';
 import { thrownBy } from '../support/error-of.js';
+import { canNice } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL } from './everything.js';
 
@@ -116,7 +117,7 @@ describe('nice', () => {
     const grant = await pinned();
     expect(grant.schedule({ nice: 5 })).toMatchObject({ policy: 'other', nice: 5 });
     expect(getPriority()).toBe(5);
-    if (!isRoot) return; // it cannot go back without rights
+    if (!canNice) return; // it cannot go back without rights
     expect(grant.schedule({ nice: -7 })).toMatchObject({ nice: -7, resetOnFork: true });
     expect(getPriority()).toBe(-7);
     await grant.release();
@@ -124,7 +125,7 @@ describe('nice', () => {
   });
 
   it('stays on the thread: a Worker starts with 0 where it is less', async () => {
-    if (!isRoot) return;
+    if (!canNice) return;
     const grant = await pinned();
     grant.schedule({ nice: -7 });
     const worker = grant.worker(
