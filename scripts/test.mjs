@@ -3,6 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { whyNotPlaceable } from '../test/support/usable-cpus.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const reports = `${root}.cache/tests`;
@@ -83,5 +84,7 @@ const [said] = args.length > 0 ? ['', await vitest('vitest', args)] : await Prom
 console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
+const why = whyNotPlaceable();
+if (why) console.log(`\nleft out: all tests of the project machine, which ${why}`);
 console.log(`\n${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed === 0 ? 0 : 1);
