@@ -267,6 +267,9 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     }
   };
 
+  // Before Linux 6.2 what widens a cgroup widens the masks of its threads, which drift too.
+  const ofGroups = (drifts: readonly Drift[]) => drifts.filter(({ kind }) => kind === 'cgroup');
+
   async function granted() {
     ownRoot();
     const opened = await open({ cgroupRoot: ROOT });
@@ -280,9 +283,9 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
   it('of grants that were widened are narrowed', async () => {
     const { manager, grant, group, drifts } = await granted();
     writeFileSync(join(root, group, 'cpuset.cpus'), String(ALL));
-    expect(await manager.reconcile()).toMatchObject({ repaired: 1, contested: 0 });
+    expect(await manager.reconcile()).toMatchObject({ repaired: drifts.length, contested: 0 });
     expect(read(group, 'cpuset.cpus')).toBe(String(grant.cpus));
-    expect(drifts).toMatchObject([{ kind: 'cgroup', uid: grant.id, repaired: true }]);
+    expect(ofGroups(drifts)).toMatchObject([{ uid: grant.id, repaired: true }]);
     expect(affinity()).toEqual(grant.cpus);
   });
 
@@ -352,6 +355,6 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
       await manager.reconcile();
     }
     expect(read(group, 'cpuset.cpus')).toBe(String(ALL));
-    expect(drifts.map(({ contested }) => contested)).toEqual([false, false, true]);
+    expect(ofGroups(drifts).map(({ contested }) => contested)).toEqual([false, false, true]);
   });
 });
