@@ -14,16 +14,22 @@ export function bookedOn(booked: BookedMemory, node: number, type: string): numb
   return types && Object.hasOwn(types, type) ? types[type]! : 0;
 }
 
+// A type may have any name, and an assignment to this one would set the prototype.
+function put<Value>(to: Record<string, Value>, name: string, value: Value): void {
+  if (name !== '__proto__') to[name] = value;
+  else Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
 // A copy that members can be added to. Much faster than a rest of destructuring.
 function without<Value>(members: Readonly<Record<string, Value>>, name: string): Record<string, Value> {
   const copy: Record<string, Value> = {};
-  for (const key of Object.keys(members)) if (key !== name) copy[key] = members[key]!;
+  for (const key of Object.keys(members)) if (key !== name) put(copy, key, members[key]!);
   return copy;
 }
 
 function withBytes(booked: BookedMemory, node: number, type: string, bytes: number): BookedMemory {
   const types = without(booked[node] ?? {}, type);
-  if (bytes > 0) types[type] = bytes;
+  if (bytes > 0) put(types, type, bytes);
   else if (Object.keys(types).length === 0) return without(booked, String(node));
   const next: Record<number, Readonly<Record<string, number>>> = { ...booked };
   next[node] = types;

@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/state/assignments.js';
-import { type BookedMemory, bookMemory, memoryBlocks, NOTHING_BOOKED } from '../../lib/state/booked-memory.js';
+import {
+  type BookedMemory,
+  bookMemory,
+  memoryBlocks,
+  NOTHING_BOOKED,
+  releaseMemory,
+} from '../../lib/state/booked-memory.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
@@ -164,6 +170,21 @@ describe('the state file', () => {
         expect(JSON.parse(JSON.stringify(again))).toEqual(JSON.parse(JSON.stringify(value)));
       }),
     );
+  });
+
+  it('has memory of any type, whatever its name is', () => {
+    const [odd, plain] = [
+      { nodes: [0], type: '__proto__', bytes: 3 },
+      { nodes: [0], type: 'memory', bytes: 3 },
+    ] as const;
+    const booked = bookMemory(
+      bookMemory(NOTHING_BOOKED, odd, () => 3),
+      plain,
+      () => 3,
+    );
+    expect(JSON.stringify(booked)).toBe('{"0":{"__proto__":3,"memory":3}}');
+    expect(JSON.stringify(releaseMemory(booked, plain))).toBe('{"0":{"__proto__":3}}');
+    expect(JSON.stringify(releaseMemory(booked, odd))).toBe('{"0":{"memory":3}}');
   });
 
   it('is JSON that other programs can read', () => {
