@@ -56,7 +56,7 @@ describe('a transfer', () => {
     const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
     const { id } = await old.tell('acquire', { cpu: 2 });
     const token = await old.tell('transfer', { id });
-    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 5_000 });
+    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 3_000 });
     const witness = await simulated(stateDir);
     while (witness.grants()[0]!.upcoming === null) await soon();
     await successor.tell('takeOver', { token });
@@ -111,11 +111,11 @@ describe('a transfer', () => {
 
 describe('a resize', () => {
   it('that could not be carried out is called off', async () => {
-    const manager = await simulated(makeStateDir(), { lockTimeoutMs: 2_000 });
+    const manager = await simulated(makeStateDir(), { lockTimeoutMs: 1_000 });
     const grant = await manager.acquire({ cpu: 2 });
     const { native } = await import('../../lib/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
-    const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 6_000 }));
+    const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 3_000 }));
     while (grant.upcoming === null) await soon();
     // Whoever has announced it may still have the lock.
     let lock = folder.tryLock('lock', 'a test');
