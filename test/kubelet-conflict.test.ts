@@ -14,6 +14,7 @@ import {
 } from '../lib/kubelet-conflict.js';
 import { readKubeletFacts } from '../lib/kubelet-facts.js';
 import { errorOf, thrownBy } from './support/error-of.js';
+import { canMount } from './support/rights.js';
 import { makeStateDir } from './support/state-dir.js';
 
 const UID = '39b37746-7f5e-4064-b8e1-eebd2bfaa003';
@@ -237,8 +238,6 @@ describe('openManager', () => {
     });
     (await openManager({ stateDir })).close();
   });
-
-  const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/run']).status === 0;
 
   // Over the machine's folders lie others, for this one program.
   it.skipIf(!canMount)('for the machine is refused beside a kubelet, but within its strictly reserved CPUs', () => {

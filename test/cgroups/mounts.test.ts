@@ -1,5 +1,5 @@
 // Where hierarchies are mounted and which folder a path of /proc/PID/cgroup is, in mount and cgroup namespaces of the test's own.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,10 +7,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkFolder } from '../../lib/cgroups/cgroup-path.js';
 import { folderOf, type Hierarchy, mountOf, pathIn } from '../../lib/cgroups/mounts.js';
 import { thrownBy } from '../support/error-of.js';
+import { canUnshare } from '../support/rights.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
 import { cpus, hierarchy, isUsable, madeRoot, NODE0, ROOT } from './own-root.js';
-
-const canUnshare = isUsable && spawnSync('unshare', ['-m', '-C', 'true']).status === 0;
 
 describe('the path of a process', () => {
   const text = '9:name=systemd:/\n5:cpu,cpuacct:/a:b\n3:cpuset:/pods/x\n0::/user.slice/s (deleted)\n';
@@ -70,7 +69,7 @@ describe('a folder of a hierarchy', () => {
   });
 });
 
-describe.skipIf(!canUnshare)('in a container', () => {
+describe.runIf(isUsable && canUnshare)('in a container', () => {
   /** Runs a script that has `tree` opened at `root`, after commands in namespaces of its own. What it says. */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `

@@ -1,11 +1,13 @@
 // What may go wrong between the steps of a grant's life: stopped processes, failing commits, things that come twice.
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, CpuSet, discover, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+// @ts-expect-error without declarations
+import { standsStill } from '../torture/processes.mjs';
 
 const ALL = affinity();
 const MACHINE = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
@@ -214,16 +216,9 @@ describe('giving back', () => {
 async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
   const { native } = await import('../../lib/native.js');
   const folder = native.Folder.open(stateDir, false, 0o700, -1);
-  const isStopped = (tid: string) => {
-    try {
-      return /\) T/.test(readFileSync(`/proc/${pid}/task/${tid}/stat`, 'latin1'));
-    } catch {
-      return true; // it has ended
-    }
-  };
   for (;;) {
     process.kill(pid!, 'SIGSTOP');
-    while (!readdirSync(`/proc/${pid}/task`).every(isStopped)) await soon();
+    while (!standsStill(pid)) await soon();
     const lock = folder.tryLock('lock', 'a test');
     lock?.release();
     if (lock) return;

@@ -1,7 +1,7 @@
 // The lock of the state between processes: who gets it, and what is said of one that does not give it back.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +11,8 @@ import { native } from '../../lib/native.js';
 import { lockHolder, lockNote } from '../../lib/state/lock-holder.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+// @ts-expect-error without declarations
+import { standsStill } from '../torture/processes.mjs';
 
 const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
 const PRELUDE = `
@@ -30,15 +32,7 @@ function start(stateDir: string, script: string): { child: ChildProcess; lines: 
 async function stop(child: ChildProcess): Promise<void> {
   child.kill('SIGSTOP');
   // The thread that waits for the lock too: until then it may still get it.
-  const threads = () => readdirSync(`/proc/${child.pid}/task`).map((tid) => `/proc/${child.pid}/task/${tid}/stat`);
-  const isStopped = (path: string) => {
-    try {
-      return readFileSync(path, 'latin1').replace(/^.*\) /s, '')[0] === 'T';
-    } catch {
-      return true; // it has ended
-    }
-  };
-  while (!threads().every(isStopped)) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (!standsStill(child.pid)) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 // Whoever waits first has the turnstile, which is the second byte of the file.

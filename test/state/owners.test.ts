@@ -1,5 +1,5 @@
 // Owners that are no processes: cgroups of this machine (as root), and persistent ones.
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { discover, type Manager, openManager } from '../../lib/index.js';
 import { identifyCgroup, isCgroupAlive } from '../../lib/state/cgroup-owner.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 /** Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can enter. */
@@ -73,8 +74,6 @@ async function open(stateDir = makeStateDir()): Promise<Manager> {
   onTestFinished(() => manager.close());
   return manager;
 }
-
-const canUnshare = process.getuid?.() === 0 && spawnSync('unshare', ['-pCmf', 'true']).status === 0;
 
 describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
   it('has its grant until the last process below it has ended', async () => {

@@ -29,15 +29,21 @@ std::optional<HeldLock> try_lock_or_die(const Folder& folder, const std::string&
   return std::move(lock).value();
 }
 
-// Returns once somebody waits for the lock: he has the second byte, which nobody keeps who has the lock.
+// Byte 1, which the first who waits for the lock has.
+struct flock turnstile() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = 1;
+  lock.l_len = 1;
+  return lock;
+}
+
+// Returns once somebody waits for the lock.
 void wait_for_turnstile(const Folder& folder) {
   UniqueFd file = std::move(folder.open_file("lock", false, false)).value();
   for (;;) {
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = 1;
-    lock.l_len = 1;
+    struct flock lock = turnstile();
     ASSERT_EQ(fcntl(file.get(), F_OFD_GETLK, &lock), 0);
     if (lock.l_type != F_UNLCK) return;
     std::this_thread::sleep_for(1ms);
@@ -95,14 +101,10 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
 TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
-  // As somebody does who waits: he has the turnstile, byte 1.
+  // As somebody does who waits.
   UniqueFd waiting = std::move(folder->open_file("lock", true, false)).value();
-  struct flock turnstile {};
-  turnstile.l_type = F_WRLCK;
-  turnstile.l_whence = SEEK_SET;
-  turnstile.l_start = 1;
-  turnstile.l_len = 1;
-  ASSERT_EQ(fcntl(waiting.get(), F_OFD_SETLK, &turnstile), 0);
+  struct flock taken = turnstile();
+  ASSERT_EQ(fcntl(waiting.get(), F_OFD_SETLK, &taken), 0);
   EXPECT_FALSE(try_lock_or_die(*folder));
   std::optional<HeldLock> passed = std::move(try_lock_file(*folder, "lock", "a test", true)).value();
   EXPECT_TRUE(passed);
