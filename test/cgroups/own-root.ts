@@ -96,9 +96,18 @@ export function read(folder: string, file: string): string {
   return readFileSync(join(folder, file), 'utf8').trim();
 }
 
-/** A process that does nothing, or runs a shell script; ended after the test. */
+/** A process that does nothing, or runs a shell script; ended after the test, with those that it has started. */
 export function idler(script = 'exec sleep 1000'): number {
-  return started(spawn('sh', ['-c', script], { stdio: 'ignore' }));
+  const child = spawn('sh', ['-c', script], { stdio: 'ignore', detached: true });
+  // It leads a group of its own, in which they are.
+  onTestFinished(() => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  });
+  return started(child);
 }
 
 /** A Node process with a Worker; the numbers of all its threads. */
