@@ -1,7 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-// The longest of what only decides, on simulated machines: it may run beside what moves threads and measures time.
-const DECISIONS = ['accounts', 'merge-hints', 'partition'].map((name) => `test/${name}.test.ts`);
+const tests = (folder: string, names: string) => `test/${folder}{${names}}.test.ts`;
+
+// What only decides, on simulated machines, or only looks: it runs beside what moves threads and measures time, and on a
+// machine with one CPU too.
+const DECISIONS = [
+  tests('', 'accounts,admit,cpu-set,device-manager,devices,divergences,hint-families,inspect,isolated-cpus'),
+  tests('', 'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity'),
+  tests('', 'reference,topology-manager,vm-choice,vm-machines,wire'),
+  'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge,throttling}.test.ts',
+  tests('cli/', 'completion,devices,plan,program,state,svg-file,text,topology,topology-tree,yaml-text'),
+  'test/{cli/picture,conformance}/*.test.ts',
+  tests('state/', 'checkpoint,kubelet-format,newer-format,recovery'),
+];
 
 export default defineConfig({
   test: {
@@ -12,7 +23,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'decisions', include: DECISIONS } },
+      // One file after the other: the machine's files run beside them.
+      { extends: true, test: { name: 'decisions', include: DECISIONS, fileParallelism: false } },
       // test/package: npm run test:package.
       {
         extends: true,

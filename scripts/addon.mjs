@@ -39,9 +39,12 @@ export function nodePrefix() {
   return existsSync(join(prefix, 'include/node/node_api.h')) ? prefix : undefined;
 }
 
+/** The compiler behind ccache, where that is installed. */
+const cached = () => (works('ccache', ['--version']) ? { CXX: 'ccache g++' } : {});
+
 /** Compiles build/Release/numalign.node. */
 export function compileAddon() {
   const prefix = nodePrefix();
-  const env = prefix ? { npm_config_nodedir: prefix, ...process.env } : process.env;
+  const env = { ...(prefix && { npm_config_nodedir: prefix }), ...cached(), ...process.env };
   run(process.execPath, [nodeGyp(), 'configure', 'build', '--jobs', 'max'], { env });
 }

@@ -10,6 +10,7 @@ import {
   type NumalignError,
   type TopologyHint,
 } from '../lib/index.js';
+import { budget } from './support/budget.js';
 import { cpuTimeOf } from './support/cpu-time.js';
 import { walkedMerge } from './support/walked-merge.js';
 
@@ -200,7 +201,7 @@ describe('a family of hints', () => {
           expect(read.map(plain)).toEqual(expected);
         },
       ),
-      { numRuns: 30 },
+      { numRuns: budget(30, 5) },
     );
   });
 

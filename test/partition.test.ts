@@ -18,6 +18,7 @@ import {
   type Topology,
 } from '../lib/index.js';
 import { decodeCheckpoint } from '../lib/state/checkpoint.js';
+import { budget } from './support/budget.js';
 import { irregularMachines } from './support/random-machine.js';
 import { guaranteed } from './support/simulated.js';
 
@@ -192,7 +193,7 @@ describe('random sequences of admit, release and reopen', () => {
         checkOnDisk(manager);
         manager.close();
       }),
-      { numRuns: 10_000 },
+      { numRuns: budget(10_000, 1_000) },
     );
   }, 600_000);
 });

@@ -66,10 +66,12 @@ export function start(
   running.add(child);
   const ended = new Promise<Result>((resolve, reject) => {
     child.once('error', reject);
-    // Not `close`: what it leaves running may hold its streams. A turn later all that it wrote itself has been read.
     child.once('exit', (code, signal) => {
       running.delete(child);
-      setTimeout(() => resolve({ code, signal, ...output }), 50);
+      const end = () => resolve({ code, signal, ...output });
+      // All has been read when its streams are closed. What it leaves running may hold them, but has written by then what is asked for.
+      child.once('close', end);
+      setTimeout(end, 50);
     });
   });
   return { process: child, output, ended };

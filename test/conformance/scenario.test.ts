@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as numalign from '../../lib/index.js';
+import { budget, isLong } from '../support/budget.js';
 import type { Case, Numalign } from './case.js';
 import { contextOf } from './read.js';
 import { readCases, replay } from './replay.js';
@@ -121,7 +122,9 @@ describe('the recorded cases of scenario', () => {
     const notNoticed: string[] = [];
     let checked = 0;
     const irregular = ['2s-6c2t-offline', 'hybrid-8p8e', 'harvested-l3', 'uneven-numa'];
-    for (const vector of [...ofCpus.cases, ...ofMemoryAndDevices.cases]) {
+    // A part of them, for the time it takes.
+    const part = [...ofCpus.cases, ...ofMemoryAndDevices.cases].filter((_, i) => isLong || i % 4 === 0);
+    for (const vector of part) {
       const { config, machine } = vector as unknown as { config: Fields; machine: Fields };
       const steps = vector.steps as { op: string; result: Record<string, any> }[];
       const isOn = (option: string) => option in (config.cpuPolicyOptions as Fields);
@@ -179,7 +182,7 @@ describe('the recorded cases of scenario', () => {
       }
     }
     expect(notNoticed).toEqual([]);
-    expect(checked).toBeGreaterThan(400);
+    expect(checked).toBeGreaterThan(budget(400, 100));
   });
 
   it.each<[string, number, Numalign]>([

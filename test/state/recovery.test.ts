@@ -22,6 +22,7 @@ import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/s
 import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/owner-file.js';
 import { Agent } from '../support/agent.js';
+import { isLong } from '../support/budget.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
@@ -80,10 +81,10 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
   expect(grant.cpus.intersects(first!.cpus.union(second!.cpus))).toBe(false);
 }
 
-// The first completely, the second in samples: it takes seconds.
+// Samples, for the time it takes; each byte in a long run.
 describe.each([
-  ['added', 1],
-  ['released', 9],
+  ['added', isLong ? 1 : 5],
+  ['released', isLong ? 1 : 9],
 ] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);

@@ -30,8 +30,8 @@ export async function boot(
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
-  const { PATH = '', HOME = '' } = process.env;
-  const environment = Object.entries({ PATH, HOME, NUMALIGN_SHAPE: shape.name }).map(
+  const { PATH = '', HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
+  const environment = Object.entries({ PATH, HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name }).map(
     ([name, value]) => `export ${name}=${quoted(value)}`,
   );
   writeFileSync(

@@ -15,7 +15,7 @@ export class TapReader {
   /** What is no TAP: output of tests that went wrong, say. */
   rest = '';
 
-  /** `told`: called with each test, suites left out: { name, isOk, isSkipped, details }. `noted`: with each line of diagnostics. */
+  /** `told`: called with each test, suites left out: { name, isOk, isSkipped, seconds, details }. `noted`: with each line of diagnostics. */
   constructor({ told, noted }) {
     this.#told = told;
     this.#noted = noted;
@@ -63,6 +63,7 @@ export class TapReader {
     if (!test || test.details.some((line) => /^type: 'suite'/.test(line))) return;
     this.count++;
     if (!test.isOk) this.failed++;
-    this.#told({ ...test, details: test.details.join('\n') });
+    const details = test.details.join('\n');
+    this.#told({ ...test, details, seconds: Number(/^duration_ms: ([\d.]+)$/m.exec(details)?.[1] ?? 0) / 1000 });
   }
 }

@@ -242,7 +242,7 @@ TEST(BestFit, AnswersTheSameInWhateverOrderTheMachineIsDescribed) {
 }
 
 TEST(BestFit, KeepsItsLawsOnEveryMachine) {
-  for (uint32_t round = 0; round < 500; round++) {
+  for (uint32_t round = 0; round < test::rounds(500); round++) {
     SCOPED_TRACE(test::where(round));
     test::Between between = test::choices(round);
     auto topology = Topology::create(test::random_machine(between)).value();
@@ -258,7 +258,7 @@ TEST(BestFit, KeepsItsLawsOnEveryMachine) {
 }
 
 TEST(BestFit, AnswersForEveryCountUpToWhatIsFree) {
-  for (uint32_t round = 0; round < 40; round++) {
+  for (uint32_t round = 0; round < test::rounds(40); round++) {
     SCOPED_TRACE(test::where(round));
     test::Between between = test::choices(round);
     auto topology = Topology::create(test::random_machine(between, {.max_nodes = 6, .max_cpus = 48})).value();
@@ -274,7 +274,7 @@ TEST(BestFit, AnswersForEveryCountUpToWhatIsFree) {
 }
 
 TEST(BestFit, KeepsItsLawsOnUpToSixtyFourNodes) {
-  for (uint32_t round = 0; round < 60; round++) {
+  for (uint32_t round = 0; round < test::rounds(60); round++) {
     SCOPED_TRACE(test::where(round));
     test::Between between = test::choices(round);
     auto topology =
@@ -586,7 +586,7 @@ TEST(BestFit, LetsThreadsShareATopology) {
 TEST(BestFit, AddsUpWholeCoresOfAnySizesIfThatIsPossible) {
   std::mt19937 engine(test::seed());
   auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
-  for (int i = 0; i < 300; i++) {
+  for (uint32_t round = 0; round < test::rounds(300); round++) {
     TopologyPtr topology = Topology::create(test::random_machine(between)).value();
     CpuSet available = test::random_available(between, *topology);
     const Level& cores = topology->cores();

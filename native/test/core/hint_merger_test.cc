@@ -101,7 +101,7 @@ std::vector<HintFamily> cpus_and_memory(std::mt19937& engine, int nodes, int wit
   uint64_t size = between(1, static_cast<uint64_t>(most));
   std::vector<uint64_t> cpus(static_cast<size_t>(nodes));
   for (int node = 0; node < with_cpus; node++) cpus[static_cast<size_t>(node)] = between(0, 8);
-  MemoryHintsRequest memory{nodes, {}, std::vector<NodeMask>(static_cast<size_t>(nodes)), {}};
+  MemoryHintsRequest memory{nodes, {}, std::vector<NodeMask>(static_cast<size_t>(nodes)), {}, {}};
   for (int i = 0; i < types; i++) {
     MemoryType& type = memory.types.emplace_back();
     type.request = size * 6 * kGiB;

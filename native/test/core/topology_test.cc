@@ -216,7 +216,7 @@ void expect_members(const Topology::Members& members, const Level& outer, const 
 }
 
 TEST(Topology, SplitsEveryMachineAsDescribed) {
-  for (uint32_t round = 0; round < 150; round++) {
+  for (uint32_t round = 0; round < test::rounds(150); round++) {
     SCOPED_TRACE(test::where(round));
     test::Between between = test::choices(round);
     TopologySpec spec = test::random_machine(between, {.max_nodes = between(1, 64), .max_cpus = 160});

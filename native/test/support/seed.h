@@ -1,4 +1,5 @@
 // The seed of the random tests: another one in each run, printed, and repeatable with NUMALIGN_TEST_SEED=n.
+// With NUMALIGN_TEST_LONG=1 they go on for longer.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "support/random_machine.h"
 
@@ -20,6 +22,12 @@ inline uint32_t seed() {
     return chosen;
   }();
   return value;
+}
+
+// How many rounds a long test does: all of them, or a fifth by default.
+inline uint32_t rounds(uint32_t all) {
+  const char* given = std::getenv("NUMALIGN_TEST_LONG");
+  return given && std::string_view(given) == "1" ? all : all / 5;
 }
 
 // Choices of round `round`, so that one failing round can be repeated alone.

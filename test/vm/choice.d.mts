@@ -1,0 +1,9 @@
+import type { Shape } from './shapes.mjs';
+
+export function concernsOf(shape: Shape): string[];
+export function chooseShapes(
+  shapes: readonly Shape[],
+  changedFiles: readonly string[],
+  turn: number,
+  more: number,
+): Shape[];

@@ -1,0 +1,64 @@
+// Which machines a run boots that does not boot all: those that changes concern, and some of the others in rotation.
+import { spawnSync } from 'node:child_process';
+import { root } from '../../scripts/steps.mjs';
+
+/**
+ * The beginnings of paths whose change concerns each machine. What concerns none, such as the command line, is tested without a machine.
+ * Every machine is concerned by its own tests in test/vm/guest, too.
+ */
+const CONCERNS = {
+  '4-nodes': [
+    ...['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'lib/state/', 'lib/memory', 'lib/hugepages'],
+    ...['lib/online-cpus', 'lib/cpus-now', 'lib/topology-refresh', 'native/platform/m', 'native/platform/node_buffer'],
+  ],
+  '4-nodes-pci': [
+    ...['lib/device', 'lib/pci-address', 'lib/managers/device-manager', 'native/core/device', 'native/platform/pci'],
+    ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
+  ],
+  '8-nodes': ['lib/merge-hints', 'lib/managers/decision', 'lib/managers/topology-manager', 'native/core/'],
+  '64-cpus': ['lib/cpu-set', 'lib/id-set', 'lib/managers/cpu-manager', 'native/platform/affinity'],
+  'cpu-holes': ['lib/topology', 'lib/machine-json', 'lib/state/cpu-identities', 'native/platform/hwloc'],
+  'memory-only-node': ['lib/managers/memory-manager', 'native/core/memory_hints', 'native/platform/memory'],
+  'cpu-only-node': ['lib/managers/memory-manager', 'native/platform/hwloc'],
+  isolated: [
+    ...['lib/threads/', 'lib/doctor/', 'lib/isolated-cpus', 'native/platform/thread', 'native/platform/scheduling'],
+    'native/platform/pool_barrier',
+  ],
+  'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/m'],
+};
+
+const guestTest = (name) => `test/vm/guest/${name}.test.mjs`;
+
+/** The beginnings of paths whose change concerns a machine. */
+export function concernsOf({ name, tests, afterReboot = [] }) {
+  return [...(CONCERNS[name] ?? []), ...[...tests, ...afterReboot].map(guestTest)];
+}
+
+/**
+ * The machines that changed files concern, and `more` of the others, from the one on that `turn` counts to. In the order in which they are listed.
+ * @param {readonly import('./shapes.mjs').Shape[]} shapes
+ */
+export function chooseShapes(shapes, changedFiles, turn, more) {
+  const isConcerned = (shape) => {
+    const concerns = concernsOf(shape);
+    return changedFiles.some((file) => concerns.some((beginning) => file.startsWith(beginning)));
+  };
+  const others = shapes.filter((shape) => !isConcerned(shape));
+  const isInTurn = (shape) => {
+    const place = others.indexOf(shape);
+    return place >= 0 && (place - (turn % others.length) + others.length) % others.length < more;
+  };
+  return shapes.filter((shape) => isConcerned(shape) || isInTurn(shape));
+}
+
+function git(...args) {
+  const { status, stdout, stderr, error } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`git ${args.join(' ')}: ${error?.message ?? stderr.trim()}`);
+  return stdout.trim();
+}
+
+/** Files that differ from a revision, those that are not committed among them. Throws where git cannot tell. */
+export const changedFiles = (since) => git('diff', '--name-only', since, '--').split('\n').filter(Boolean);
+
+/** A number that each commit changes, so that machines take turns. */
+export const commitCount = () => Number(git('rev-list', '--count', 'HEAD'));
