@@ -50,14 +50,12 @@ async function vitest(name, args) {
   }
 }
 
-// One compiler at a time, since vitest has a process of its own. Answers what is to be said of it when that has ended.
+// Answers what is to be said of it when it has ended.
 async function core() {
   const hasTools = existsSync('/usr/include/gtest/gtest.h') && spawnSync('cmake', ['--version']).status === 0;
   if (!hasTools) return 'core tests left out; for them, as root: apt-get install cmake libgtest-dev';
-  const env = { ...process.env, JOBS: '1' };
   const child = spawn('bash', ['scripts/core-tests.sh', 'address'], {
     cwd: root,
-    env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = [];
@@ -76,9 +74,8 @@ const args = process.argv.slice(2);
 const project = (name) => vitest(name, ['--project', name]);
 // Two things at a time: what touches the machine one file after the other, and beside it what does not.
 const beside = async () => {
-  const said = await core();
   await project('decisions');
-  return said;
+  return core();
 };
 const [said] = args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);
 console.log(`\n${said}`);

@@ -182,7 +182,7 @@ describe('the recorded cases of scenario', () => {
       }
     }
     expect(notNoticed).toEqual([]);
-    expect(checked).toBeGreaterThan(budget(400, 100));
+    expect(checked).toBeGreaterThan(budget(400, 60));
   });
 
   it.each<[string, number, Numalign]>([
