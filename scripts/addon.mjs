@@ -39,12 +39,9 @@ export function nodePrefix() {
   return existsSync(join(prefix, 'include/node/node_api.h')) ? prefix : undefined;
 }
 
-/** The compiler behind ccache, where that is installed. */
-const cached = () => (works('ccache', ['--version']) ? { CXX: 'ccache g++' } : {});
-
-/** Compiles build/Release/numalign.node. */
-export function compileAddon() {
+/** Compiles build/Release/numalign.node. `defaults`: of the environment, where that does not say otherwise. */
+export function compileAddon(defaults = {}) {
   const prefix = nodePrefix();
-  const env = { ...(prefix && { npm_config_nodedir: prefix }), ...cached(), ...process.env };
+  const env = { ...(prefix && { npm_config_nodedir: prefix }), ...defaults, ...process.env };
   run(process.execPath, [nodeGyp(), 'configure', 'build', '--jobs', 'max'], { env });
 }

@@ -28,7 +28,7 @@ echo '#include <gtest/gtest.h>' | "$cxx" -std=c++20 -E -x c++ - >/dev/null 2>&1 
 build=build/core-$sanitizer
 cmake -S native -B "$build" -DNUMALIGN_SANITIZER="$sanitizer"
 jobs=${JOBS:-$(nproc)}
-# Tests of the machine may run beside the compilers.
+# Other tests may run beside the compilers.
 nice -n 10 cmake --build "$build" -j"$jobs"
 
 # ThreadSanitizer of GCC 12 and clang 14 stops with "unexpected memory mapping" where the kernel randomises addresses by more

@@ -23,7 +23,9 @@ function nodeModules() {
 
 function addon() {
   const inputs = [...ADDON_INPUTS, 'node_modules/node-addon-api/package.json'];
-  step('addon', inputs, ['build/Release/numalign.node'], 'compiling the addon', compileAddon);
+  step('addon', inputs, ['build/Release/numalign.node'], 'compiling the addon', () => {
+    compileAddon(works('ccache', ['--version']) ? { CXX: 'ccache g++' } : {});
+  });
 }
 
 function javascript() {

@@ -71,10 +71,14 @@ async function core() {
 }
 
 const args = process.argv.slice(2);
-const project = (name) => vitest(name, ['--project', name]);
+const project = (...names) =>
+  vitest(
+    names[0],
+    names.flatMap((name) => ['--project', name]),
+  );
 // Two things at a time: what touches the machine one file after the other, and beside it what does not.
 const beside = async () => {
-  await project('decisions');
+  await project('decisions', 'visits');
   return core();
 };
 const [said] = args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);

@@ -69,7 +69,8 @@ export function start(
     child.once('exit', (code, signal) => {
       running.delete(child);
       const end = () => resolve({ code, signal, ...output });
-      // All has been read when its streams are closed. What it leaves running may hold them, but has written by then what is asked for.
+      // All has been read when its streams are closed. A process that it leaves running may hold them: a moment later
+      // all that it wrote itself has been read.
       child.once('close', end);
       setTimeout(end, 50);
     });

@@ -81,8 +81,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
   expect(grant.cpus.intersects(first!.cpus.union(second!.cpus))).toBe(false);
 }
 
-// Samples, for the time it takes; in a long run the first completely. Not the second: a folder once opened stays open for
-// the life of the process, and it may have so many files only.
+// Samples, for the time it takes; in a long run the first completely. Not the second: a folder once opened stays
+// open for the life of the process, which may open so many files only.
 describe.each([
   ['added', isLong ? 1 : 5],
   ['released', 9],

@@ -16,8 +16,9 @@ const shared = (tag, path, more = '') => [
 const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
- * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none), what QEMU complained of,
- * whether its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until the command
+ * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none),
+ * what QEMU complained of, whether the command has printed anything, whether its time was over, and the machine as
+ * lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until the command
  * has printed something. When this process exits, so does the machine.
  * @param shape one of {@link SHAPES}
  */
@@ -97,5 +98,5 @@ export async function boot(
     .split('\n')
     .filter((line) => !line.includes(': warning: '))
     .join('\n');
-  return { status, complaint, isTooLate, xml };
+  return { status, complaint, hasStarted: read > 0, isTooLate, xml };
 }

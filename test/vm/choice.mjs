@@ -1,16 +1,15 @@
 // Which machines a run boots that does not boot all: those that changes concern, and some of the others in rotation.
 import { spawnSync } from 'node:child_process';
-import { root } from '../../scripts/steps.mjs';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * The beginnings of paths whose change concerns each machine. What concerns none, such as the command line, is tested without a machine.
- * Every machine is concerned by its own tests in test/vm/guest, too.
+ * The beginnings of paths whose change concerns each machine, besides the tests that run in it. The first has most
+ * tests: all of the package concerns it, and what runs the machines.
  */
 const CONCERNS = {
-  '4-nodes': [
-    ...['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'lib/state/', 'lib/memory', 'lib/hugepages'],
-    ...['lib/online-cpus', 'lib/cpus-now', 'lib/topology-refresh', 'native/platform/m', 'native/platform/node_buffer'],
-  ],
+  '4-nodes': ['lib/', 'native/', 'test/vm/', 'docs/recipes.md'],
   '4-nodes-pci': [
     ...['lib/device', 'lib/pci-address', 'lib/managers/device-manager', 'native/core/device', 'native/platform/pci'],
     ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
@@ -35,7 +34,8 @@ export function concernsOf({ name, tests, afterReboot = [] }) {
 }
 
 /**
- * The machines that changed files concern, and `more` of the others, from the one on that `turn` counts to. In the order in which they are listed.
+ * The machines that changed files concern, and `more` of the others, from the one on that `turn` counts to. In the
+ * order in which they are listed.
  * @param {readonly import('./shapes.mjs').Shape[]} shapes
  */
 export function chooseShapes(shapes, changedFiles, turn, more) {
@@ -57,8 +57,9 @@ function git(...args) {
   return stdout.trim();
 }
 
-/** Files that differ from a revision, those that are not committed among them. Throws where git cannot tell. */
-export const changedFiles = (since) => git('diff', '--name-only', since, '--').split('\n').filter(Boolean);
+/** Files that git knows and that differ from a revision. Throws where git cannot tell. */
+export const changedFiles = (since) =>
+  git('diff', '--name-only', '--no-renames', since, '--').split('\n').filter(Boolean);
 
 /** A number that each commit changes, so that machines take turns. */
 export const commitCount = () => Number(git('rev-list', '--count', 'HEAD'));

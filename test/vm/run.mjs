@@ -1,6 +1,6 @@
-// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N]: boots each machine of shapes.mjs once and
-// runs its tests there, all in one batch, for so many minutes at most.
-// --changed-since REVISION: only the machines that changes since then concern, and some of the others in rotation.
+// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N]
+// Boots each machine of shapes.mjs once and runs its tests there, all in one batch, for so many minutes at most.
+// --changed-since REVISION: only the machines that changes since then concern, and some others in rotation.
 // --list: the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -20,10 +20,11 @@ import { TapReader } from './tap-reader.mjs';
 const MOST_DETAILS = 60;
 /** From here on a test's time is told. */
 const SLOW_SECONDS = 10;
-// Ten seconds on a quiet machine. The emulator may hang in the kernel's first seconds, several times in a row.
+// A boot takes ten seconds on a quiet machine. The emulator may hang in the kernel's first, several times in a row.
 const BOOT_MS = 90_000;
+const MOST_HANGS = 4;
 const MINUTES = 40;
-const MOST_BOOTS = 5;
+const MOST_BOOTS = 3;
 /** Of the machines that no change concerns, so many are booted all the same. */
 const IN_ROTATION = 2;
 const PACKAGES = Object.entries({
@@ -142,12 +143,15 @@ function makeDisk({ name }) {
   return disk;
 }
 
-/** Boots, again where the machine dies; answers the tests and what is wrong. */
+/** Boots, again where the machine hangs or dies; answers the tests and what is wrong. */
 async function runTests(shape, files, kernel, options) {
+  let hangs = 0;
   for (let attempt = 1; ; attempt++) {
     const console_ = join(logs, `${shape.name}${attempt > 1 ? `.${attempt}` : ''}.console.log`);
     const result = await bootOnce(shape, files, kernel, console_, options);
-    if (!result.isDead || attempt === MOST_BOOTS) return result;
+    // A machine that has not started yet says nothing about the package.
+    if (result.isHung) hangs++;
+    if (!result.isDead || hangs > MOST_HANGS || attempt - hangs === MOST_BOOTS) return result;
     options.say(`  ${result.wrong}: booted again`);
   }
 }
@@ -164,7 +168,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
     noted: (text) => say(`    ${text}`),
   });
   const command = ['node', '--test', '--test-reporter=tap', '--test-concurrency=1', ...files.map(testFile)];
-  const { status, complaint, isTooLate, xml } = await boot(shape, kernel, emulator, command, {
+  const { status, complaint, hasStarted, isTooLate, xml } = await boot(shape, kernel, emulator, command, {
     ...{ cwd: root, console: console_, temporary, bootMs: BOOT_MS, timeoutMs: minutes * 60_000, disk },
     onOutput: (text) => reader.add(text),
   });
@@ -175,7 +179,8 @@ async function bootOnce(shape, files, kernel, console_, { disk, say }) {
   if (status === undefined) {
     const why = complaint ? ` (${complaint.trim()})` : '';
     const what = isTooLate ? `no result in ${minutes} minutes` : 'the machine gave no result';
-    return { tests, isDead: !isTooLate && reader.failed === 0, wrong: `${what}: see ${console_}${why}` };
+    const isDead = !isTooLate && reader.failed === 0;
+    return { tests, isDead, isHung: isDead && !hasStarted, wrong: `${what}: see ${console_}${why}` };
   }
   return {
     tests,

@@ -15,7 +15,10 @@ export class TapReader {
   /** What is no TAP: output of tests that went wrong, say. */
   rest = '';
 
-  /** `told`: called with each test, suites left out: { name, isOk, isSkipped, seconds, details }. `noted`: with each line of diagnostics. */
+  /**
+   * `told`: called with each test, suites left out: { name, isOk, isSkipped, seconds, details }.
+   * `noted`: called with each line of diagnostics.
+   */
   constructor({ told, noted }) {
     this.#told = told;
     this.#noted = noted;

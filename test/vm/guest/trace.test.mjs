@@ -1,5 +1,5 @@
-// What the kernel's own trace (sched_switch) says of granted CPUs: over many grants no task of any other user ran there.
-// cgroup v2, root, 16 CPUs. Run by node --test.
+// What the kernel's own trace (sched_switch) says of granted CPUs: over many grants no task of another user ran
+// there. cgroup v2, root, 16 CPUs. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
