@@ -14,7 +14,7 @@ const DECISIONS = [
 ];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and processes of its own.
-const VISITS = [tests('', 'reference'), tests('cli/', 'plan,state,svg-file'), 'test/state/newer-format.test.ts'];
+const VISITS = ['test/reference.test.ts', tests('cli/', 'plan,state,svg-file'), 'test/state/newer-format.test.ts'];
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (name: string, options: { include: string[]; exclude?: string[]; setupFiles?: string[] }) => ({

@@ -86,6 +86,6 @@ console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();
-if (why) console.log(`\nleft out: all tests of the project machine, which ${why}`);
+if (why) console.log(`\nleft out: all tests of the projects machine and visits: each ${why}`);
 console.log(`\n${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed === 0 ? 0 : 1);

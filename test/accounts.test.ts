@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type DeviceSpec, type Manager, NumalignError, openManager, type Pod } from '../lib/index.js';
-import { budget } from './support/budget.js';
+import { budget } from './support/budget.mjs';
 import { MI, machineOf } from './support/memory-machine.js';
 import { guaranteed } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';

@@ -10,7 +10,7 @@ import {
   type NumalignError,
   type TopologyHint,
 } from '../lib/index.js';
-import { budget } from './support/budget.js';
+import { budget } from './support/budget.mjs';
 import { cpuTimeOf } from './support/cpu-time.js';
 import { walkedMerge } from './support/walked-merge.js';
 

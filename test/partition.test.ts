@@ -18,7 +18,7 @@ import {
   type Topology,
 } from '../lib/index.js';
 import { decodeCheckpoint } from '../lib/state/checkpoint.js';
-import { budget } from './support/budget.js';
+import { budget } from './support/budget.mjs';
 import { irregularMachines } from './support/random-machine.js';
 import { guaranteed } from './support/simulated.js';
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import * as numalign from '../../lib/index.js';
-import { budget, isLong } from '../support/budget.js';
+import { budget, isLong } from '../support/budget.mjs';
 import type { Case, Numalign } from './case.js';
 import { contextOf } from './read.js';
 import { readCases, replay } from './replay.js';

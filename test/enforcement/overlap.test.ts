@@ -1,7 +1,7 @@
 // A shared member is never on CPUs that are somebody else's.
 import { describe, expect, it } from 'vitest';
 import { isUsable } from '../cgroups/own-root.js';
-import { budget } from '../support/budget.js';
+import { budget } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 import {
   cgroupOf,

@@ -22,7 +22,7 @@ import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/s
 import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/owner-file.js';
 import { Agent } from '../support/agent.js';
-import { isLong } from '../support/budget.js';
+import { isLong } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';

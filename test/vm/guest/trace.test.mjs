@@ -6,11 +6,12 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { budget } from '../../support/budget.mjs';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
 const TRACE = '/sys/kernel/tracing';
-const CYCLES = process.env.NUMALIGN_TEST_LONG === '1' ? 1_000 : 150;
+const CYCLES = budget(1_000, 150);
 // By masks alone: so many that a task that is not moved is seen for certain.
 const MASK_CYCLES = 100;
 const GRANTED = [4, 5, 6, 7];

@@ -1,0 +1,2 @@
+export const isLong: boolean;
+export function budget(all: number, usual: number): number;
