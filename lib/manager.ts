@@ -149,6 +149,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #found: readonly Warning[];
   readonly #reconciling: Reconciling;
   readonly #endReconciling: () => void;
+  readonly #endOwnerWatch: () => void;
   #closed = false;
   readonly #closing = new AbortController();
   readonly #watch = new ManagerWatch({
@@ -187,6 +188,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       },
     };
     this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
+    this.#endOwnerWatch = ledger.watchOwners(() => {
+      reclaim(site).catch((error) => publishError(site, 'watch', error));
+    });
     // Told before the listener is added.
     this.on('newListener', (event) => {
       if (event !== 'change') return;
@@ -569,6 +573,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#closing.abort(closedError());
     this.#watch.stop();
     this.#endReconciling();
+    this.#endOwnerWatch();
     this.#leavePool();
     this.removeAllListeners('change');
     this.removeAllListeners('drift');

@@ -136,6 +136,8 @@ export interface NativeOwner {
   readonly fd: number;
   write(text: string): void;
   close(): void;
+  /** Whether the file still has its name in this folder. */
+  isCurrent(folder: NativeFolder): boolean;
 }
 
 /** An open folder. Names are of files directly in it; no link is followed. */
@@ -145,6 +147,10 @@ export interface NativeFolder {
   /** Differs from that of every other folder while this one is open. */
   identity(): string;
   isCurrent(): boolean;
+  /** This object stands for another folder from now on. */
+  become(folder: NativeFolder): void;
+  /** On a file system of memory, which does not outlive a boot. */
+  isInMemory(): boolean;
   /** `known`: answered itself where the file has these bytes. */
   read(name: string, known?: Buffer): Buffer | undefined;
   version(name: string): string | undefined;
@@ -156,7 +162,7 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /**
    * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one of its file (else ESTALE); released once the new file is durable
-   * if it `isLast`. Answers the version of the new file: at once where the folder is in memory, else once the device has it.
+   * if it `isLast`, after `text` was written to the file `record`. Answers the version of the new file: at once where the folder is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
@@ -165,13 +171,22 @@ export interface NativeFolder {
     stamp: number,
     lock?: NativeLock,
     isLast?: boolean,
+    record?: string,
+    text?: string,
   ): string | Promise<string>;
   /** `pastWaiting`: although somebody waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
-  createOwner(name: string): NativeOwner;
+  /** `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else the whole file. */
+  createOwner(name: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
+}
+
+export interface NativeInotify {
+  /** A folder; `mask` as inotify(7) has it. Answers the number of the watch. */
+  add(path: string, mask: number): number;
+  close(): void;
 }
 
 /** A thread whose mask is not its own choice: what it has chosen, what it was given instead, and of what (the kernel leaves out what its cpuset does not have). */
@@ -331,6 +346,8 @@ export interface Native {
   extendedAttribute(path: string, name: string): string | undefined;
 
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
+  /** inotify(7) on this environment's event loop, which it does not keep alive. */
+  Inotify: new (onEvent: (watch: number, mask: number, name: string) => void) => NativeInotify;
 }
 
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;

@@ -29,12 +29,13 @@ import {
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
 import { explaining, readBootId, scopeOf } from '../state/ledger.js';
-import { gather, rebuild } from '../state/recovery.js';
+import { lastGood, rebuild } from '../state/recovery.js';
 import {
   type FoundState,
   findOwners,
   findState,
   isLocked,
+  isOfBoot,
   isOwnerAlive,
   NO_OWNERS,
   PREVIOUS_FILE,
@@ -165,7 +166,8 @@ function recovered(
 ): Checkpoint | undefined {
   const bootId = readBootId();
   const previous = findState(folder, PREVIOUS_FILE);
-  const clues = gather(found, previous, undefined, owners ? findOwners(owners, bootId) : NO_OWNERS);
+  const base = lastGood([found, previous], undefined);
+  const clues = { found, previous, base, owners: owners ? findOwners(owners, bootId) : NO_OWNERS, highest: 0 };
   const rebuilt = rebuild(clues, bootId, totalsOf(topology));
   return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
 }
@@ -204,11 +206,11 @@ function viewOf(
   folder: NativeFolder,
   damage: string | null,
 ): StateView {
-  const isOfEarlierBoot = bootId !== readBootId();
+  const owners = childOf(folder, 'owners');
+  const isOfEarlierBoot = !isOfBoot(bootId, readBootId(), owners);
   const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
   const { settings } = state;
   const present = cpusNow(topology, state.pods);
-  const owners = childOf(folder, 'owners');
   const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
   const grants = state.pods.map((pod) => {
     const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);

@@ -39,6 +39,18 @@ export class FolderWatch {
     };
   }
 
+  /** Calls everybody that listens: something has happened that the folder does not show. */
+  ring(): void {
+    this.#tell();
+  }
+
+  /** Another folder is at the path. */
+  restart(): void {
+    if (this.#watchers === undefined) return;
+    this.#stop();
+    this.#follow();
+  }
+
   #follow(): void {
     const isWanted = this.#listeners.size + this.#quiet.size > 0;
     if (isWanted && this.#watchers === undefined) this.#start();

@@ -12,22 +12,30 @@ import type { Assignments } from './assignments.js';
 import { type Checkpoint, checkHoldings, encodeCheckpoint } from './checkpoint.js';
 import { FolderWatch, type Listener } from './folder-watch.js';
 import { lockHolder, lockNote } from './lock-holder.js';
+import { OwnerWatch } from './owner-watch.js';
 import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 import { Owners } from './owners.js';
-import { type Clues, gather, generationAfter, isUnused, rebuild, type TotalOn } from './recovery.js';
-import { type FoundState, findState, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
+import { type Clues, flawOf, generationAfter, isUnused, lastGood, rebuild, type TotalOn } from './recovery.js';
+import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './state-files.js';
 import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
 import { FolderQueue, type WaitQueue } from './wait-queue.js';
 import { checkWritable } from './writable.js';
 
 export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
+// The highest generation that was committed: state.json may be put back from a copy.
+const HIGHEST = 'generation';
 // A private folder belongs to its user alone.
 const PRIVATE_MODE = 0o700;
 // How often whoever waits for the lock looks whether it is free though his turn has not come.
 const PASS_MS = 250;
+const RESTORE_TIMEOUT_MS = 10_000;
+// Within this time one of the processes that hear of an owner's end takes back what it had.
+const OWNER_END_SPREAD_MS = 50;
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
+// The kernel has told an owner that its file was removed; its event loop may be busy.
+const MISSING_OWNER_READS = 100;
 const OWNER_READ_PAUSE_MS = 10;
 
 /** Differs from boot to boot. */
@@ -153,9 +161,29 @@ function refusing(refusal: NumalignError): Commit {
 
 type GoodState = Extract<FoundState, { kind: 'good' }>;
 
-// One for each folder: managers of one environment share what they have read and their owner. Kept for the life of the environment, since closing a
-// manager leaves its grants as they are.
+// By path: managers of one environment share what they have read and their owner. Kept for the life of the environment,
+// since closing a manager leaves its grants as they are.
 const ledgers = new Map<string, Ledger>();
+
+interface OpenFolder {
+  readonly folder: NativeFolder;
+  readonly owners: NativeFolder;
+  readonly waiting: NativeFolder;
+}
+
+/** @throws ERR_STATE_FOLDER */
+function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
+  return explaining(path, () => {
+    const isMachines = scope === 'machine';
+    const group = isMachines ? groupId() : -1;
+    const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
+    checkOwner(path, folder);
+    if (isMachines) giveToGroup(path, group);
+    return { folder, owners: partOf(folder, 'owners'), waiting: partOf(folder, 'waiting') };
+  });
+}
+
+const partOf = (folder: NativeFolder, name: string) => folder.child(name, true, folder.owner().mode, -1);
 
 export class Ledger implements Store {
   /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
@@ -164,8 +192,13 @@ export class Ledger implements Store {
   readonly owners: Owners;
   readonly waiters: WaitQueue;
   readonly #watch: FolderWatch;
+  readonly #ownerWatch: OwnerWatch;
+  readonly #onOwnerEnd = new Set<Listener>();
   readonly #folder: NativeFolder;
-  readonly #bootId = readBootId();
+  readonly #owners: NativeFolder;
+  readonly #waiting: NativeFolder;
+  #membersFolder: NativeFolder | undefined;
+  #bootId = readBootId();
   #members: SharedMembers | undefined;
   readonly #recoveries: StateRecovered[] = [];
   // The last good file that was read, and its version.
@@ -174,16 +207,26 @@ export class Ledger implements Store {
   #hasTransacted = false;
   // The highest that was seen: none comes twice.
   #generation = 0;
+  // Somebody has put another folder in the place of the one that was open.
+  #isReplaced = false;
   // As the last transaction said.
   #totalOn: TotalOn = () => 0;
 
-  private constructor(path: string, scope: Ledger['scope'], folder: NativeFolder) {
+  private constructor(path: string, scope: Ledger['scope'], { folder, owners, waiting }: OpenFolder) {
     this.path = path;
     this.scope = scope;
     this.#folder = folder;
-    this.owners = new Owners(folder.child('owners', true, folder.owner().mode, -1), this.#bootId);
-    this.waiters = new FolderQueue(folder.child('waiting', true, folder.owner().mode, -1));
+    this.#owners = owners;
+    this.#waiting = waiting;
+    this.owners = new Owners(owners, scope === 'machine' ? MACHINE_STATE_DIR : path, this.#bootId);
+    this.waiters = new FolderQueue(waiting);
     this.#watch = new FolderWatch(path, STATE_FILE);
+    this.#ownerWatch = new OwnerWatch(path, {
+      closed: (name) => (this.owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name)),
+      disturbed: (name) => {
+        if (name === undefined || this.owners.isOwnProcess(name)) this.#restore();
+      },
+    });
   }
 
   get recoveries(): readonly StateRecovered[] {
@@ -192,32 +235,88 @@ export class Ledger implements Store {
 
   /** Not opened before somebody asks: simulated machines have none, and a descriptor less for each folder. @throws ERR_STATE_FOLDER */
   get members(): SharedMembers {
-    const folder = this.#folder;
-    this.#members ??= explaining(
-      this.path,
-      () => new SharedMembers(folder.child('members', true, folder.owner().mode, -1), join(this.path, 'members')),
-    );
+    this.#members ??= explaining(this.path, () => {
+      this.#membersFolder = partOf(this.#folder, 'members');
+      return new SharedMembers(this.#membersFolder, join(this.path, 'members'));
+    });
     return this.#members;
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
   static open(stateDir: string): Ledger {
     const path = canonical(stateDir);
-    // Looked up before it is opened again: descriptors of forgotten folders would wait for the garbage collector.
-    const identity = identityOf(path);
-    const known = ledgers.get(identity ?? '');
-    if (known?.path === path) return known;
+    const known = ledgers.get(path);
+    if (known) return known;
     const scope = scopeOf(path);
-    return explaining(path, () => {
-      const isMachines = scope === 'machine';
-      const group = isMachines ? groupId() : -1;
-      const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
-      checkOwner(path, folder);
-      if (isMachines) giveToGroup(path, group);
-      const ledger = new Ledger(path, scope, folder);
-      ledgers.set(folder.identity(), ledger);
-      return ledger;
-    });
+    const ledger = new Ledger(path, scope, openFolder(path, scope));
+    ledgers.set(path, ledger);
+    return ledger;
+  }
+
+  /** Whether the folders that are open are those that their paths lead to. */
+  get #isCurrent(): boolean {
+    const folders = [this.#folder, this.#owners, this.#waiting, this.#membersFolder];
+    return folders.every((folder) => folder?.isCurrent() ?? true);
+  }
+
+  // Somebody has removed the folder, or what is in it: it is opened or made again, and what this process holds is
+  // written there. @throws ERR_STATE_FOLDER
+  #ensureCurrent(): void {
+    if (this.#isCurrent) return;
+    const { folder, owners, waiting } = openFolder(this.path, this.scope);
+    const members = this.#membersFolder && explaining(this.path, () => partOf(folder, 'members'));
+    this.#folder.become(folder);
+    this.#owners.become(owners);
+    this.#waiting.become(waiting);
+    if (members) this.#membersFolder?.become(members);
+    this.#isReplaced = true;
+    explaining(this.path, () => this.owners.reassert());
+    this.#watch.restart();
+    this.#ownerWatch.restart();
+  }
+
+  // What is in the folder now comes before what was there: only where there is nothing, this process knows more.
+  #forgetReplaced(version: string | undefined): void {
+    if (!this.#isReplaced || version === undefined) return;
+    this.#isReplaced = false;
+    this.#hasTransacted = false;
+    this.#good = undefined;
+    this.#generation = 0;
+  }
+
+  // The own file was removed, or changed by somebody else, and perhaps the state with it.
+  #restore(): void {
+    try {
+      const isAmiss = !this.#isCurrent;
+      this.#ensureCurrent();
+      if (!this.owners.reassert() && !isAmiss) return;
+    } catch {
+      // The next transaction says why.
+      return;
+    }
+    const options = { lockTimeoutMs: RESTORE_TIMEOUT_MS, totalOn: this.#totalOn };
+    this.transact(options, async () => {}).catch(() => {});
+  }
+
+  // An owner has closed its file.
+  #mourn(uuid: string): void {
+    this.#watch.ring();
+    const [listener] = this.#onOwnerEnd;
+    if (!listener || !this.owners.hasLeftGrants(uuid)) return;
+    const tell = () => {
+      if (this.#onOwnerEnd.has(listener) && this.owners.hasLeftGrants(uuid)) listener();
+    };
+    setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
+  }
+
+  watchOwners(listener: Listener): () => void {
+    this.#onOwnerEnd.add(listener);
+    this.#ownerWatch.start();
+    return () => {
+      this.#onOwnerEnd.delete(listener);
+      // What this process holds is watched on.
+      if (this.#onOwnerEnd.size === 0 && this.owners.ownFd() === undefined) this.#ownerWatch.stop();
+    };
   }
 
   /**
@@ -236,6 +335,14 @@ export class Ledger implements Store {
     });
   }
 
+  // As {@link read}, of a file that is good.
+  #readGood(): Checkpoint | undefined {
+    const version = this.#folder.version(STATE_FILE);
+    if (version !== undefined && version === this.#version) return this.#good?.checkpoint;
+    const found = explaining(this.path, () => this.#load(version));
+    return found.kind === 'good' ? found.checkpoint : undefined;
+  }
+
   watch(listener: Listener, isQuiet = false): () => void {
     return this.#watch.add(listener, isQuiet);
   }
@@ -243,6 +350,7 @@ export class Ledger implements Store {
   // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.
   #load(version: string | undefined): FoundState {
     this.#version = undefined;
+    this.#forgetReplaced(version);
     const found = findState(this.#folder, STATE_FILE, this.#good);
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
@@ -256,21 +364,40 @@ export class Ledger implements Store {
     return found;
   }
 
-  // Who has just opened the folder has seen no generation yet, but living owners have written down which they have.
-  #checkAge(found: FoundState): FoundState {
+  // A whole file may have been put back from a copy. An opener has seen no generation yet, but living owners have.
+  #checkPast(found: FoundState): FoundState {
     const isFirst = !this.#hasTransacted;
     this.#hasTransacted = true;
-    if (!isFirst || found.kind !== 'good' || !this.isOfThisBoot(found.checkpoint)) return found;
+    if (found.kind !== 'good') return found;
     const { checkpoint } = found;
-    const seen = Math.max(0, ...this.owners.find().living.map(({ generation }) => generation));
-    if (seen <= checkpoint.generation) return found;
-    const why = `it is older than generation ${seen}, of which a living owner has told`;
-    return { kind: 'damaged', why, generation: checkpoint.generation, checkpoint };
+    this.#adoptBoot(checkpoint);
+    const highest = this.#highest();
+    const isOlder = highest > checkpoint.generation;
+    const isAsked = isFirst && this.isOfThisBoot(checkpoint);
+    const why = isOlder
+      ? `it is older than generation ${highest}, which was committed here`
+      : isAsked && flawOf(checkpoint, this.owners.find());
+    return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;
+  }
+
+  // Numbers above 2^52 leave no room to count on, and are nobody's.
+  #highest(): number {
+    const text = this.#folder.read(HIGHEST)?.toString('latin1') ?? '';
+    return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+  }
+
+  // Under the id of the others, so that what this process commits is of this boot for them too.
+  #adoptBoot({ bootId }: Checkpoint): void {
+    if (bootId === this.#bootId || !isOfBoot(bootId, this.#bootId, this.#owners)) return;
+    this.#bootId = bootId;
+    this.owners.renameBoot(bootId);
   }
 
   #gather(found: FoundState): Clues {
     const previous = findState(this.#folder, PREVIOUS_FILE);
-    return gather(found, previous, this.#good?.checkpoint, this.owners.find());
+    const base = lastGood([found, previous], this.#good?.checkpoint);
+    if (base) this.#adoptBoot(base);
+    return { found, previous, base, owners: this.owners.find(), highest: this.#highest() };
   }
 
   // The state as it is put together from what is left of it.
@@ -295,11 +422,11 @@ export class Ledger implements Store {
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
     options.signal?.throwIfAborted();
-    this.#checkCurrent();
+    this.#ensureCurrent();
     this.#totalOn = options.totalOn;
-    const known = this.read();
+    const known = this.#readGood();
     // Not a byte of a newer format is touched, those of the lock's file neither.
-    if (known?.refusal && known === this.#good?.checkpoint) return decide(known, refusing(known.refusal));
+    if (known?.refusal) return decide(known, refusing(known.refusal));
     const note = lockNote();
     const lock = explaining(this.path, () => this.#folder.tryLock(LOCK, note));
     // In one go where the lock is free: it must not be held while the caller's own code runs.
@@ -314,7 +441,7 @@ export class Ledger implements Store {
     try {
       this.#checkCurrent();
       // By its bytes: what is granted must not hang on two versions never looking the same.
-      const found = explaining(this.path, () => this.#checkAge(this.#load(this.#folder.version(STATE_FILE))));
+      const found = explaining(this.path, () => this.#checkPast(this.#load(this.#folder.version(STATE_FILE))));
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
@@ -333,11 +460,16 @@ export class Ledger implements Store {
   // Puts the state together again and writes it twice, so that the generation before is a good one too. Undefined where nothing is left of it.
   async #recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     let clues = explaining(this.path, () => this.#gather(found));
-    for (let reads = 1; clues.owners.unknown.length > 0 && reads < OWNER_READS; reads++) {
+    const mayAnswer = ({ owners: { unknown } }: Clues, reads: number) =>
+      unknown.some(({ isFileMissing }) => reads < (isFileMissing ? MISSING_OWNER_READS : OWNER_READS));
+    for (let reads = 1; mayAnswer(clues, reads); reads++) {
       await pause(OWNER_READ_PAUSE_MS);
       clues = explaining(this.path, () => this.#gather(found));
     }
-    if (isUnused(clues)) return undefined;
+    if (isUnused(clues)) {
+      this.#generation = Math.max(this.#generation, clues.highest);
+      return undefined;
+    }
     const view = this.#view(clues);
     if (view?.refusal) return view;
     const quarantined = explaining(this.path, () => [
@@ -425,7 +557,8 @@ export class Ledger implements Store {
 
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
     const stamp = generation % 1_000_000_000;
-    const replace = () => this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, bytes, stamp, lock, isLast);
+    const replace = () =>
+      this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, bytes, stamp, lock, isLast, HIGHEST, `${generation}`);
     try {
       return await replace();
     } catch (error) {

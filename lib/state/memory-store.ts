@@ -63,6 +63,11 @@ export class MemoryStore implements Store {
     return () => void this.#listeners.delete(own);
   }
 
+  // Its only owner lives as long as it does.
+  watchOwners(): () => void {
+    return () => {};
+  }
+
   #tell(): void {
     for (const listener of this.#listeners) setImmediate(listener);
   }

@@ -7,7 +7,8 @@ import type { OwnerChoice } from '../request.js';
 import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from './assignments.js';
 import { identifyCgroup } from './cgroup-owner.js';
 import { type Checkpoint, podText } from './checkpoint.js';
-import { encodeOwnerFile, type OwnerFile } from './owner-file.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from './owner-file.js';
+import { lockRange } from './owner-locks.js';
 import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from './state-files.js';
 import type { OwnerRegistry } from './store.js';
 
@@ -79,15 +80,22 @@ function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAss
 /** The owners of one state folder, this environment among them. Every member but the questions REQUIRES the state's lock. */
 export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
-  readonly #bootId: string;
+  readonly #path: string;
+  #bootId: string;
   #own: OwnOwner | undefined;
   #header: Header | undefined;
   // Counts the transactions of this environment.
   #turn = 0;
 
-  /** `folder`: owners/ of the state folder. */
-  constructor(folder: NativeFolder, bootId: string) {
+  /** `folder`: owners/ of the state folder at `path`, by which its users call it. */
+  constructor(folder: NativeFolder, path: string, bootId: string) {
     this.#folder = folder;
+    this.#path = path;
+    this.#bootId = bootId;
+  }
+
+  /** This boot has another id where the state's other users are. */
+  renameBoot(bootId: string): void {
     this.#bootId = bootId;
   }
 
@@ -97,17 +105,53 @@ export class Owners implements OwnerRegistry {
     return this.#own.record;
   }
 
-  // A file without a text would be one that nobody can read: it goes where that cannot be written.
   #makeOwn(): OwnOwner {
     const record = newOwner('process', randomUUID());
-    const lock = this.#folder.createOwner(record.uuid);
+    const file = fileOf(record, this.#header!, []);
+    return { record, lock: this.#createFile(record.uuid, encodeOwnerFile(file)), file };
+  }
+
+  /** Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock. */
+  hasLeftGrants(uuid: string): boolean {
+    if (!OWNER_NAME.test(uuid) || this.isOwnProcess(uuid)) return false;
     try {
-      const file = fileOf(record, this.#header!, []);
-      lock.write(encodeOwnerFile(file));
-      return { record, lock, file };
+      if (isLocked(this.#folder, uuid) && !native.isOrphanedOwner(uuid)) return false;
+      const bytes = this.#folder.read(uuid);
+      return bytes !== undefined && decodeOwnerFile(bytes).pods.length > 0;
+    } catch (error) {
+      // The next transaction says what is wrong with it.
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
+  /** Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. */
+  reassert(): boolean {
+    const own = this.#own;
+    if (!own) return false;
+    const { record, file, lock } = own;
+    const text = encodeOwnerFile(file);
+    const isThere = lock.isCurrent(this.#folder);
+    if (isThere && this.#folder.read(record.uuid)?.toString('utf8') === text) return false;
+    if (isThere) {
+      lock.write(text);
+      return true;
+    }
+    this.#folder.remove(record.uuid);
+    this.#own = { ...own, lock: this.#createFile(record.uuid, text) };
+    lock.close();
+    return true;
+  }
+
+  // A file without a text would be one that nobody can read: it goes where that cannot be written.
+  #createFile(uuid: string, text: string): NativeOwner {
+    const lock = this.#folder.createOwner(uuid, ...lockRange(uuid, this.#path));
+    try {
+      lock.write(text);
+      return lock;
     } catch (error) {
       lock.close();
-      this.#folder.remove(record.uuid);
+      this.#folder.remove(uuid);
       throw error;
     }
   }
@@ -128,6 +172,7 @@ export class Owners implements OwnerRegistry {
     const { pods, settings } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
+    harmlessly(() => this.#own && !this.#own.lock.isCurrent(this.#folder) && this.reassert());
     harmlessly(() => this.#own && this.#writeOwn(this.#ownOf(pods)));
     harmlessly(() => this.#sweep(pods));
   }
@@ -143,6 +188,10 @@ export class Owners implements OwnerRegistry {
     const files = byFile(next.pods);
     const changed = [...files].filter(([uuid, pods]) => !isSame(old.get(uuid) ?? [], pods));
     const gone = [...old.keys()].filter((uuid) => !files.has(uuid));
+    const onRecord = new Set(next.pods.map(({ owner }) => owner.uuid));
+    const ended = (before?.pods ?? []).flatMap(({ owner: { kind, uuid } }) =>
+      kind === 'process' && !onRecord.has(uuid) && !this.isOwnProcess(uuid) ? [uuid] : [],
+    );
     const turn = this.#turn;
     const settle = (isCommitted: boolean) => {
       // The lock may be somebody else's by now; if the next one is ours, it has seen to all of this.
@@ -151,6 +200,10 @@ export class Owners implements OwnerRegistry {
       for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
         const pods = isCommitted ? undefined : old.get(uuid);
         harmlessly(() => (pods ? this.#write(pods) : this.#folder.remove(uuid)));
+      }
+      // So that others see at a glance that their grants were taken back.
+      for (const uuid of isCommitted ? ended : []) {
+        harmlessly(() => !isLocked(this.#folder, uuid) && this.#folder.remove(uuid));
       }
     };
     try {
@@ -254,6 +307,6 @@ export class Owners implements OwnerRegistry {
 
   /** What the owners' files say, for a state that is lost. */
   find(): FoundOwners {
-    return findOwners(this.#folder, this.#bootId, this.#own?.file);
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path);
   }
 }

@@ -9,7 +9,7 @@ import {
   withoutPods,
 } from './assignments.js';
 import { type BookedMemory, bookedOn, bookingFlaw, bookMemory, memoryBlocks, releaseMemory } from './booked-memory.js';
-import { type Checkpoint, clashOf } from './checkpoint.js';
+import { type Checkpoint, clashOf, podText } from './checkpoint.js';
 import type { OwnerFile } from './owner-file.js';
 import type { FoundOwners, FoundState } from './state-files.js';
 
@@ -24,21 +24,34 @@ export interface Clues {
   /** The last good generation that is known. */
   readonly base: Checkpoint | undefined;
   readonly owners: FoundOwners;
+  /** The highest generation that was committed, as far as that is on record. */
+  readonly highest: number;
 }
 
-/** `known`: a good generation that this process has read before. */
-export function gather(
-  found: FoundState,
-  previous: FoundState,
-  known: Checkpoint | undefined,
-  owners: FoundOwners,
-): Clues {
-  const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
-  const base = [...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
+/** The last good generation in these files, or `known`: one that this process has read before. */
+export function lastGood(files: readonly FoundState[], known: Checkpoint | undefined): Checkpoint | undefined {
+  const good = files.flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
+  return [...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );
-  return { found, previous, base, owners };
+}
+
+/** What a state that says it is whole does not have, in words; undefined where nothing tells of any such thing. */
+export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
+  const seen = Math.max(0, ...living.map((file) => file.generation));
+  if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
+  const isOnRecord = (pod: PodAssignment) => pods.some((each) => each.uid === pod.uid && podText(each) === podText(pod));
+  // Its owner was brought in step with this generation or has gone on: what it has more was committed since. Not so
+  // of owners that are no processes: what has written their files may have ended before the commit.
+  const claims = living.find(
+    (file) => file.kind === 'process' && file.generation === generation && !file.pods.every(isOnRecord),
+  );
+  if (claims) return `it has not what was committed for the living owner ${claims.uuid} since`;
+  const lost = unknown.find(
+    ({ uuid, isFileMissing }) => isFileMissing && !pods.some(({ owner }) => owner.uuid.startsWith(uuid)),
+  );
+  return lost && `it does not know the living owner ${lost.uuid}…, whose file was removed`;
 }
 
 /** Whether there never was a state, or somebody has cleared it away. */
@@ -48,11 +61,11 @@ export function isUnused({ found, previous, base, owners }: Clues): boolean {
 }
 
 /** A generation that nobody can have seen yet. */
-export function generationAfter({ found, previous, base, owners }: Clues): number {
+export function generationAfter({ found, previous, base, owners, highest }: Clues): number {
   const seen = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
   const written = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
   // Of the good generation the next has been lost.
-  return Math.max(...seen, ...written, (base?.generation ?? 0) + 1) + 1;
+  return Math.max(...seen, ...written, highest, (base?.generation ?? 0) + 1) + 1;
 }
 
 /**
@@ -108,7 +121,7 @@ function choosePods(recorded: readonly PodAssignment[], generation: number, { li
       else if (!isNewerClaim(other, claim)) rivals.push([other, claim]);
     }
   }
-  const isUnknown = (uuid: string) => uuid === '' || unknown.some((owner) => owner.uuid === uuid);
+  const isUnknown = (uuid: string) => uuid === '' || unknown.some((owner) => uuid.startsWith(owner.uuid));
   const mayStay = ({ owner, formerOwner }: PodAssignment) =>
     isUnknown(owner.uuid) || isUnknown(formerOwner ?? owner.uuid);
   const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (mayStay(pod) ? pod : []));

@@ -5,6 +5,7 @@ import type { OwnerRecord } from './assignments.js';
 import { isCgroupAlive } from './cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint } from './checkpoint.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';
+import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 import { isNewer } from './sealed-json.js';
 
 export const STATE_FILE = 'state.json';
@@ -72,9 +73,11 @@ function generationIn(bytes: Buffer): number {
   return found < 2 ** 52 ? found : 0;
 }
 
-/** An owner that lives, or may, and of whom nobody can tell what it holds. */
+/** An owner that lives, or may, and of which nobody can tell what it holds. */
 export interface UnknownOwner {
+  /** How its uuid begins, where its file was removed: then it may write that again. */
   readonly uuid: string;
+  readonly isFileMissing: boolean;
   /** ERR_STATE_CORRUPT, or ERR_STATE_VERSION. */
   readonly error: NumalignError;
 }
@@ -89,10 +92,13 @@ export interface FoundOwners {
 
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
-/** Whether somebody holds the lock of an owner's file. What cannot be opened may be locked. */
+/**
+ * Whether somebody holds the lock of an owner's file. What cannot be opened may be locked. The file of an owner
+ * that has ended is there until its grants are off the record: one that is missing was removed.
+ */
 export function isLocked(owners: NativeFolder, uuid: string): boolean {
   try {
-    return owners.isOwnerAlive(uuid);
+    return owners.isOwnerAlive(uuid) || (owners.version(uuid) === undefined && holdsLock(owners, uuid));
   } catch (error) {
     if (error instanceof NumalignError && ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')) {
       return true;
@@ -111,27 +117,36 @@ export function isOwnerAlive(
 }
 
 /**
- * Reads all owners' files. `own`: what this process itself knows to be in its file.
+ * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the state folder,
+ * to find those too whose files were removed.
  * REQUIRES: the state's lock, else a file may be half written.
  */
-export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile): FoundOwners {
+export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile, path?: string): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
   let latest = own;
-  for (const uuid of owners.list()) {
-    if (!OWNER_NAME.test(uuid) || uuid === own?.uuid) continue;
+  const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
+  for (const uuid of uuids) {
+    if (uuid === own?.uuid) continue;
     const locked = isLocked(owners, uuid);
     try {
       const file = decodeOwnerFile(readOwner(owners, uuid));
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
-      if (file.bootId !== bootId) continue;
+      // A lock that is held is of this boot, whatever the file says: containers may have boot ids of their own.
+      if (file.bootId !== bootId && !locked) continue;
       if (file.generation >= (latest?.generation ?? 0)) latest = file;
       if (locked || (file.kind !== 'process' && isOwnerAlive(owners, file))) living.push(file);
     } catch (error) {
       if (!(error instanceof NumalignError) || !['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'].includes(error.code))
         throw error;
-      if (locked || needsNoLock(owners, uuid)) unknown.push({ uuid, error: unknownOwner(uuid, error) });
+      if (locked || needsNoLock(owners, uuid))
+        unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
     }
+  }
+  const known = own ? [...uuids, own.uuid] : uuids;
+  for (const uuid of path === undefined ? [] : ownersWithoutFile(owners, path, known)) {
+    const cause = new NumalignError('ERR_STATE_CORRUPT', 'its file was removed, and it has not written it again');
+    unknown.push({ uuid, error: unknownOwner(`${uuid}…`, cause), isFileMissing: true });
   }
   return { living, unknown, latest };
 }
@@ -157,6 +172,17 @@ function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
     `the state is damaged, and nobody can tell what the owner of owners/${uuid} holds: ${cause.message}; nothing is granted before it has ended and the file is gone`,
     { value: `owners/${uuid}`, cause },
   );
+}
+
+/**
+ * Whether what was written with this boot id is of the boot that has the id `here`: memory does not outlive a
+ * boot, nor does a lock. A container may have a boot id of its own.
+ */
+export function isOfBoot(bootId: string, here: string, owners: NativeFolder | undefined): boolean {
+  if (bootId === here) return true;
+  if (!owners) return false;
+  const isLiving = ({ kind, bootId: its }: OwnerFile) => kind === 'process' && its === bootId;
+  return owners.isInMemory() || findOwners(owners, here).living.some(isLiving);
 }
 
 /** Whether a file in owners/ was written by a newer numalign, which alone knows what it is good for. */

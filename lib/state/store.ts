@@ -69,6 +69,12 @@ export interface Store {
    * `isQuiet`: it does not keep the process alive, and may be told of commits only.
    */
   watch(listener: Listener, isQuiet?: boolean): () => void;
+  /**
+   * Has `listener` called when an owner has ended that had grants; of several listeners one. Soon, but not at once:
+   * of all processes that hear of it the first should do what is to be done. Answers how to end it. Does not keep
+   * the process alive.
+   */
+  watchOwners(listener: Listener): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
   /** What was damaged and put together again by this store, the latest last. */

@@ -37,7 +37,13 @@ export class FolderQueue implements WaitQueue {
     const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
     const file = this.#folder.createOwner(nameOf(ticket));
     this.#own.set(nameOf(ticket), file);
-    file.write(lockNote());
+    try {
+      file.write(lockNote());
+    } catch (error) {
+      // Nobody would leave for it, and everybody behind it would wait until this process ends.
+      this.leave(ticket);
+      throw error;
+    }
     return ticket;
   }
 

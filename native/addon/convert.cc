@@ -66,6 +66,15 @@ int to_int(const Napi::Value& value, const char* what) {
   return static_cast<int>(number);
 }
 
+int64_t to_int64(const Napi::Value& value, const char* what) {
+  int64_t number = 0;
+  bool lossless = false;
+  if (napi_get_value_bigint_int64(value.Env(), value, &number, &lossless) != napi_ok || !lossless) {
+    throw wrong_shape(value.Env(), what, "a 64-bit bigint");
+  }
+  return number;
+}
+
 bool to_bool(const Napi::Value& value, const char* what) {
   bool flag = false;
   if (napi_get_value_bool(value.Env(), value, &flag) == napi_ok) return flag;

@@ -29,6 +29,7 @@ T unwrap(Napi::Env env, Result<T> result) {
 // Arguments. Each throws a TypeError that names `what` where the value has another shape.
 std::string to_string(const Napi::Value& value, const char* what);
 int to_int(const Napi::Value& value, const char* what);
+int64_t to_int64(const Napi::Value& value, const char* what);  // of a bigint
 bool to_bool(const Napi::Value& value, const char* what);
 
 // A set crosses the boundary as the 32-bit words of a Uint32Array, lowest ids first.

@@ -100,12 +100,14 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
     return DefineClass(
         env, "Owner",
         {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::close>("close"),
-         InstanceAccessor<&OwnerObject::fd>("fd")});
+         InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
   }
   void close(const Napi::CallbackInfo&) { fd_.reset(); }
+  // (folder): whether the file still has its name there.
+  Napi::Value is_current(const Napi::CallbackInfo& info);
   Napi::Value fd(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), fd_.get()); }
 
  private:
@@ -217,6 +219,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::child>("child"),
                            InstanceMethod<&FolderObject::owner>("owner"),
                            InstanceMethod<&FolderObject::identity>("identity"),
+                           InstanceMethod<&FolderObject::in_memory>("isInMemory"),
+                           InstanceMethod<&FolderObject::become>("become"),
                            InstanceMethod<&FolderObject::is_current>("isCurrent"),
                            InstanceMethod<&FolderObject::read>("read"),
                            InstanceMethod<&FolderObject::version>("version"),
@@ -231,6 +235,15 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
                        });
+  }
+
+  // The folder of a FolderObject.
+  static const Folder& of(const Napi::Value& value, const char* what) {
+    bool is_folder = value.IsObject() && value.As<Napi::Object>().InstanceOf(
+                                             Environment::of(value.Env()).folder_class.Value());
+    if (!is_folder)
+      throw Napi::TypeError::New(value.Env(), std::string("the ") + what + " must be a Folder");
+    return *Unwrap(value.As<Napi::Object>())->folder_;
   }
 
  private:
@@ -267,6 +280,15 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value identity(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), unwrap(info.Env(), folder_->identity()));
   }
+  // (folder): this object stands for that folder from now on.
+  void become(const Napi::CallbackInfo& info) {
+    (void)of(info[0], "other folder");
+    folder_ = Unwrap(info[0].As<Napi::Object>())->folder_;
+    waiters_.reset();
+  }
+  Napi::Value in_memory(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), folder_->in_memory());
+  }
   Napi::Value is_current(const Napi::CallbackInfo& info) {
     return Napi::Boolean::New(info.Env(), folder_->is_current());
   }
@@ -297,19 +319,15 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   // (name, folder, new name)
   void move(const Napi::CallbackInfo& info) {
-    Napi::Env env = info.Env();
-    bool is_folder = info[1].IsObject() &&
-                     info[1].As<Napi::Object>().InstanceOf(Environment::of(env).folder_class.Value());
-    if (!is_folder) throw Napi::TypeError::New(env, "the target must be a Folder");
-    const Folder& to = *Unwrap(info[1].As<Napi::Object>())->folder_;
-    unwrap(env, folder_->move(to_string(info[0], "the name"), to, to_string(info[2], "the new name")));
+    const Folder& to = of(info[1], "target");
+    unwrap(info.Env(), folder_->move(to_string(info[0], "the name"), to, to_string(info[2], "the new name")));
   }
   // (name, text)
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
   // (name, name of the kept previous file or "", bytes, stamp, the lock under which it is done or undefined,
-  // whether to release it once it is durable): the version of the new file, or a promise of it where a device
+  // whether to release it once it is durable, name of a file that says so or undefined, its text): the version of the new file, or a promise of it where a device
   // has to be waited for. The job shares the lock: it cannot go to somebody else before the files are in
   // place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
@@ -320,9 +338,17 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     auto stamp = static_cast<uint32_t>(to_int(info[3], "the stamp"));
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
     bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
-    auto replace = [folder = folder_, name, previous, stamp, lock, is_last](std::string_view bytes) {
+    std::string record = info[6].IsUndefined() ? "" : to_string(info[6], "the name of the record");
+    std::string text = info[6].IsUndefined() ? "" : to_string(info[7], "the text of the record");
+    auto replace = [folder = folder_, name, previous, stamp, lock, is_last, record,
+                    text](std::string_view bytes) {
       Result<FileVersion> replaced = folder->replace_durably(
           name, previous, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
+      // What it guards against is rare, so that a full disk does not matter.
+      if (replaced.ok() && !record.empty()) {
+        if (Result<UniqueFd> fd = folder->open_file(record, true, false); fd.ok())
+          (void)overwrite(fd.value().get(), text);
+      }
       if (replaced.ok() && lock && is_last) lock->release();
       return replaced;
     };
@@ -357,16 +383,24 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
   }
 
-  // (name): a new file, locked.
+  // (name, start and length of the lock as bigints, or undefined): a new file, locked. Nothing is left of it
+  // where that fails.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
+    LockRange range;
+    if (!info[1].IsUndefined()) range = {to_int64(info[1], "the start"), to_int64(info[2], "the length")};
     UniqueFd fd = unwrap(env, folder_->open_file(name, true, true));
-    unwrap(env, try_lock(fd.get()));
+    Result<bool> locked = try_lock(fd.get(), range);
+    if (!locked.ok() || !locked.value()) {
+      (void)folder_->remove(name);
+      unwrap(env, std::move(locked));
+      unwrap(env, Result<Done>(syscall_error("fcntl", "cannot lock " + name + " in " + folder_->path(), EAGAIN)));
+    }
     return OwnerObject::make(env, name, std::move(fd));
   }
   Napi::Value is_owner_alive(const Napi::CallbackInfo& info) {
-    Result<UniqueFd> fd = folder_->open_file(to_string(info[0], "the name"), false, false);
+    Result<UniqueFd> fd = folder_->open_to_look(to_string(info[0], "the name"));
     if (!fd.ok() && fd.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
     return Napi::Boolean::New(
         info.Env(), unwrap(info.Env(), is_locked_elsewhere(unwrap(info.Env(), std::move(fd)).get())));
@@ -375,6 +409,11 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   std::shared_ptr<const Folder> folder_;
   std::shared_ptr<LockWaiters> waiters_;
 };
+
+Napi::Value OwnerObject::is_current(const Napi::CallbackInfo& info) {
+  const Folder& folder = FolderObject::of(info[0], "folder");
+  return Napi::Boolean::New(info.Env(), fd_.valid() && is_file_of(folder, name_, fd_.get()));
+}
 
 // (path, name)
 Napi::Value read_extended_attribute(const Napi::CallbackInfo& info) {

@@ -4,16 +4,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 #include <thread>
 
 namespace numalign {
 namespace {
 
-struct flock whole_file() {
+struct flock write_lock(LockRange range) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
+  lock.l_start = range.start;
+  lock.l_len = range.length;
   return lock;
 }
 
@@ -24,11 +27,8 @@ constexpr off_t kTurnstileByte = 1;
 
 // True where the byte was locked (or with F_UNLCK let go), false where it is taken and `block` is false.
 Result<bool> lock_byte(int fd, off_t byte, short type, bool block) {
-  struct flock lock {};
+  struct flock lock = write_lock({byte, 1});
   lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
   while (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
     if (!block && (errno == EAGAIN || errno == EACCES)) return false;
@@ -47,13 +47,6 @@ Result<bool> lock_in_turn(int fd, bool block) {
   return true;
 }
 
-// Whether the open file is still the one the name leads to; a lock on a removed file protects nothing.
-bool is_current(const Folder& folder, const std::string& name, int fd) {
-  struct stat here;
-  Result<std::optional<FileVersion>> there = folder.version(name);
-  return fstat(fd, &here) == 0 && there.ok() && there.value() && there.value()->inode == here.st_ino;
-}
-
 enum class Manner { kTry, kTryPastTurnstile, kWait };
 
 // The lock of the file that `name` leads to now; an invalid descriptor where it is taken and not waited for.
@@ -70,7 +63,7 @@ Result<UniqueFd> lock_file(const Folder& folder, const std::string& name, const 
                            locked.error().errno_value);
     }
     if (!locked.value()) return UniqueFd();
-    if (!is_current(folder, name, fd)) continue;
+    if (!is_file_of(folder, name, fd)) continue;
     // For people only, so a full disk does not matter.
     (void)overwrite(fd, note);
     return file;
@@ -79,15 +72,21 @@ Result<UniqueFd> lock_file(const Folder& folder, const std::string& name, const 
 
 }  // namespace
 
-Result<bool> try_lock(int fd) {
-  struct flock lock = whole_file();
+bool is_file_of(const Folder& folder, const std::string& name, int fd) {
+  struct stat here;
+  Result<std::optional<FileVersion>> there = folder.version(name);
+  return fstat(fd, &here) == 0 && there.ok() && there.value() && there.value()->inode == here.st_ino;
+}
+
+Result<bool> try_lock(int fd, LockRange range) {
+  struct flock lock = write_lock(range);
   if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return true;
   if (errno == EAGAIN || errno == EACCES) return false;
   return syscall_error("fcntl", "cannot lock the file");
 }
 
 Result<bool> is_locked_elsewhere(int fd) {
-  struct flock lock = whole_file();
+  struct flock lock = write_lock({});
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
     return syscall_error("fcntl", "cannot ask for the lock of the file");
   return lock.l_type != F_UNLCK;
@@ -103,7 +102,7 @@ Result<std::optional<HeldLock>> try_lock_file(const Folder& folder, const std::s
 }
 
 Result<Done> HeldLock::check(const Folder& folder) const {
-  if (is_current(folder, name_, fd_.get())) return Done{};
+  if (is_file_of(folder, name_, fd_.get())) return Done{};
   return syscall_error(
       "fcntl", "the file " + name_ + " in " + folder.path() + " was removed while it was locked", ESTALE);
 }
@@ -114,7 +113,6 @@ struct LockQueue::State {
   std::string note;
   std::mutex mutex;
   std::deque<std::pair<uint64_t, Deliver>> requests;
-  uint64_t last_request = 0;
   bool running = false;
 };
 
@@ -141,9 +139,12 @@ Result<uint64_t> LockQueue::wait(Deliver deliver) {
     }
     state_->running = true;
   }
+  // No two queues of a process have the same number: a folder's may be replaced while a request waits.
+  static std::atomic<uint64_t> last_request = 0;
+  uint64_t request = ++last_request;
   // The new thread cannot look for it before the mutex is free.
-  state_->requests.emplace_back(++state_->last_request, std::move(deliver));
-  return state_->last_request;
+  state_->requests.emplace_back(request, std::move(deliver));
+  return request;
 }
 
 bool LockQueue::give_up(uint64_t request) {

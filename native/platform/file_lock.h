@@ -16,12 +16,23 @@
 
 namespace numalign {
 
+// The bytes of a file that a lock covers; they need not exist. A length of 0 reaches to the end of any file.
+// /proc/locks shows them, also where the file has been removed: by them its lock can still be recognized.
+struct LockRange {
+  int64_t start = 0;
+  int64_t length = 0;
+};
+
 // True where the lock was taken, false where somebody else holds it. EINVAL: the file system has no such
 // locks.
-Result<bool> try_lock(int fd);
+Result<bool> try_lock(int fd, LockRange range = {});
 
-// Whether another open file description holds the lock: F_OFD_GETLK.
+// Whether another open file description holds a lock on any byte: F_OFD_GETLK. The descriptor may be
+// read-only.
 Result<bool> is_locked_elsewhere(int fd);
+
+// Whether the open file is still the one that the name leads to; a lock on a removed file protects nothing.
+bool is_file_of(const Folder& folder, const std::string& name, int fd);
 
 // The exclusive lock on one file of a folder, held until destroyed. The file says who holds it, for people.
 class HeldLock {

@@ -101,6 +101,16 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
   return fd;
 }
 
+Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
+  if (!fd.valid()) return error("open", "cannot open " + name);
+  struct stat s;
+  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  if (S_ISREG(s.st_mode)) return fd;
+  errno = S_ISDIR(s.st_mode) ? EISDIR : ENXIO;
+  return error("open", "cannot open " + name);
+}
+
 Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
   UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
   if (!fd.valid()) {

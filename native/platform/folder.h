@@ -62,6 +62,9 @@ class Folder {
   // Opens for reading and writing, close-on-exec. With `exclusive` the file must be new; else it is created
   // where it does not exist.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;
+  // Opens an ordinary file to look at it. Its closing is no IN_CLOSE_WRITE for those who watch the folder.
+  // EISDIR or ENXIO where it is none.
+  Result<UniqueFd> open_to_look(const std::string& name) const;
 
   // Replaces `name` by `bytes` so that readers see the old file or the new one, whole. What a crash of the
   // machine leaves is not said: for files that mean nothing after it.

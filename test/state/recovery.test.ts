@@ -14,6 +14,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet, discover, type Manager, openManager, type Topology } from '../../lib/index.js';
@@ -41,7 +42,7 @@ async function open(stateDir: string): Promise<Manager> {
 
 /** The folder as a process finds it that comes new: owners' files are the same ones, with their locks. */
 function copyOf(stateDir: string): string {
-  const copy = mkdtempSync('/dev/shm/numalign-test-');
+  const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
   mkdirSync(join(copy, 'owners'));
   for (const name of [STATE, PREVIOUS]) copyFileSync(join(stateDir, name), join(copy, name));
@@ -63,8 +64,8 @@ const recoveriesOf = (manager: Manager) => Ledger.open(manager.stateDir).recover
 const fileOf = (stateDir: string, name = STATE) => decodeCheckpoint(readFileSync(join(stateDir, name)));
 
 /** Grants of this process, of nobody, and a released one; `last` says which of that came last. */
-async function lived(last: 'added' | 'released') {
-  const stateDir = makeStateDir('/dev/shm');
+async function lived(last: 'added' | 'released', fileSystem = '/dev/shm') {
+  const stateDir = makeStateDir(fileSystem);
   const manager = await open(stateDir);
   const gone = await manager.acquire({ cpu: 3, owner: 'persistent', name: 'gone' });
   await manager.acquire({ cpu: 2, owner: 'persistent', name: 'lasting', memory: '1Gi' });
@@ -228,7 +229,8 @@ describe('a state', () => {
   });
 
   it('is archived as ever where it is of an earlier boot, and persistent grants do not come back', async () => {
-    const { stateDir } = await lived('added');
+    // Memory does not outlive a boot.
+    const { stateDir } = await lived('added', tmpdir());
     const copy = copyOf(stateDir);
     for (const name of [STATE, PREVIOUS]) {
       writeFileSync(join(copy, name), encodeCheckpoint({ ...fileOf(copy, name), bootId: 'another-boot' }));
@@ -277,6 +279,19 @@ describe('a living owner whose file cannot be read', () => {
     return { stateDir, manager, held, uuid, path: join(stateDir, 'owners', uuid) };
   }
 
+  /** Its process is stopped, and so does not write it again. */
+  async function stoppedOwner() {
+    const stateDir = makeStateDir('/dev/shm');
+    const manager = await open(stateDir);
+    await manager.acquire({ cpu: 2, owner: 'persistent', name: 'lasting', memory: '1Gi' });
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: MACHINE });
+    const { id } = await agent.tell('acquire', { cpu: 2, name: 'living', memory: '2Gi' });
+    agent.process.kill('SIGSTOP');
+    const { uuid } = fileOf(stateDir).assignments.pods.find(({ uid }) => uid === id)!.owner;
+    return { stateDir, uuid, path: join(stateDir, 'owners', uuid) };
+  }
+
   it('does no harm while the state is good, and its file is right again after its next grant', async () => {
     const { stateDir, manager, path } = await damagedOwner();
     writeFileSync(path, 'torn');
@@ -287,7 +302,7 @@ describe('a living owner whose file cannot be read', () => {
   });
 
   it('keeps everybody from granting once the state is damaged too, whatever is wrong with it; opening and looking work', async () => {
-    const { stateDir, uuid, path } = await damagedOwner();
+    const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
     for (let at = 0; at < good.length; at += 31) {
@@ -311,7 +326,7 @@ describe('a living owner whose file cannot be read', () => {
   });
 
   it('has everything stay as it is until that is known', async () => {
-    const { stateDir, path } = await damagedOwner();
+    const { stateDir, path } = await stoppedOwner();
     const good = readFileSync(path);
     const copy = copyOf(stateDir);
     const manager = await open(copy);
@@ -416,7 +431,7 @@ describe('claims', () => {
   });
 
   async function rebuilt(generation: number, recorded: PodAssignment[], ...files: [number, string, PodAssignment[]][]) {
-    const { rebuild, gather } = await import('../../lib/state/recovery.js');
+    const { rebuild } = await import('../../lib/state/recovery.js');
     const stateDir = makeStateDir();
     await open(stateDir);
     const { assignments, ...header } = fileOf(stateDir);
@@ -428,7 +443,8 @@ describe('claims', () => {
       }),
     );
     const owners = { living, unknown: [], latest: undefined };
-    const clues = gather({ kind: 'missing' }, { kind: 'missing' }, base, owners);
+    const missing = { kind: 'missing' } as const;
+    const clues = { found: missing, previous: missing, base, owners, highest: 0 };
     const { assignments: next, refusal } = rebuild(clues, 'boot', () => 10)!;
     return { pods: next.pods.map(({ name, owner }) => `${name}@${owner.uuid}`), memory: next.memory, refusal };
   }

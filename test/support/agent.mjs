@@ -60,6 +60,11 @@ const verbs = {
   audit: ({ id, ...options }) => grants.get(id).audit(options),
   release: ({ id }) => grants.get(id).release(),
   close: () => manager.close(),
+  // Nothing of this grant, or of the manager before, is referenced any more. Needs --expose-gc.
+  forget({ id }) {
+    grants.delete(id);
+    globalThis.gc();
+  },
   sharedPool: () => String(manager.sharedPool),
   grants: () => manager.grants(),
   mask: maskOf,

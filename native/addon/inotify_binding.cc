@@ -1,0 +1,138 @@
+// Events of folders on the environment's event loop. See platform/inotify.h.
+#include <uv.h>
+
+#include <cstdlib>
+#include <functional>
+#include <utility>
+
+#include "addon/convert.h"
+#include "addon/environment.h"
+#include "platform/inotify.h"
+
+namespace numalign::addon {
+namespace {
+
+// One inotify instance, polled by the environment's loop, which it never keeps alive. Deletes itself once it
+// is closed: by close(), or with its environment.
+class Watcher {
+ public:
+  Watcher(Napi::Env env, Inotify inotify, Napi::Function callback)
+      : env_(env),
+        inotify_(std::move(inotify)),
+        callback_(Napi::Persistent(callback)),
+        context_(env, "numalign inotify"),
+        // Its size is that of the libuv that runs.
+        poll_(static_cast<uv_poll_t*>(std::malloc(uv_handle_size(UV_POLL)))) {}
+  ~Watcher() { std::free(poll_); }
+
+  // A refusal is an errno of libuv's: negative.
+  int start() {
+    uv_loop_t* loop = nullptr;
+    if (napi_get_uv_event_loop(env_, &loop) != napi_ok) return UV_EINVAL;
+    if (int refused = uv_poll_init(loop, poll_, inotify_.fd()); refused != 0) return refused;
+    poll_->data = this;
+    napi_add_async_cleanup_hook(env_, on_environment_end, this, &hook_);
+    if (int refused = uv_poll_start(poll_, UV_READABLE, on_readable); refused != 0) {
+      close();
+      return refused;
+    }
+    uv_unref(reinterpret_cast<uv_handle_t*>(poll_));
+    return 0;
+  }
+  Inotify& inotify() { return inotify_; }
+  void close() {
+    if (closing_) return;
+    closing_ = true;
+    callback_.Reset();
+    uv_close(reinterpret_cast<uv_handle_t*>(poll_), on_closed);
+  }
+  // Called before this object is deleted.
+  std::function<void()> on_end;
+
+ private:
+  static void on_environment_end(napi_async_cleanup_hook_handle, void* data) {
+    static_cast<Watcher*>(data)->close();
+  }
+  static void on_closed(uv_handle_t* handle) {
+    auto* self = static_cast<Watcher*>(handle->data);
+    if (self->on_end) self->on_end();
+    napi_async_cleanup_hook_handle hook = self->hook_;
+    delete self;
+    napi_remove_async_cleanup_hook(hook);
+  }
+  static void on_readable(uv_poll_t* poll, int, int) { static_cast<Watcher*>(poll->data)->deliver(); }
+
+  void deliver() {
+    Result<std::vector<FolderEvent>> events = inotify_.read();
+    if (!events.ok() || closing_) return;
+    Napi::HandleScope scope(env_);
+    try {
+      Napi::Function callback = callback_.Value();
+      for (const FolderEvent& event : events.value()) {
+        callback.MakeCallback(env_.Global(),
+                              {Napi::Number::New(env_, event.watch), Napi::Number::New(env_, event.mask),
+                               Napi::String::New(env_, event.name)},
+                              context_);
+        if (closing_) return;
+      }
+    } catch (const Napi::Error& error) {
+      napi_fatal_exception(env_, error.Value());
+    }
+  }
+
+  Napi::Env env_;
+  Inotify inotify_;
+  Napi::FunctionReference callback_;
+  Napi::AsyncContext context_;
+  uv_poll_t* poll_;
+  napi_async_cleanup_hook_handle hook_ = nullptr;
+  bool closing_ = false;
+};
+
+// (callback(watch, mask, name)): { add(path, mask), close() }.
+class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
+ public:
+  explicit InotifyObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+    Napi::Env env = info.Env();
+    if (!info[0].IsFunction()) throw Napi::TypeError::New(env, "the callback must be a function");
+    auto* watcher = new Watcher(env, unwrap(env, Inotify::open()), info[0].As<Napi::Function>());
+    if (int refused = watcher->start(); refused != 0)
+      throw_error(env, syscall_error("epoll_ctl", "cannot watch folders", -refused));
+    watcher_ = watcher;
+    watcher->on_end = [this] { watcher_ = nullptr; };
+  }
+  ~InotifyObject() {
+    if (!watcher_) return;
+    watcher_->on_end = nullptr;
+    watcher_->close();
+  }
+  static Napi::Function define(Napi::Env env) {
+    return DefineClass(env, "Inotify",
+                       {InstanceMethod<&InotifyObject::add>("add"),
+                        InstanceMethod<&InotifyObject::close>("close")});
+  }
+
+ private:
+  Napi::Value add(const Napi::CallbackInfo& info) {
+    std::string path = to_string(info[0], "the path");
+    auto mask = static_cast<uint32_t>(to_int(info[1], "the mask"));
+    if (!watcher_)
+      throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
+    return Napi::Number::New(info.Env(), unwrap(info.Env(), watcher_->inotify().add(path, mask)));
+  }
+  void close(const Napi::CallbackInfo&) {
+    if (!watcher_) return;
+    watcher_->on_end = nullptr;
+    std::exchange(watcher_, nullptr)->close();
+  }
+
+  Watcher* watcher_ = nullptr;
+};
+
+}  // namespace
+
+void export_inotify(Napi::Env env, Napi::Object exports) {
+  exports["Inotify"] = InotifyObject::define(env);
+}
+
+}  // namespace numalign::addon

@@ -1,0 +1,275 @@
+// A state folder of which somebody puts back, removes or replaces files while owners live: no CPU is granted twice.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CpuSet } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const MACHINE = 'core:8 pu:1';
+const [STATE, PREVIOUS] = ['state.json', 'state.prev.json'];
+const isRoot = process.getuid?.() === 0;
+
+interface Held {
+  readonly agent: Agent;
+  readonly id: string;
+  readonly cpus: CpuSet;
+}
+
+async function opener(stateDir: string, prefix: string[] = []): Promise<Agent> {
+  const agent = new Agent(prefix);
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  return agent;
+}
+
+async function acquire(agent: Agent, options: object): Promise<Held> {
+  const { id, cpus } = await agent.tell('acquire', options);
+  return { agent, id, cpus: CpuSet.parse(cpus) };
+}
+
+const idsOf = async (agent: Agent) => (await agent.tell('grants')).map(({ id }: { id: string }) => id);
+
+/** All that is left is granted: none of it is anybody's. */
+async function expectNoDoubleGrant(next: Agent, ...held: readonly Held[]): Promise<void> {
+  const taken = held.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
+  const { cpus } = await acquire(next, { cpu: 7 - taken.size });
+  expect(cpus.intersects(taken)).toBe(false);
+  expect(await idsOf(next)).toEqual(expect.arrayContaining(held.map(({ id }) => id)));
+}
+
+function putBack(stateDir: string): void {
+  execFileSync('cp', ['-p', join(stateDir, PREVIOUS), join(stateDir, STATE)]);
+}
+
+describe('the generation before, put back,', () => {
+  it('gives an opener nothing that a living process holds whose manager is closed', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    await held.agent.tell('close');
+    putBack(stateDir);
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it('gives an opener nothing that a living process holds whose manager is open, which keeps it', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    putBack(stateDir);
+    const next = await opener(stateDir);
+    await expectNoDoubleGrant(next, held);
+    expect(await idsOf(held.agent)).toEqual(await idsOf(next));
+  });
+
+  it('gives a process nothing that has not looked at the state since before', async () => {
+    const stateDir = makeStateDir();
+    const late = await opener(stateDir);
+    const agent = await opener(stateDir);
+    const held = [await acquire(agent, { cpu: 1 }), await acquire(agent, { cpu: 1 }), await acquire(agent, { cpu: 1 })];
+    putBack(stateDir);
+    await expectNoDoubleGrant(late, ...held);
+  });
+
+  it('gives nothing of a grant that is nobody’s', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3, owner: 'persistent' });
+    await held.agent.kill();
+    putBack(stateDir);
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it('gives nothing back that a living process was given by a resize', async () => {
+    const stateDir = makeStateDir();
+    const { agent, id } = await acquire(await opener(stateDir), { cpu: 2 });
+    const { cpus } = await agent.tell('resize', { id, cpu: 4 });
+    await agent.tell('close');
+    putBack(stateDir);
+    await expectNoDoubleGrant(await opener(stateDir), { agent, id, cpus: CpuSet.parse(cpus) });
+  });
+
+  it('is noticed by an opener also where an earlier version has left no record of the highest', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    await held.agent.tell('close');
+    putBack(stateDir);
+    rmSync(join(stateDir, 'generation'));
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it('does not come back: generations go on above the highest', async () => {
+    const stateDir = makeStateDir();
+    const { agent } = await acquire(await opener(stateDir), { cpu: 1 });
+    const before = readHighest(stateDir);
+    await agent.kill();
+    for (const name of readdirSync(stateDir)) if (name.startsWith('state')) rmSync(join(stateDir, name));
+    await acquire(await opener(stateDir), { cpu: 1 });
+    expect(readHighest(stateDir)).toBeGreaterThan(before);
+  });
+});
+
+const readHighest = (stateDir: string) =>
+  Number(execFileSync('cat', [join(stateDir, 'generation')], { encoding: 'latin1' }));
+
+describe('an owner whose file was removed', () => {
+  const removals: [string, (stateDir: string) => void][] = [
+    ['alone', (stateDir) => rmSync(join(stateDir, 'owners'), { recursive: true })],
+    ['with all that is in the folder', emptied],
+    ['with the folder', removed],
+    ['as the folder was moved away', (stateDir) => renameSync(stateDir, `${stateDir}.away`)],
+  ];
+
+  it.each(removals)('%s keeps its grants, while its manager is open', async (_, remove) => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    remove(stateDir);
+    const next = await opener(stateDir);
+    await expectNoDoubleGrant(next, held);
+    await held.agent.tell('release', { id: held.id });
+    expect(await idsOf(next)).not.toContain(held.id);
+  });
+
+  it.each(removals)('%s keeps its grants, while it lives, though its manager is closed', async (_, remove) => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    await held.agent.tell('close');
+    remove(stateDir);
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it.each(removals)('%s keeps its grants from those who had the folder open', async (_, remove) => {
+    const stateDir = makeStateDir();
+    const other = await opener(stateDir);
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    remove(stateDir);
+    await expectNoDoubleGrant(other, held);
+  });
+
+  it.each(removals.slice(1))('%s keeps anybody from granting while it cannot answer', async (_, remove) => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    held.agent.process.kill('SIGSTOP');
+    remove(stateDir);
+    const next = new Agent();
+    const { error } = await next.ask('open', { stateDir, simulate: MACHINE });
+    expect(error?.code).toBe('ERR_STATE_CORRUPT');
+    expect(error?.message).toContain('its file was removed');
+    held.agent.process.kill('SIGCONT');
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it('keeps nobody from granting once it has ended', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    held.agent.process.kill('SIGSTOP');
+    emptied(stateDir);
+    await held.agent.kill();
+    await acquire(await opener(stateDir), { cpu: 7 });
+  });
+
+  it('keeps its grants where a copy from before them is put in the folder’s place', async () => {
+    const stateDir = makeStateDir();
+    const agent = await opener(stateDir);
+    const copy = `${stateDir}.copy`;
+    cpSync(stateDir, copy, { recursive: true, preserveTimestamps: true });
+    const held = await acquire(agent, { cpu: 3 });
+    agent.process.kill('SIGSTOP');
+    renameSync(stateDir, `${stateDir}.away`);
+    renameSync(copy, stateDir);
+    agent.process.kill('SIGCONT');
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
+  it('is no owner of another folder', async () => {
+    await acquire(await opener(makeStateDir()), { cpu: 3 });
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { mode: 0o700 });
+    await acquire(await opener(stateDir), { cpu: 7 });
+  });
+});
+
+// Its owner may write there again before all is gone.
+function removed(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true });
+  } catch (error) {
+    expect((error as NodeJS.ErrnoException).code).toBe('ENOTEMPTY');
+  }
+}
+
+function emptied(stateDir: string): void {
+  for (const name of readdirSync(stateDir)) removed(join(stateDir, name));
+}
+
+describe.runIf(isRoot)('a process that sees another boot id', () => {
+  /** As systemd-nspawn mounts one over that of the kernel. */
+  function elsewhere(stateDir: string): string[] {
+    const file = join(dirname(stateDir), 'boot_id');
+    writeFileSync(file, '01234567-89ab-4cde-8f01-23456789abcd\n');
+    const script = `mount --bind ${file} /proc/sys/kernel/random/boot_id && exec "$0" "$@"`;
+    return ['unshare', '--mount', 'sh', '-c', script];
+  }
+
+  it('gets nothing that a living process holds', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    await expectNoDoubleGrant(await opener(stateDir, elsewhere(stateDir)), held);
+  });
+
+  it('has others keep their grants when it commits', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    const other = await acquire(await opener(stateDir, elsewhere(stateDir)), { cpu: 1, owner: 'persistent' });
+    await expectNoDoubleGrant(await opener(stateDir), held, other);
+    expect(await idsOf(held.agent)).toContain(held.id);
+  });
+
+  it('puts a damaged state together with what living processes hold', async () => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    const nobody = await acquire(held.agent, { cpu: 1, owner: 'persistent' });
+    writeFileSync(join(stateDir, STATE), 'nonsense');
+    await expectNoDoubleGrant(await opener(stateDir, elsewhere(stateDir)), held, nobody);
+  });
+
+  it('keeps what is nobody’s in a folder in memory, which does not outlive a boot', async () => {
+    const stateDir = makeStateDir('/dev/shm');
+    const held = await acquire(await opener(stateDir), { cpu: 3, owner: 'persistent' });
+    await held.agent.kill();
+    await expectNoDoubleGrant(await opener(stateDir, elsewhere(stateDir)), held);
+  });
+});
+
+describe.runIf(isRoot)('a folder that is open by two paths', () => {
+  it('keeps the grants of both when memory is tidied up', async () => {
+    const stateDir = makeStateDir();
+    const other = join(tmpdir(), `numalign-test-other-${process.pid}`);
+    mkdirSync(other);
+    onTestFinished(() => rmSync(other, { recursive: true }));
+    mkdirSync(stateDir, { mode: 0o700 });
+    const script = `mount --bind ${stateDir} ${other} && exec "$0" --expose-gc "$1"`;
+    const agent = new Agent(['unshare', '--mount', 'sh', '-c', script]);
+    await agent.tell('open', { stateDir, simulate: MACHINE });
+    const { id, cpus } = await agent.tell('acquire', { cpu: 3 });
+    await agent.tell('close');
+    await agent.tell('open', { stateDir: other, simulate: MACHINE });
+    await agent.tell('forget', { id });
+    await expectNoDoubleGrant(await opener(stateDir), { agent, id, cpus: CpuSet.parse(cpus) });
+  });
+});
+
+describe('a file that was put back over an owner’s', () => {
+  it('is written again by its process', async () => {
+    const stateDir = makeStateDir();
+    const agent = await opener(stateDir);
+    const first = await acquire(agent, { cpu: 1 });
+    const [uuid] = readdirSync(join(stateDir, 'owners'));
+    const path = join(stateDir, 'owners', uuid!);
+    copyFileSync(path, join(stateDir, 'copy'));
+    const second = await acquire(agent, { cpu: 2 });
+    putBack(stateDir);
+    rmSync(join(stateDir, 'generation'));
+    copyFileSync(join(stateDir, 'copy'), path);
+    await expect.poll(() => existsSync(join(stateDir, 'generation'))).toBe(true);
+    await expectNoDoubleGrant(await opener(stateDir), first, second);
+  });
+});
