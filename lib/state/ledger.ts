@@ -126,12 +126,26 @@ function isOverflowUser(user: number): boolean {
   return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
 }
 
+// The nearest folder above in which everybody may make one: whose it is nobody can tell there. Undefined: there is none.
+function publicFolderAbove(path: string): string | undefined {
+  for (let above = dirname(path); ; above = dirname(above)) {
+    if (lstatSync(above).mode & 0o002) return above;
+    if (above === dirname(above)) return undefined;
+  }
+}
+
 // Who can write the folder can revoke anyone's grant, so strangers must not be able to.
 function checkOwner(path: string, folder: NativeFolder): void {
   const { user, mode } = folder.owner();
   const self = process.geteuid?.() ?? 0;
-  if (user !== self && user !== 0 && !isOverflowUser(user))
-    throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+  if (user !== self && user !== 0) {
+    if (!isOverflowUser(user)) throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+    const above = publicFolderAbove(path);
+    if (above !== undefined) {
+      const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
+      throw folderError(path, `${why}: everybody may write to ${above}`);
+    }
+  }
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
 }
 

@@ -1,4 +1,5 @@
 // The state folder: files, the lock, owners. See platform/folder.h and platform/file_lock.h.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <map>
@@ -62,6 +63,8 @@ class OrphanedOwners {
     return owners;
   }
   void add(const std::string& name, UniqueFd fd) {
+    // So that who watches the folder takes a look: closing a file that is open for writing is an event.
+    UniqueFd again(::open(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), O_WRONLY | O_CLOEXEC));
     std::lock_guard lock(mutex_);
     fds_.insert_or_assign(name, std::move(fd));
   }

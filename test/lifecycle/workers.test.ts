@@ -59,13 +59,13 @@ describe('a Worker', () => {
     const cpus = await message(worker);
     expect(manager.grants()).toMatchObject([{ alive: true }]);
     await worker.terminate();
-    expect(manager.grants()).toMatchObject([{ alive: false }]);
+    expect(manager.grants().filter(({ alive }) => alive)).toEqual([]);
     const grant = await manager.acquire({ cpu: 1 });
     expect(String(grant.cpus)).toBe(cpus);
     await grant.release();
   });
 
-  it('keeps a grant beyond its end only until the next transaction has moved the process off its CPUs', async () => {
+  it('keeps a grant beyond its end only until the process has been moved off its CPUs', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     const worker = startWorker(
@@ -75,16 +75,12 @@ describe('a Worker', () => {
        parentPort.postMessage({ id: grant.id, cpus: String(grant.cpus) });`,
       { stateDir },
     );
-    const { id, cpus } = await message(worker);
-    await worker.terminate();
-    expect(manager.grants()).toMatchObject([{ id, alive: true }]);
+    const { cpus } = await message(worker);
     expect(String(affinity())).toBe(cpus);
-    const grant = await manager.acquire({ cpu: 1 });
-    expect(String(grant.cpus)).toBe(cpus);
-    for (const thread of threads()) expect(thread.cpus.intersects(grant.cpus)).toBe(false);
-    expect(manager.grants().map((info) => info.id)).toEqual([grant.id]);
-    await grant.release();
-    pin(ALL);
+    await worker.terminate();
+    // Without a transaction of anybody's: the manager of the main thread sees to it.
+    await expect.poll(() => manager.grants()).toEqual([]);
+    for (const thread of threads()) expect(String(thread.cpus)).toBe(String(ALL));
   });
 
   it('may be terminated at any moment, twenty at a time, five rounds, without a leak', async () => {

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, wri
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, openManager } from '../../lib/index.js';
+import { affinity, CpuSet, discover, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { canMount } from '../support/rights.js';
@@ -83,6 +83,29 @@ describe('a state folder', () => {
     await grant.release();
   });
 
+  it.runIf(canMount)('on a full disk keeps nobody waiting behind a request that could not wait', async () => {
+    const stateDir = makeStateDir();
+    mkdirSync(stateDir, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k,mode=0700', 'tmpfs', stateDir]);
+    onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
+    const topology = await discover({ synthetic: 'core:2 pu:1' });
+    const manager = await openManager({ stateDir, topology });
+    const held = await manager.acquire({ cpu: 1 });
+    const refused = new Agent();
+    await refused.tell('open', { stateDir, simulate: 'core:2 pu:1' });
+    const ballast = join(stateDir, 'ballast');
+    try {
+      writeFileSync(ballast, Buffer.alloc(1 << 20));
+    } catch {
+      // What fits has filled the disk.
+    }
+    expect((await refused.ask('acquire', { cpu: 1, wait: true })).error?.message).toContain('No space left');
+    rmSync(ballast);
+    const waiting = manager.acquire({ cpu: 1, wait: true, signal: AbortSignal.timeout(20_000) });
+    await held.release();
+    await (await waiting).release();
+  });
+
   it.each(['lock', 'owners'])('whose %s is a link is refused, and the link is not followed', async (name) => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true, mode: 0o700 });
@@ -135,11 +158,25 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     expect((await loser.tell('acquire', { cpu: REST.size })).cpus).toBe(String(REST));
   });
 
-  it('may use a folder whose owner they have no name for, unless everybody can write it', async () => {
-    const stateDir = makeStateDir();
+  // As root's is seen from a container.
+  function folderOfNobodyKnown(fileSystem?: string): string {
+    const stateDir = makeStateDir(fileSystem);
     mkdirSync(stateDir, { recursive: true });
     chownSync(stateDir, 12_345, 0);
     chmodSync(stateDir, 0o2770);
+    return stateDir;
+  }
+
+  it('may not use a folder whose owner they have no name for where everybody could have made it', async () => {
+    const stateDir = folderOfNobodyKnown();
+    expect((await new Agent(inner).ask('open', { stateDir })).error).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining('may be a stranger’s: everybody may write to /tmp'),
+    });
+  });
+
+  it('may use a folder whose owner they have no name for, unless everybody can write it', async () => {
+    const stateDir = folderOfNobodyKnown('/run');
     await new Agent(inner).tell('open', { stateDir });
     expect((await new Agent().ask('open', { stateDir })).error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
     chmodSync(stateDir, 0o2777);

@@ -58,6 +58,8 @@ const verbs = {
   attach: ({ id, pid }) => grants.get(id).attach(pid),
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
   audit: ({ id, ...options }) => grants.get(id).audit(options),
+  // By the grant that was acquired last.
+  spawn: ([command, ...args]) => [...grants.values()].at(-1).spawn(command, args, { stdio: 'ignore' }).pid,
   release: ({ id }) => grants.get(id).release(),
   close: () => manager.close(),
   // Nothing of this grant, or of the manager before, is referenced any more. Needs --expose-gc.

@@ -1,0 +1,74 @@
+// What an owner had that has ended: given back by any process that has a manager open, without anybody's doing.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { affinity, type Manager, openManager, pin } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { canUnshare } from '../support/rights.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const ALL = affinity();
+// No round of reconciliation in between, and nobody listens.
+const QUIET = { cpuManagerReconcilePeriod: '1h' };
+const NAMESPACE = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
+
+beforeEach(() => void pin(ALL));
+
+async function owner(stateDir: string, prefix: string[] = []): Promise<Agent> {
+  const agent = new Agent(prefix);
+  await agent.tell('open', { stateDir });
+  await agent.tell('acquire', { cpu: 1 });
+  return agent;
+}
+
+// Within a second.
+const expectGivenBack = (manager: Manager) =>
+  expect.poll(() => [manager.grants().length, String(affinity())], { timeout: 1000 }).toEqual([0, String(ALL)]);
+
+describe.runIf(ALL.size > 1)('a manager that is open, and does nothing,', () => {
+  const deaths: [string, string[]][] = [
+    ['that is killed', []],
+    ['that is killed in a pid namespace of its own', NAMESPACE],
+  ];
+
+  it.each(deaths.slice(0, canUnshare ? 2 : 1))('gives back what a process had %s', async (_, prefix) => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, ...QUIET });
+    const agent = await owner(stateDir, prefix);
+    expect(affinity().size).toBe(ALL.size - 1);
+    await agent.kill();
+    await expectGivenBack(manager);
+    manager.close();
+  });
+
+  it('gives back what a process had that has ended by itself', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, ...QUIET });
+    const agent = await owner(stateDir);
+    agent.process.stdin!.end();
+    await expectGivenBack(manager);
+    manager.close();
+  });
+
+  it('gives back what was a child’s that has ended after its parent', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, ...QUIET });
+    const agent = await owner(stateDir);
+    const child = await agent.tell('spawn', ['sleep', '60']);
+    await agent.kill();
+    expect(manager.grants()).toMatchObject([{ alive: true }]);
+    process.kill(child, 'SIGKILL');
+    await expectGivenBack(manager);
+    manager.close();
+  });
+
+  it('leaves no file of the dead owner behind', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir, ...QUIET });
+    const agent = await owner(stateDir);
+    await agent.kill();
+    await expectGivenBack(manager);
+    await expect.poll(() => readdirSync(join(stateDir, 'owners'))).toEqual([]);
+    manager.close();
+  });
+});

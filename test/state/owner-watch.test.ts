@@ -1,0 +1,53 @@
+// What the kernel says of owners' files, and what it does not.
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { OwnerWatch } from '../../lib/state/owner-watch.js';
+import { Agent } from '../support/agent.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+async function watched() {
+  const stateDir = makeStateDir();
+  const agent = new Agent();
+  const opened = await agent.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+  expect(opened).toBe(agent.process.pid);
+  await agent.tell('acquire', { cpu: 1 });
+  const events: string[] = [];
+  const watch = new OwnerWatch(stateDir, {
+    closed: (name) => events.push(`closed ${name}`),
+    disturbed: (name) => events.push(`disturbed ${name}`),
+  });
+  watch.start();
+  onTestFinished(() => watch.stop());
+  return { stateDir, agent, watch, events };
+}
+
+it('wakes for no commit of a living process, and no look at who lives', async () => {
+  const { stateDir, agent, events } = await watched();
+  const other = new Agent();
+  await other.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+  for (let n = 0; n < 5; n++) {
+    const { id } = await agent.tell('acquire', { cpu: 1 });
+    await other.tell('grants');
+    await agent.tell('release', { id });
+  }
+  await new Promise(setImmediate);
+  expect(events).toEqual([]);
+});
+
+it('hears of the end of a process once', async () => {
+  const { agent, events } = await watched();
+  await agent.kill();
+  await expect.poll(() => events).toEqual([expect.stringMatching(/^closed [0-9a-f-]{36}$/)]);
+});
+
+it('hears that its folder is moved away, and no more after it was stopped', async () => {
+  const { stateDir, agent, watch, events } = await watched();
+  watch.stop();
+  await agent.kill();
+  await new Promise(setImmediate);
+  expect(events).toEqual([]);
+  watch.start();
+  renameSync(stateDir, join(stateDir, '../away'));
+  await expect.poll(() => events).toEqual(['disturbed undefined']);
+});
