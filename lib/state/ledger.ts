@@ -221,6 +221,9 @@ export class Ledger implements Store {
   #hasTransacted = false;
   // The highest that was seen: none comes twice.
   #generation = 0;
+  #transactions = 0;
+  // The own file may have been removed or changed.
+  #isDisturbed = false;
   // Somebody has put another folder in the place of the one that was open.
   #isReplaced = false;
   // As the last transaction said.
@@ -284,7 +287,8 @@ export class Ledger implements Store {
     this.#waiting.become(waiting);
     if (members) this.#membersFolder?.become(members);
     this.#isReplaced = true;
-    explaining(this.path, () => this.owners.reassert());
+    this.#isDisturbed = this.#transactions > 0;
+    if (!this.#isDisturbed) explaining(this.path, () => this.owners.reassert());
     this.#watch.restart();
     this.#ownerWatch.restart();
   }
@@ -300,10 +304,14 @@ export class Ledger implements Store {
 
   // The own file was removed, or changed by somebody else, and perhaps the state with it.
   #restore(): void {
+    this.#isDisturbed = true;
+    // At its end.
+    if (this.#transactions > 0) return;
+    this.#isDisturbed = false;
     try {
-      const isAmiss = !this.#isCurrent;
-      this.#ensureCurrent();
-      if (!this.owners.reassert() && !isAmiss) return;
+      const isFolderAmiss = this.owners.holdsGrant && !this.#isCurrent;
+      if (isFolderAmiss) this.#ensureCurrent();
+      if (!this.owners.reassert() && !isFolderAmiss) return;
     } catch {
       // The next transaction says why.
       return;
@@ -452,6 +460,7 @@ export class Ledger implements Store {
     lock: NativeLock,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
+    this.#transactions++;
     try {
       this.#checkCurrent();
       // By its bytes: what is granted must not hang on two versions never looking the same.
@@ -464,6 +473,8 @@ export class Ledger implements Store {
       );
     } finally {
       lock.release();
+      this.#transactions--;
+      if (this.#isDisturbed || !this.#ownerWatch.isActive) this.#restore();
     }
   }
 

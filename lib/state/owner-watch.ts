@@ -42,6 +42,10 @@ export class OwnerWatch {
     }
   }
 
+  get isActive(): boolean {
+    return this.#inotify !== undefined;
+  }
+
   stop(): void {
     this.#inotify?.close();
     this.#inotify = undefined;

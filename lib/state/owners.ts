@@ -39,6 +39,8 @@ export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
 interface OwnOwner {
   readonly record: OwnerRecord;
   readonly lock: NativeOwner;
+  /** Of files that were removed: where the folder is now that they were in, its users see that this process lives. */
+  readonly earlier: readonly NativeOwner[];
   /** What is in the file. */
   file: OwnerFile;
 }
@@ -108,7 +110,12 @@ export class Owners implements OwnerRegistry {
   #makeOwn(): OwnOwner {
     const record = newOwner('process', randomUUID());
     const file = fileOf(record, this.#header!, []);
-    return { record, lock: this.#createFile(record.uuid, encodeOwnerFile(file)), file };
+    return { record, lock: this.#createFile(record.uuid, encodeOwnerFile(file)), earlier: [], file };
+  }
+
+  /** Whether this environment has a grant. */
+  get holdsGrant(): boolean {
+    return (this.#own?.file.pods.length ?? 0) > 0;
   }
 
   /** Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock. */
@@ -125,11 +132,18 @@ export class Owners implements OwnerRegistry {
     }
   }
 
-  /** Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. */
+  /**
+   * Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. Where it has no
+   * grant in it, its lock is let go instead: nobody need wait for it. REQUIRES: no transaction of this environment.
+   */
   reassert(): boolean {
     const own = this.#own;
     if (!own) return false;
-    const { record, file, lock } = own;
+    const { record, file, lock, earlier } = own;
+    if (file.pods.length === 0) {
+      if (!lock.isCurrent(this.#folder)) this.#forgetOwn();
+      return false;
+    }
     const text = encodeOwnerFile(file);
     const isThere = lock.isCurrent(this.#folder);
     if (isThere && this.#folder.read(record.uuid)?.toString('utf8') === text) return false;
@@ -138,8 +152,7 @@ export class Owners implements OwnerRegistry {
       return true;
     }
     this.#folder.remove(record.uuid);
-    this.#own = { ...own, lock: this.#createFile(record.uuid, text) };
-    lock.close();
+    this.#own = { ...own, lock: this.#createFile(record.uuid, text), earlier: [...earlier, lock] };
     return true;
   }
 
@@ -172,7 +185,6 @@ export class Owners implements OwnerRegistry {
     const { pods, settings } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
-    harmlessly(() => this.#own && !this.#own.lock.isCurrent(this.#folder) && this.reassert());
     harmlessly(() => this.#own && this.#writeOwn(this.#ownOf(pods)));
     harmlessly(() => this.#sweep(pods));
   }
@@ -273,9 +285,13 @@ export class Owners implements OwnerRegistry {
         { value: uid, valid: pods.map((pod) => pod.uid) },
       );
     }
-    own.lock.close();
-    this.#own = undefined;
+    this.#forgetOwn();
     return this.#folder.isOwnerAlive(own.record.uuid);
+  }
+
+  #forgetOwn(): void {
+    for (const lock of this.#own ? [this.#own.lock, ...this.#own.earlier] : []) lock.close();
+    this.#own = undefined;
   }
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */

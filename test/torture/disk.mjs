@@ -52,6 +52,9 @@ class DiskFile {
   }
 }
 
+// Of the folder itself; owners' files beside.
+const NEVER_SYNCED = new Set(['lock', 'generation']);
+
 export class Disk {
   #descriptors = new Map();
   /** What programs see: by path a file, or 'folder'. */
@@ -144,9 +147,9 @@ export class Disk {
       // Nothing is in a folder that is not there.
       for (const path of [...files.keys()]) if (!isReachable(files, path)) files.delete(path);
       const distinct = [...new Set([...files.values()].filter((file) => file !== 'folder'))];
-      // Owners' and the lock's texts are never synced, so that only some of their variants are looked at, all alike.
+      // Some texts are never synced, so that only some of their variants are looked at, all alike.
       const synced = (file) =>
-        [...files].some(([path, each]) => each === file && promising.has(folderOf(path)) && path !== 'lock');
+        [...files].some(([path, each]) => each === file && promising.has(folderOf(path)) && !NEVER_SYNCED.has(path));
       const exact = distinct.filter(synced);
       const loose = distinct.filter((file) => !exact.includes(file));
       const looseVariants = [0, 1, 2, 3].map((i) =>

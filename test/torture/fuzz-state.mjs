@@ -3,6 +3,7 @@
 //
 //   npm run fuzz:state -- --seconds N --seed S [--package DIR]
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -52,7 +53,9 @@ async function sampleFiles() {
     const names = readdirSync(join(stateDir, sub)).filter((name) => sub !== '.' || name.endsWith('.json'));
     return names.map((name) => readFileSync(join(stateDir, sub, name)));
   });
+  // While it lives it writes again what is removed.
   process_.stdin.end();
+  await once(process_, 'exit');
   rmSync(folder, { recursive: true });
   return files;
 }

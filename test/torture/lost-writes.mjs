@@ -7,6 +7,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +22,9 @@ const MAX_SHOWN = 10;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 
 const { packages } = parseOptions('test/torture/lost-writes.mjs', {});
-const folder = scratchFolder('lost-writes');
+// What is in memory does not outlive a boot.
+const folder = scratchFolder('lost-writes', tmpdir());
+const memory = scratchFolder('lost-writes');
 const stateDir = join(folder, 'state');
 const trace = join(folder, 'trace');
 const boots = ['first', 'after reboot'].map((part) => {
@@ -39,7 +42,7 @@ for (const { part, file } of boots) {
   const { status, stderr } = spawnSync(process.execPath, [script('writer.mjs'), setup], { env, encoding: 'utf8' });
   if (status !== 0) {
     console.error(`the writer failed:\n${stderr}`);
-    rmSync(folder, { recursive: true });
+    for (const path of [folder, memory]) rmSync(path, { recursive: true });
     process.exit(1);
   }
 }
@@ -147,15 +150,16 @@ function write(files, path) {
 }
 
 // Opens images in a process that believes to be in one boot.
-async function openAll(list, boot) {
-  const env = { ...process.env, ...shimEnvironment({ folder: '/nowhere', bootId: boot.file }) };
+async function openAll(list, boot, images) {
+  const shim = shimEnvironment({ folder: '/nowhere', bootId: boot.file });
+  const env = { ...process.env, ...shim, NUMALIGN_SHIM_NO_SYNC: '1' };
   const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], {
     env,
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const answers = createInterface({ input: opener.stdout })[Symbol.asyncIterator]();
   for (const image of list) {
-    const path = join(folder, `image-${opened++}`);
+    const path = join(images, `image-${opened++}`);
     write(image.files, path);
     opener.stdin.write(`${JSON.stringify({ stateDir: path })}\n`);
     const { grants, error } = JSON.parse((await answers.next()).value);
@@ -186,13 +190,13 @@ if (violations.length === 0) {
   // Both as if the machine were the same, and as if it had been started anew.
   for (const boot of boots) {
     const ofBoot = list.filter((image) => image.boot === boot);
-    await openAll(ofBoot, boot);
+    await openAll(ofBoot, boot, memory);
   }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  await openAll(list, rebooted);
+  await openAll(list, rebooted, folder);
 }
-rmSync(folder, { recursive: true });
+for (const path of [folder, memory]) rmSync(path, { recursive: true });
 
 console.log(
   `lost writes: ${lines.filter(({ mark }) => !mark).length} steps of ${steps.size - (steps.has('') ? 1 : 0)} transactions, ${list.length} images, opened ${opened} times`,

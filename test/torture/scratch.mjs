@@ -12,5 +12,5 @@ function base() {
   }
 }
 
-/** A new folder, its path without links. */
-export const scratchFolder = (name) => mkdtempSync(join(realpathSync(base()), `numalign-${name}-`));
+/** A new folder, its path without links. `on`: a folder of the file system that it must be on. */
+export const scratchFolder = (name, on = base()) => mkdtempSync(join(realpathSync(on), `numalign-${name}-`));

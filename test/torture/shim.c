@@ -7,11 +7,13 @@
 //   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
 //   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
 //   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
+//   NUMALIGN_SHIM_NO_SYNC  set: nothing is synced, for a process whose files need not last
 //   NUMALIGN_SHIM_BOOT_ID  a file that is read instead of /proc/sys/kernel/random/boot_id
 //
 // A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is
 // "owners/*". Both files hold one JSON object a line.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +40,7 @@ static pid_t self;
 static char folder[4096];
 static size_t folder_length;
 static const char* boot_id_file;
+static int is_unsynced;
 static int log_fd = -1, trace_fd = -1;
 
 static struct {
@@ -73,6 +76,7 @@ static int (*REAL(renameat2))(int, const char*, int, const char*, unsigned);
 static int (*REAL(unlinkat))(int, const char*, int);
 static int (*REAL(mkdirat))(int, const char*, mode_t);
 static int (*REAL(close))(int);
+static int (*REAL(closedir))(DIR*);
 
 static int open_extra(const char* variable) {
   const char* path = getenv(variable);
@@ -88,11 +92,12 @@ __attribute__((constructor)) static void start(void) {
   LOAD(openat), LOAD(open), LOAD(fcntl), LOAD(pwrite), LOAD(write), LOAD(fsync), LOAD(fdatasync),
       LOAD(ftruncate);
   LOAD(futimens), LOAD(fchmod), LOAD(linkat), LOAD(renameat), LOAD(renameat2), LOAD(unlinkat), LOAD(mkdirat),
-      LOAD(close);
+      LOAD(close), LOAD(closedir);
   self = getpid();
   const char* path = getenv("NUMALIGN_SHIM_FOLDER");
   if (path != NULL) folder_length = (size_t)snprintf(folder, sizeof folder, "%s", path);
   boot_id_file = getenv("NUMALIGN_SHIM_BOOT_ID");
+  is_unsynced = getenv("NUMALIGN_SHIM_NO_SYNC") != NULL;
   char when[16];
   const char* text = getenv("NUMALIGN_SHIM_FAIL");
   if (text != NULL && sscanf(text, "%lu:%15[a-z]:%255[^\n]", &fail.nth, when, fail.kind) >= 2) {
@@ -347,8 +352,14 @@ ssize_t write(int fd, const void* bytes, size_t size) {
     return result;                                     \
   } while (0)
 
-int fsync(int fd) { ON_FD("fsync", fd, REAL(fsync)(fd), "%s", ""); }
-int fdatasync(int fd) { ON_FD("fsync", fd, REAL(fdatasync)(fd), "%s", ""); }
+int fsync(int fd) {
+  if (is_unsynced) return 0;
+  ON_FD("fsync", fd, REAL(fsync)(fd), "%s", "");
+}
+int fdatasync(int fd) {
+  if (is_unsynced) return 0;
+  ON_FD("fsync", fd, REAL(fdatasync)(fd), "%s", "");
+}
 int ftruncate(int fd, off_t size) {
   ON_FD("truncate", fd, REAL(ftruncate)(fd, size), ",\"size\":%lld", (long long)size);
 }
@@ -384,6 +395,14 @@ static int fcntl_step(int fd, int command, void* argument) {
   }
 FCNTL(fcntl)
 FCNTL(fcntl64)
+
+// It closes the descriptor by itself, whose number may be another file's then.
+int closedir(DIR* directory) {
+  pthread_mutex_lock(&mutex);
+  remember(dirfd(directory), NULL);
+  pthread_mutex_unlock(&mutex);
+  return REAL(closedir)(directory);
+}
 
 int close(int fd) {
   char path[4096];
