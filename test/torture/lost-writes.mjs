@@ -150,7 +150,7 @@ function write(files, path) {
 }
 
 // Opens images in a process that believes to be in one boot.
-async function openAll(list, boot, images) {
+async function openAll(list, boot) {
   const shim = shimEnvironment({ folder: '/nowhere', bootId: boot.file });
   const env = { ...process.env, ...shim, NUMALIGN_SHIM_NO_SYNC: '1' };
   const opener = spawn(process.execPath, [script('opener.mjs'), resolve(packages[0])], {
@@ -159,7 +159,8 @@ async function openAll(list, boot, images) {
   });
   const answers = createInterface({ input: opener.stdout })[Symbol.asyncIterator]();
   for (const image of list) {
-    const path = join(images, `image-${opened++}`);
+    const isOfBoot = image.state?.bootId === boot.id;
+    const path = join(isOfBoot ? memory : folder, `image-${opened++}`);
     write(image.files, path);
     opener.stdin.write(`${JSON.stringify({ stateDir: path })}\n`);
     const { grants, error } = JSON.parse((await answers.next()).value);
@@ -190,11 +191,11 @@ if (violations.length === 0) {
   // Both as if the machine were the same, and as if it had been started anew.
   for (const boot of boots) {
     const ofBoot = list.filter((image) => image.boot === boot);
-    await openAll(ofBoot, boot, memory);
+    await openAll(ofBoot, boot);
   }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  await openAll(list, rebooted, folder);
+  await openAll(list, rebooted);
 }
 for (const path of [folder, memory]) rmSync(path, { recursive: true });
 
