@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { isLong } from '../support/budget.mjs';
 import { Disk } from './disk.mjs';
 import { parseOptions } from './options.mjs';
 import { scratchFolder } from './scratch.mjs';
@@ -195,7 +196,8 @@ if (violations.length === 0) {
   }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  await openAll(list, rebooted);
+  // Other images leave the same: nothing that is on record counts.
+  await openAll(isLong ? list : list.filter((_, i) => i % 3 === 0), rebooted);
 }
 for (const path of [folder, memory]) rmSync(path, { recursive: true });
 
