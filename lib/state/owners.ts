@@ -208,6 +208,8 @@ export class Owners implements OwnerRegistry {
     const settle = (isCommitted: boolean) => {
       // The lock may be somebody else's by now; if the next one is ours, it has seen to all of this.
       if (turn !== this.#turn) return;
+      // No state is in force that they could follow: what they claim is all that is known.
+      if (!isCommitted && before === undefined) return;
       harmlessly(() => this.#own && this.#writeOwn(this.#ownOf((isCommitted ? next : before)?.pods ?? [])));
       for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
         const pods = isCommitted ? undefined : old.get(uuid);

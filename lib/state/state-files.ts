@@ -93,12 +93,12 @@ export interface FoundOwners {
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
 /**
- * Whether somebody holds the lock of an owner's file. What cannot be opened may be locked. The file of an owner
- * that has ended is there until its grants are off the record: one that is missing was removed.
+ * Whether somebody holds the lock of an owner's file, also where that was removed and is another now. What cannot be
+ * opened may be locked.
  */
 export function isLocked(owners: NativeFolder, uuid: string): boolean {
   try {
-    return owners.isOwnerAlive(uuid) || (owners.version(uuid) === undefined && holdsLock(owners, uuid));
+    return owners.isOwnerAlive(uuid) || holdsLock(owners, uuid);
   } catch (error) {
     if (error instanceof NumalignError && ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')) {
       return true;

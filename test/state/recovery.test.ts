@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -382,6 +383,23 @@ describe('an owner’s file', () => {
     expect(readdirSync(owners).sort()).toEqual(
       [...fileOf(stateDir).assignments.pods.map(({ owner }) => owner.uuid), 'README'].sort(),
     );
+  });
+
+  it('claims what it did where a state that was put together again could not be committed', async () => {
+    const { stateDir, manager, held } = await lived('added');
+    for (const name of [STATE, PREVIOUS]) unlinkSync(join(stateDir, name));
+    // Where the new state is written first, and what is in the way cannot be moved there.
+    mkdirSync(join(stateDir, 'state.json.new'));
+    writeFileSync(join(stateDir, 'quarantine'), '');
+    const claims = () =>
+      readdirSync(join(stateDir, 'owners')).flatMap((name) =>
+        decodeOwnerFile(readFileSync(join(stateDir, 'owners', name))).pods.map((pod) => pod.name),
+      );
+    expect((await errorOf(() => manager.configure({}))).code).toBe('ERR_STATE_FOLDER');
+    expect(claims().sort()).toEqual(['lasting', 'living']);
+    rmdirSync(join(stateDir, 'state.json.new'));
+    unlinkSync(join(stateDir, 'quarantine'));
+    await expectNoDoubleGrant(manager, held);
   });
 
   it('claims nothing that could not be committed', async () => {

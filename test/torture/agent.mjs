@@ -1,7 +1,7 @@
 // A process that uses numalign at random and reports what it does, one JSON object a line, written before it goes on: `holds` after it was told
 // that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over.
 //
-//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause" }'
+//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed" }'
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -151,7 +151,7 @@ const operations = {
       await grant.resize(options);
     } catch (error) {
       // Refused: nothing has changed. But who knows whether a persistent one is still there.
-      if (!isPersistent && REFUSALS.has(error.code)) holds(grant, isPersistent, true);
+      if (!isPersistent && (REFUSALS.has(error.code) || isExpected('resize', error))) holds(grant, isPersistent, true);
       throw error;
     }
     holds(grant, isPersistent, true);
@@ -212,9 +212,11 @@ const REFUSALS = new Set([
 ]);
 const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIVE']);
 const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
+// The folder is removed in the middle of a transaction, or an owner is stopped that would have to write its file again.
+const DISTURBANCES = new Set(['ERR_STATE_FOLDER', 'ERR_STATE_CORRUPT', 'ERR_SYSCALL']);
 
 function isExpected(operation, error) {
-  if (ALWAYS.has(error.code)) return true;
+  if (ALWAYS.has(error.code) || (setup.isDisturbed && DISTURBANCES.has(error.code))) return true;
   if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.
@@ -250,7 +252,8 @@ function choices(known) {
   const isReal = machine.isReal;
   return {
     acquire: room ? 30 : 0,
-    persist: room ? (isReal ? 1 : 4) : 0,
+    // Nobody writes again what is nobody's.
+    persist: room && !setup.isDisturbed ? (isReal ? 1 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
     release: own(isFreeToEnd) ? 25 : 0,
     releaseById: isReal ? 8 : 3,

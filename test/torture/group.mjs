@@ -11,6 +11,7 @@ import { History } from './history.mjs';
 import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
 import { Random } from './random.mjs';
 import { parseList, readState } from './state-file.mjs';
+import { Vandal } from './vandal.mjs';
 
 const AUDIT = fileURLToPath(new URL('audit.mjs', import.meta.url));
 const STILL_MS = 3000;
@@ -35,6 +36,7 @@ export class Group {
     holdings: 0,
     rounds: 0,
     orphans: 0,
+    disturbed: 0,
   };
   /** By slot. */
   slots;
@@ -48,6 +50,8 @@ export class Group {
   #asked = 0;
   #generation = 0;
   #isRunning = false;
+  // In some rounds.
+  #vandal;
   #number = 0;
 
   /** `settings`: { seed, packages, run, canUnshare, pause }; `folder`: one of its own, without links. */
@@ -77,6 +81,7 @@ export class Group {
       stateDir: this.#stateDir,
       seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
       pause,
+      isDisturbed: this.#vandal !== undefined,
     };
     const agent = new AgentProcess({
       number,
@@ -167,6 +172,11 @@ export class Group {
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
       const what = this.#random.weighted({ kill: 2, stop: 8, childKill: 2, snapshot: this.machine.isReal ? 6 : 0 });
+      if (this.#vandal && this.#random.chance(4)) {
+        this.counts.disturbed++;
+        const begun = now();
+        this.#history.disturbed(this.#vandal.act(), begun);
+      }
       if (what === 'kill') victim.kill();
       if (what === 'stop') this.#stopFor(victim, 20 + this.#random.below(200));
       if (what === 'childKill') this.#killChild();
@@ -260,6 +270,9 @@ export class Group {
       rmSync(this.#stateDir, { recursive: true, force: true });
       this.#generation = 0;
     }
+    this.#vandal = this.#random.chance(3)
+      ? new Vandal(this.#stateDir, this.#random, !this.machine.isReal)
+      : undefined;
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
@@ -315,7 +328,7 @@ export class Group {
       return;
     }
     const [before, after] = answers;
-    if (before.generation < this.#generation)
+    if (before.generation < this.#generation && !this.#vandal)
       this.#violation(`generation ${before.generation} after ${this.#generation}`);
     this.#generation = after.generation;
     this.#checkPersistent(before);

@@ -13,6 +13,12 @@ export class History {
   #reads = [];
   #states = [];
   #snapshots = [];
+  #disturbances = [];
+
+  /** A third party changes the folder: generations may go back, and the state may lack what is held until its owner has written it again. */
+  disturbed(action, time) {
+    this.#disturbances.push({ action, time });
+  }
 
   /** An agent's line, `agent` being its number. */
   add(agent, event) {
@@ -221,8 +227,7 @@ export class History {
     const holdings = this.holdings();
     return [
       ...this.#doubleGrants(holdings),
-      ...this.#generationsBack(),
-      ...this.#missingInState(holdings),
+      ...(this.#disturbances.length > 0 ? [] : [...this.#generationsBack(), ...this.#missingInState(holdings)]),
       ...this.#strayThreads(holdings),
     ];
   }
@@ -230,7 +235,10 @@ export class History {
   /** All that is known, for a look at what has gone wrong. */
   toJSON() {
     const deaths = Object.fromEntries(this.#deaths);
-    return { events: this.#events, deaths, children: this.#children, reads: this.#reads, snapshots: this.#snapshots };
+    return {
+      ...{ events: this.#events, deaths, children: this.#children },
+      ...{ reads: this.#reads, snapshots: this.#snapshots, disturbances: this.#disturbances },
+    };
   }
 }
 

@@ -81,7 +81,7 @@ for (const { machine, operations, refusals, counts, failpoints, slots, features 
   console.log(`  refused: ${text(refusals)}`);
   console.log(`  off, since the package has them not: ${off.join(', ') || 'none'}`);
   console.log(
-    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}`,
+    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}, disturbances of the folder ${counts.disturbed}`,
   );
   console.log(
     `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
