@@ -27,8 +27,8 @@ export class AgentProcess {
   #pid;
   #log;
 
-  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `log`: a file of its own. */
-  constructor({ number, slot, setup, fail, random, log, inNamespaces, environment, onEvent }) {
+  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a step fails; `bootId`: a file; `log`: a file of its own. */
+  constructor({ number, slot, setup, fail, random, errors, bootId, log, inNamespaces, environment, onEvent }) {
     this.number = number;
     this.slot = slot;
     this.fail = fail;
@@ -36,7 +36,7 @@ export class AgentProcess {
     const command = [...(inNamespaces ? NAMESPACES : []), process.execPath, SCRIPT, JSON.stringify(setup)];
     const env = { ...process.env, ...environment };
     // Where unshare itself is preloaded, it is not the one to fail: it never touches the folder.
-    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, random, log }));
+    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, random, errors, bootId, log }));
     this.#process = spawn(command[0], command.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.inNamespaces = inNamespaces;
     this.#pid = inNamespaces ? undefined : this.#process.pid;

@@ -1,7 +1,7 @@
 // A process that uses numalign at random and reports what it does, one JSON object a line, written before it goes on: `holds` after it was told
 // that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over.
 //
-//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed" }'
+//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed", "hasErrors" }'
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -214,9 +214,11 @@ const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIV
 const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
 // The folder is removed in the middle of a transaction, or an owner is stopped that would have to write its file again.
 const DISTURBANCES = new Set(['ERR_STATE_FOLDER', 'ERR_STATE_CORRUPT', 'ERR_SYSCALL']);
+const FAILURES = new Set(['ERR_STATE_FOLDER', 'ERR_SYSCALL']);
 
 function isExpected(operation, error) {
   if (ALWAYS.has(error.code) || (setup.isDisturbed && DISTURBANCES.has(error.code))) return true;
+  if (setup.hasErrors && FAILURES.has(error.code)) return true;
   if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
   // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.

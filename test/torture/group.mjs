@@ -1,6 +1,7 @@
 // A group of agents on one state folder, and the checker beside them: kills, stops, replaces, watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +19,20 @@ const STILL_MS = 3000;
 const READ_EVERY_MS = 15;
 // On average: some fifty transactions.
 const STEPS_TO_LIVE = 600;
+const STEPS_TO_ERROR = 150;
+// The longest wait, being stopped meanwhile, and what a busy machine takes.
+const TICKET_MS = 4000;
+
+function inodesIn(folder) {
+  try {
+    return readdirSync(folder).map((name) => [name, statSync(join(folder, name)).ino]);
+  } catch {
+    // Somebody has removed one meanwhile.
+    return [];
+  }
+}
+
+const isLocked = (inode) => new RegExp(` \\w+:\\w+:${inode} `).test(readFileSync('/proc/locks', 'latin1'));
 
 export class Group {
   machine;
@@ -50,12 +65,16 @@ export class Group {
   #asked = 0;
   #generation = 0;
   #isRunning = false;
+  // Places in the queue: since when they are seen.
+  #tickets = new Map();
+  // A file with another boot id than the machine's.
+  #bootId;
   // In some rounds.
   #vandal;
   #number = 0;
 
-  /** `settings`: { seed, packages, run, canUnshare, pause }; `folder`: one of its own, without links. */
-  constructor(machine, processes, settings, folder) {
+  /** `settings`: { seed, packages, run, canUnshare, pause }; `folder`: one of its own, without links; `isInMemory`: on a tmpfs. */
+  constructor(machine, processes, settings, folder, isInMemory) {
     this.machine = machine;
     this.#settings = settings;
     this.#folder = folder;
@@ -64,6 +83,10 @@ export class Group {
     this.failpoints = new Failpoints(this.#random);
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
     mkdirSync(join(folder, 'logs'), { recursive: true });
+    // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only what is held lasts.
+    if (!isInMemory) return;
+    this.#bootId = join(folder, 'boot-id');
+    writeFileSync(this.#bootId, `${randomUUID()}\n`);
   }
 
   #violation(text) {
@@ -82,12 +105,15 @@ export class Group {
       seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
       pause,
       isDisturbed: this.#vandal !== undefined,
+      hasErrors: this.#random.chance(4),
     };
     const agent = new AgentProcess({
       number,
       slot,
       setup,
       ...this.#fate(seed, number),
+      ...(setup.hasErrors && { errors: { seed: seed + number, rate: STEPS_TO_ERROR } }),
+      ...(this.#bootId !== undefined && this.#random.chance(3) && { bootId: this.#bootId }),
       log: join(this.#folder, 'logs', String(number)),
       inNamespaces: canUnshare && this.#random.chance(3),
       environment: { [MARK]: run },
@@ -231,9 +257,22 @@ export class Group {
     for (const agent of all) agent.continue();
   }
 
+  // Nobody waits for so long: who is in the queue all the while holds up everybody behind.
+  #checkQueue() {
+    const folder = join(this.#stateDir, 'waiting');
+    for (const [name, inode] of inodesIn(folder)) {
+      const key = `${name} ${inode}`;
+      const since = this.#tickets.get(key) ?? now();
+      this.#tickets.set(key, since);
+      if (now() - since > TICKET_MS * 1e6 && isLocked(inode))
+        this.#violation(`the place ${name} in the queue is taken and not left`);
+    }
+  }
+
   async #observe(until) {
     while (now() < until) {
       await sleep(READ_EVERY_MS);
+      this.#checkQueue();
       for (const name of ['state.json', 'state.prev.json']) {
         const begun = now();
         try {

@@ -47,12 +47,48 @@ const BUGS = [
     }`,
     find: 'torture.mjs',
   },
+  {
+    name: 'a state that was put back is taken for the newest',
+    file: 'lib/state/ledger.ts',
+    before: ["return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;"],
+    after: 'return why ? found : found;',
+    find: 'torture.mjs',
+  },
+  {
+    name: 'an owner whose file was removed is dead',
+    file: 'lib/state/state-files.ts',
+    before: ['return owners.isOwnerAlive(uuid) || holdsLock(owners, uuid);'],
+    after: 'return owners.isOwnerAlive(uuid);',
+    find: 'torture.mjs',
+  },
+  {
+    name: 'what is not in the folder any more was never there',
+    file: 'lib/state/state-files.ts',
+    before: ['path === undefined ? [] : ownersWithoutFile(owners, path, known)'],
+    after: 'path === undefined ? [] : known.slice(known.length)',
+    find: 'torture.mjs',
+  },
+  {
+    name: 'a recovery that fails takes from owners what they claim',
+    file: 'lib/state/owners.ts',
+    before: ['if (!isCommitted && before === undefined) return;'],
+    after: '',
+    find: 'torture.mjs',
+  },
+  {
+    name: 'a request that cannot wait keeps its place',
+    file: 'lib/state/wait-queue.ts',
+    before: ['      this.leave(ticket);\n      throw error;'],
+    after: '      throw error;',
+    find: 'torture.mjs',
+  },
 ];
 
-const given = parseOptions('test/torture/planted.mjs', { seconds: 30, seed: freshSeed() });
+// `from`: the number of the first bug, from 0.
+const given = parseOptions('test/torture/planted.mjs', { seconds: 30, seed: freshSeed(), from: 0 });
 
 let missed = 0;
-for (const bug of BUGS) {
+for (const bug of BUGS.slice(given.from)) {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));
   try {
     copyPackage(folder);
@@ -76,5 +112,5 @@ for (const bug of BUGS) {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-console.log(`seed ${given.seed}; ${BUGS.length - missed} of ${BUGS.length} found`);
+console.log(`seed ${given.seed}; ${BUGS.length - given.from - missed} of ${BUGS.length - given.from} found`);
 process.exit(missed > 0 ? 1 : 0);

@@ -5,6 +5,7 @@
 //   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; nothing else is looked at
 //   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before,
 //   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
+//   NUMALIGN_SHIM_ERRORS   SEED:RATE   one step in RATE fails with an error that the kernel may give there
 //   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
 //   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
 //   NUMALIGN_SHIM_NO_SYNC  set: nothing is synced, for a process whose files need not last
@@ -50,6 +51,8 @@ static struct {
 } fail;
 static uint64_t random_state;
 static unsigned long random_rate;
+static uint64_t error_state;
+static unsigned long error_rate;
 
 // What is known of the folder's open files. A path is relative to the folder, "." the folder itself.
 static char* _Atomic paths[MAX_FD];
@@ -105,12 +108,14 @@ __attribute__((constructor)) static void start(void) {
   }
   text = getenv("NUMALIGN_SHIM_RANDOM");
   if (text != NULL) sscanf(text, "%lu:%lu", &random_state, &random_rate);
+  text = getenv("NUMALIGN_SHIM_ERRORS");
+  if (text != NULL) sscanf(text, "%lu:%lu", &error_state, &error_rate);
   log_fd = open_extra("NUMALIGN_SHIM_LOG");
   trace_fd = open_extra("NUMALIGN_SHIM_TRACE");
 }
 
-static uint64_t random_number(void) {  // splitmix64
-  uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
+static uint64_t random_number(uint64_t* state) {  // splitmix64
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
@@ -182,8 +187,22 @@ static void die(const char* kind, When when) {
 
 typedef struct {
   char kind[256];
-  int dies;  // -1, or a When
+  int dies;   // -1, or a When
+  int error;  // 0, or what it fails with
 } Step;
+
+// What the kernel may answer to a call. A disk that is full says so where something is to be written.
+static int error_of(const char* op) {
+  static const int disk[] = {EIO, ENOSPC, EDQUOT};
+  static const int files[] = {EMFILE, ENFILE, ENOSPC, EIO, EINTR};
+  static const int locks[] = {ENOLCK, EINTR};
+  uint64_t n = random_number(&error_state);
+  if (strcmp(op, "open") == 0) return files[n % 5];
+  if (strcmp(op, "lock") == 0) return locks[n % 2];
+  if (strcmp(op, "write") == 0 && n % 4 == 0) return EINTR;
+  if (strcmp(op, "unlink") == 0 || strcmp(op, "chmod") == 0 || strcmp(op, "stamp") == 0) return EIO;
+  return disk[n / 4 % 3];
+}
 
 // Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order
 // of the lines is that of the calls.
@@ -214,11 +233,18 @@ static Step begin_step(const char* op, const char* path) {
         fail.kind[0] == '\0' ? fail.nth == steps : strcmp(fail.kind, step.kind) == 0 && fail.nth == count;
     if (matches) step.dies = (int)fail.when;
   }
-  if (random_rate > 0 && random_number() % random_rate == 0) step.dies = (int)(random_number() % 3);
+  if (random_rate > 0 && random_number(&random_state) % random_rate == 0)
+    step.dies = (int)(random_number(&random_state) % 3);
+  // What is closed is closed.
+  if (error_rate > 0 && random_number(&error_state) % error_rate == 0 && strcmp(op, "close") != 0)
+    step.error = error_of(op);
   if (step.dies == BEFORE) die(step.kind, BEFORE);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
   return step;
 }
+
+// The result of the step's call; it is not made where the step is to fail.
+#define UNLESS_REFUSED(step, call) ((step).error != 0 ? (errno = (step).error, -1) : (call))
 
 static void end_step(const Step* step) {
   int error = errno;
@@ -275,7 +301,7 @@ static int open_step(int dir, const char* name, int flags, mode_t mode) {
     return fd;
   }
   Step step = begin_step("open", path);
-  int fd = REAL(openat)(dir, name, flags, mode);
+  int fd = UNLESS_REFUSED(step, REAL(openat)(dir, name, flags, mode));
   if (trace_fd < 0) pthread_mutex_lock(&mutex);
   if (fd >= 0) remember(fd, path);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
@@ -316,7 +342,7 @@ static ssize_t pwrite_step(int fd, const void* bytes, size_t size, off_t offset)
   if (!ours(fd, path, sizeof path)) return REAL(pwrite)(fd, bytes, size, offset);
   Step step = begin_step("write", path);
   if (step.dies == DURING) size = (size + 1) / 2;
-  ssize_t n = REAL(pwrite)(fd, bytes, size, offset);
+  ssize_t n = UNLESS_REFUSED(step, REAL(pwrite)(fd, bytes, size, offset));
   if (n > 0) trace_bytes(path, fd, bytes, (size_t)n, (long long)offset);
   end_step(&step);
   return n;
@@ -334,7 +360,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
   Step step = begin_step("write", path);
   if (step.dies == DURING) size = (size + 1) / 2;
   long long offset = (long long)lseek(fd, 0, SEEK_CUR);
-  ssize_t n = REAL(write)(fd, bytes, size);
+  ssize_t n = UNLESS_REFUSED(step, REAL(write)(fd, bytes, size));
   if (n > 0) trace_bytes(path, fd, bytes, (size_t)n, offset);
   end_step(&step);
   return n;
@@ -346,7 +372,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
     char path[4096];                                   \
     if (!ours(fd, path, sizeof path)) return call;     \
     Step step = begin_step(op, path);                  \
-    int result = call;                                 \
+    int result = UNLESS_REFUSED(step, call);           \
     if (result == 0) trace(op, path, fd, __VA_ARGS__); \
     end_step(&step);                                   \
     return result;                                     \
@@ -378,7 +404,7 @@ static int fcntl_step(int fd, int command, void* argument) {
   Step step = begin_step("lock", path);
   // It may wait for long, and whom it waits for may be a thread of this process.
   if (trace_fd >= 0) pthread_mutex_unlock(&mutex);
-  int result = REAL(fcntl)(fd, command, argument);
+  int result = UNLESS_REFUSED(step, REAL(fcntl)(fd, command, argument));
   int error = errno;
   if (trace_fd >= 0) pthread_mutex_lock(&mutex);
   errno = error;
@@ -425,7 +451,7 @@ int close(int fd) {
     if (!resolve(from_dir, from, source, sizeof source)) return call;   \
     if (!resolve(to_dir, to, target, sizeof target)) return call;       \
     Step step = begin_step(op, target);                                 \
-    int result = call;                                                  \
+    int result = UNLESS_REFUSED(step, call);                            \
     if (result == 0) trace(op, target, -1, ",\"from\":\"%s\"", source); \
     end_step(&step);                                                    \
     return result;                                                      \
@@ -449,7 +475,7 @@ int rename(const char* from, const char* to) { return renameat(AT_FDCWD, from, A
     char path[4096];                                         \
     if (!resolve(dir, name, path, sizeof path)) return call; \
     Step step = begin_step(op, path);                        \
-    int result = call;                                       \
+    int result = UNLESS_REFUSED(step, call);                 \
     if (result == 0) trace(op, path, -1, "%s", "");          \
     end_step(&step);                                         \
     return result;                                           \

@@ -20,15 +20,16 @@ export function shimLibrary() {
 }
 
 /**
- * Environment variables for a process with the shim. `folder`: the state folder, without links. `fail`: { nth, when, kind? }; `random`: { seed, rate };
+ * Environment variables for a process with the shim. `folder`: the state folder, without links. `fail`: { nth, when, kind? }; `random`, `errors`: { seed, rate };
  * `log`, `trace`, `bootId`: files.
  */
-export function shimEnvironment({ folder, fail, random, log, trace, bootId }) {
+export function shimEnvironment({ folder, fail, random, errors, log, trace, bootId }) {
   const variables = {
     LD_PRELOAD: shimLibrary(),
     NUMALIGN_SHIM_FOLDER: folder,
     NUMALIGN_SHIM_FAIL: fail && [fail.nth, fail.when, ...(fail.kind ? [fail.kind] : [])].join(':'),
     NUMALIGN_SHIM_RANDOM: random && `${random.seed}:${random.rate}`,
+    NUMALIGN_SHIM_ERRORS: errors && `${errors.seed}:${errors.rate}`,
     NUMALIGN_SHIM_LOG: log,
     NUMALIGN_SHIM_TRACE: trace,
     NUMALIGN_SHIM_BOOT_ID: bootId,

@@ -12,6 +12,7 @@ import { join, resolve } from 'node:path';
 import { Group } from './group.mjs';
 import { realMachine, simulatedMachine } from './machines.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
+import { scratchFolder } from './scratch.mjs';
 import { shimLibrary } from './shim.mjs';
 
 const ROUND_SECONDS = 8;
@@ -21,6 +22,7 @@ const given = parseOptions('test/torture/torture.mjs', { seconds: 20, processes:
 shimLibrary();
 const run = randomUUID();
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-torture-'));
+const memory = scratchFolder('torture');
 const canUnshare = process.getuid() === 0 && spawnSync('unshare', ['-pmf', 'true']).status === 0;
 
 // The state folder that a process of this run works on.
@@ -50,7 +52,8 @@ const groups = machines.map((machine, i) => {
       ? Math.ceil(given.processes / machines.length)
       : Math.floor(given.processes / machines.length),
   );
-  return new Group(machine, share, settings, join(folder, machine.name));
+  const place = machine.isReal ? memory : folder;
+  return new Group(machine, share, settings, join(place, machine.name), machine.isReal);
 });
 
 console.log(
@@ -102,7 +105,8 @@ if (violations.length > 0) {
     `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}`,
   );
   console.log(`the state folders and histories are in ${folder}`);
+  console.log(`the state folders and histories are in ${memory}`);
 } else {
-  rmSync(folder, { recursive: true });
+  for (const path of [folder, memory]) rmSync(path, { recursive: true });
 }
 process.exit(violations.length > 0 ? 1 : 0);
