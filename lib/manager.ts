@@ -132,7 +132,8 @@ interface ListenerEvents {
 
 /**
  * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
- * the folder (inotify(7)), keeps the process alive, and takes back what dead owners had within a second.
+ * the folder and keeps the process alive. Listened to or not, it takes back what dead owners had within a second:
+ * the kernel tells of their end (inotify(7)). Where the kernel has no watch left to give, the next transaction does.
  */
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
@@ -265,7 +266,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of them where nothing else would be left to share; those of dead
-   * owners count as taken until the next transaction.
+   * owners count as taken until they were taken back.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   get freeCpus(): CpuSet {
