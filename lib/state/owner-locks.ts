@@ -42,20 +42,20 @@ function readLocks(): string {
   }
 }
 
-/** Locks on the file system of `folder`, by where they start. `length`: of these only. */
-function startsOf(folder: NativeFolder, length?: bigint): Set<bigint> {
+/** The locks of owners in the state folder at `path`, on the file system of `folder`, by where they start. */
+function startsOf(folder: NativeFolder, path: string): Set<bigint> {
+  const length = lengthOf(path);
   const device = deviceOf(folder);
   const starts = new Set<bigint>();
   for (const [, on, start, end] of readLocks().matchAll(LOCK)) {
-    if (on === device && (length === undefined || BigInt(end!) - BigInt(start!) + 1n === length))
-      starts.add(BigInt(start!));
+    if (on === device && BigInt(end!) - BigInt(start!) + 1n === length) starts.add(BigInt(start!));
   }
   return starts;
 }
 
-/** Whether an owner holds its lock, wherever its file is. `owners`: owners/ of the state folder. */
-export function holdsLock(owners: NativeFolder, uuid: string): boolean {
-  return startsOf(owners).has(lockRange(uuid, '')[0]);
+/** Whether an owner in the state folder at `path` holds its lock, wherever its file is. `owners`: owners/ of it. */
+export function holdsLock(owners: NativeFolder, path: string, uuid: string): boolean {
+  return startsOf(owners, path).has(lockRange(uuid, path)[0]);
 }
 
 /**
@@ -63,7 +63,7 @@ export function holdsLock(owners: NativeFolder, uuid: string): boolean {
  * their files were removed.
  */
 export function ownersWithoutFile(owners: NativeFolder, path: string, uuids: readonly string[]): string[] {
-  const starts = startsOf(owners, lengthOf(path));
+  const starts = startsOf(owners, path);
   for (const uuid of uuids) starts.delete(lockRange(uuid, path)[0]);
   return [...starts].map((start) => {
     const digits = start.toString(16).padStart(START_DIGITS, '0');

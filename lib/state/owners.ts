@@ -122,7 +122,7 @@ export class Owners implements OwnerRegistry {
   hasLeftGrants(uuid: string): boolean {
     if (!OWNER_NAME.test(uuid) || this.isOwnProcess(uuid)) return false;
     try {
-      if (isLocked(this.#folder, uuid) && !native.isOrphanedOwner(uuid)) return false;
+      if (isLocked(this.#folder, uuid, this.#path) && !native.isOrphanedOwner(uuid)) return false;
       const bytes = this.#folder.read(uuid);
       return bytes !== undefined && decodeOwnerFile(bytes).pods.length > 0;
     } catch (error) {
@@ -217,7 +217,7 @@ export class Owners implements OwnerRegistry {
       }
       // So that others see at a glance that their grants were taken back.
       for (const uuid of isCommitted ? ended : []) {
-        harmlessly(() => !isLocked(this.#folder, uuid) && this.#folder.remove(uuid));
+        harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
       }
     };
     try {
@@ -273,7 +273,7 @@ export class Owners implements OwnerRegistry {
   }
 
   #isLeft(uuid: string): boolean {
-    return this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid) && !isNewerOwner(this.#folder, uuid);
+    return this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid);
   }
 
   handOver(uid: string): boolean {
@@ -288,7 +288,7 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.#forgetOwn();
-    return this.#folder.isOwnerAlive(own.record.uuid);
+    return isLocked(this.#folder, own.record.uuid, this.#path);
   }
 
   #forgetOwn(): void {
@@ -302,12 +302,12 @@ export class Owners implements OwnerRegistry {
   }
 
   isAlive(owner: OwnerRecord): boolean {
-    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);
+    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);
   }
 
   /** Whether the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean {
-    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid);
+    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, this.#path);
   }
 
   isOwnProcess(uuid: string): boolean {

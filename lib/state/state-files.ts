@@ -93,12 +93,12 @@ export interface FoundOwners {
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
 /**
- * Whether somebody holds the lock of an owner's file, also where that was removed and is another now. What cannot be
- * opened may be locked.
+ * Whether somebody holds the lock of an owner's file. With the `path` of the state folder also where that file was
+ * removed, and may be another now. What cannot be opened may be locked.
  */
-export function isLocked(owners: NativeFolder, uuid: string): boolean {
+export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
-    return owners.isOwnerAlive(uuid) || holdsLock(owners, uuid);
+    return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));
   } catch (error) {
     if (error instanceof NumalignError && ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')) {
       return true;
@@ -107,13 +107,14 @@ export function isLocked(owners: NativeFolder, uuid: string): boolean {
   }
 }
 
-/** Whether an owner on record lives. */
+/** Whether an owner on record lives. `path`: as for {@link isLocked}. */
 export function isOwnerAlive(
   owners: NativeFolder | undefined,
   { kind, uuid, cgroup }: Pick<OwnerRecord, 'kind' | 'uuid' | 'cgroup'>,
+  path?: string,
 ): boolean {
   if (kind === 'cgroup') return cgroup !== null && isCgroupAlive(cgroup);
-  return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid));
+  return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
 }
 
 /**
@@ -128,7 +129,7 @@ export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
-    const locked = isLocked(owners, uuid);
+    const locked = isLocked(owners, uuid, path);
     try {
       const file = decodeOwnerFile(readOwner(owners, uuid));
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);

@@ -112,7 +112,7 @@ const readHighest = (stateDir: string) =>
 
 describe('an owner whose file was removed', () => {
   const removals: [string, (stateDir: string) => void][] = [
-    ['alone', (stateDir) => rmSync(join(stateDir, 'owners'), { recursive: true })],
+    ['alone', (stateDir) => removed(join(stateDir, 'owners'))],
     ['with all that is in the folder', emptied],
     ['with the folder', removed],
     ['as the folder was moved away', (stateDir) => renameSync(stateDir, `${stateDir}.away`)],

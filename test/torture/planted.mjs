@@ -37,7 +37,7 @@ const BUGS = [
     file: 'lib/state/owners.ts',
     before: [
       'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
-      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner);',
+      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);',
     ],
     after: `try {
       process.kill(owner.pid!, 0);
@@ -57,7 +57,7 @@ const BUGS = [
   {
     name: 'an owner whose file was removed is dead',
     file: 'lib/state/state-files.ts',
-    before: ['return owners.isOwnerAlive(uuid) || holdsLock(owners, uuid);'],
+    before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
   },
