@@ -347,7 +347,9 @@ export interface Native {
 
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
   /** inotify(7) on this environment's event loop, which it does not keep alive. */
-  Inotify: new (onEvent: (watch: number, mask: number, name: string) => void) => NativeInotify;
+  Inotify: new (
+    onEvent: (watch: number, mask: number, name: string) => void,
+  ) => NativeInotify;
 }
 
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;

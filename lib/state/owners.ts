@@ -273,7 +273,9 @@ export class Owners implements OwnerRegistry {
   }
 
   #isLeft(uuid: string): boolean {
-    return this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid);
+    return (
+      this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid)
+    );
   }
 
   handOver(uid: string): boolean {

@@ -41,7 +41,8 @@ export function lastGood(files: readonly FoundState[], known: Checkpoint | undef
 export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
   const seen = Math.max(0, ...living.map((file) => file.generation));
   if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
-  const isOnRecord = (pod: PodAssignment) => pods.some((each) => each.uid === pod.uid && podText(each) === podText(pod));
+  const isOnRecord = (pod: PodAssignment) =>
+    pods.some((each) => each.uid === pod.uid && podText(each) === podText(pod));
   // Its owner was brought in step with this generation or has gone on: what it has more was committed since. Not so
   // of owners that are no processes: what has written their files may have ended before the commit.
   const claims = living.find(

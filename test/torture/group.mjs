@@ -309,9 +309,7 @@ export class Group {
       rmSync(this.#stateDir, { recursive: true, force: true });
       this.#generation = 0;
     }
-    this.#vandal = this.#random.chance(3)
-      ? new Vandal(this.#stateDir, this.#random, !this.machine.isReal)
-      : undefined;
+    this.#vandal = this.#random.chance(3) ? new Vandal(this.#stateDir, this.#random, !this.machine.isReal) : undefined;
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
