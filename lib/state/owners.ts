@@ -8,6 +8,7 @@ import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from
 import { identifyCgroup } from './cgroup-owner.js';
 import { type Checkpoint, podText } from './checkpoint.js';
 import { encodeOwnerFile, type OwnerFile } from './owner-file.js';
+import { programName } from './program-name.js';
 import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from './state-files.js';
 import type { OwnerRegistry } from './store.js';
 
@@ -18,8 +19,9 @@ export function readableCommand(command: string): string {
   return command.replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
 }
 
-/** What this process runs. */
-export const processCommand = () => readableCommand(process.argv.join(' '));
+/** What this process runs, without its arguments. */
+export const processCommand = () =>
+  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
 
 /** The record of an owner that is none yet. */
 export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
