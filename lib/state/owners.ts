@@ -3,6 +3,7 @@
 import { randomUUID } from '../builtins.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
+import { printable } from '../printable.js';
 import type { OwnerChoice } from '../request.js';
 import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from './assignments.js';
 import { identifyCgroup } from './cgroup-owner.js';
@@ -16,7 +17,7 @@ const MAX_COMMAND_LENGTH = 200;
 
 /** A command for people: on one line, cut to a readable length. */
 export function readableCommand(command: string): string {
-  return command.replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
+  return printable(command).slice(0, MAX_COMMAND_LENGTH);
 }
 
 /** What this process runs, without its arguments. */

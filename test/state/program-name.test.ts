@@ -71,6 +71,8 @@ describe('a state folder', () => {
     expect(files.filter(([, text]) => text.includes('secret'))).toEqual([]);
     const kinds = new Set(files.map(([path]) => path.split('/')[0]));
     expect([...kinds]).toEqual(expect.arrayContaining(['lock', 'members', 'owners', 'state.json', 'waiting']));
-    expect(manager.grants()).toMatchObject([{ owner: { pid: child.pid, command: `node ${script.split('/').at(-1)}` } }]);
+    expect(manager.grants()).toMatchObject([
+      { owner: { pid: child.pid, command: `node ${script.split('/').at(-1)}` } },
+    ]);
   });
 });
