@@ -19,7 +19,7 @@ export default defineConfig({
       // Each with what it imports, directly or not, that is in none before it.
       groups: [
         // What tells that the addon is missing does not load it.
-        { name: 'common', test: /lib\/(errors|quantity)\.ts$/ },
+        { name: 'common', test: /lib\/(errors|printable|quantity)\.ts$/ },
         // All that a Worker below numalign/preload needs.
         { name: 'addon', test: /lib\/native\.ts$/ },
         { name: 'library', test: /lib\/index\.ts$/ },

@@ -1,7 +1,8 @@
 // The parts of Node that take it long to load, loaded where they are first used: most programs that import numalign start no Worker and no child.
 import { createRequire } from 'node:module';
 
-const require = createRequire(import.meta.url);
+// From anywhere: bundlers leave no import.meta.url in CommonJS.
+const require = createRequire('/');
 
 const crypto = () => require('node:crypto') as typeof import('node:crypto');
 

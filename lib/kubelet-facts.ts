@@ -1,4 +1,5 @@
-// Looks for a kubelet on this machine: its state files, its service, its process. And what this process is to it. Only reads.
+// Looks for a kubelet on this machine: its state files, its service, its process, all of them root's.
+// And what this process is to it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from './cpu-set.js';
@@ -20,10 +21,6 @@ const PROCESSES = ['kubelet', 'k3s-server', 'k3s-agent', 'kubelite'];
 /** The inode of the machine's own cgroup namespace, the same in every kernel. */
 const MACHINE_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
-function exists(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
 interface FoundProcess {
   readonly what: string;
   readonly rootDir: string | undefined;
@@ -39,10 +36,10 @@ function findProcess(root: string): FoundProcess | undefined {
   return undefined;
 }
 
-/** Whether a file is there; one that cannot be looked for counts. */
+/** Whether root has such a file or link; one that cannot be looked for counts. */
 function isFound(path: string): boolean {
   try {
-    return exists(path);
+    return lstatSync(path, { throwIfNoEntry: false })?.uid === 0;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code !== 'ENOTDIR';
   }
@@ -133,5 +130,6 @@ export function readKubeletFacts(root = '/'): KubeletFacts {
     ...(process ? [process.what] : []),
     ...(self.pod ? [`this process is in pod ${self.pod.uid}`] : []),
   ];
-  return { found, cpu: cpuStateIn(join(root, rootDir)), ...self };
+  const hasCpuState = files.includes(join(rootDir, CPU_MANAGER_STATE));
+  return { found, cpu: hasCpuState ? cpuStateIn(join(root, rootDir)) : undefined, ...self };
 }

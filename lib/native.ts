@@ -1,5 +1,5 @@
 // Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it meaning.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -355,21 +355,54 @@ export interface Native {
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 
 function load(): Addon {
-  const require = createRequire(import.meta.url);
-  const packageFolder = fileURLToPath(new URL('..', import.meta.url));
+  // Bundlers leave nothing of it in CommonJS.
+  const here = import.meta.url as string | undefined;
+  if (here === undefined) throw notLoaded(bundledText('another file'));
+  const require = createRequire(here);
+  const packageFolder = fileURLToPath(new URL('..', here));
   // What node-gyp-build finds first, without the time that it takes to load.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
     return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;
   } catch (cause) {
-    throw new NumalignError(
-      'ERR_ADDON_MISSING',
-      'the native addon of numalign is not built for this machine; run `npm rebuild numalign` ' +
-        '(it needs: apt-get install libhwloc-dev pkg-config g++ make python3)',
-      { cause },
-    );
+    throw notLoaded(whyNotLoaded(fileURLToPath(here), packageFolder, cause as NodeJS.ErrnoException), cause);
   }
 }
+
+function notLoaded(message: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_ADDON_MISSING', message, { cause });
+}
+
+function bundledText(file: string): string {
+  return `numalign was bundled into ${file}, but its native addon cannot be: have the bundler leave numalign where it is installed (esbuild --external:numalign; \`external\` of Rollup, rolldown and Vite; \`externals\` of webpack)`;
+}
+
+function isNumalign(folder: string): boolean {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).name === 'numalign';
+  } catch {
+    return false;
+  }
+}
+
+function whyNotLoaded(file: string, folder: string, { code, message }: NodeJS.ErrnoException): string {
+  const [reason] = message.split('\n');
+  if (code === 'ERR_DLOPEN_DISABLED') {
+    const isPermissionModel = (process as { permission?: unknown }).permission !== undefined;
+    return `Node may not load the native addon of numalign: start it ${isPermissionModel ? 'with --allow-addons' : 'without --no-addons'}`;
+  }
+  // Under the permission model package.json may be closed too.
+  if (code === 'ERR_ACCESS_DENIED')
+    return `Node may not read the native addon of numalign: start it with --allow-fs-read=${folder}* as well`;
+  if (!isNumalign(folder)) return bundledText(file);
+  if (code === 'MODULE_NOT_FOUND')
+    return `the native addon of numalign cannot be looked for: ${reason}; install numalign again, with its dependencies`;
+  if (code === 'ERR_DLOPEN_FAILED')
+    return `the native addon of numalign cannot be loaded: ${reason}; run \`npm rebuild numalign\` (${NEEDS})`;
+  return `the native addon of numalign is not built for this machine; run \`npm rebuild numalign\` (${NEEDS})`;
+}
+
+const NEEDS = 'it needs: apt-get install libhwloc-dev pkg-config g++ make python3';
 
 // By the addon, of which an environment has one, however often this module is evaluated there: it knows one wire.
 const WIRED = Symbol.for('numalign.wired');

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -144,7 +144,9 @@ function machineWith(files: Record<string, string>): string {
   return root;
 }
 
-describe('a kubelet is found', () => {
+// What tells of a kubelet is root's.
+describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
+  const ROOTS = 'Uid:\t0\t0\t0\t0\n';
   const HOST = {
     'proc/self/ns/cgroup': '->cgroup:[4026531835]',
     'proc/self/cgroup': '0::/user.slice/session-1.scope\n',
@@ -180,14 +182,38 @@ describe('a kubelet is found', () => {
     const root = machineWith({
       ...HOST,
       'proc/77/comm': 'kubelet\n',
+      'proc/77/status': ROOTS,
       'proc/77/cmdline': '/usr/bin/kubelet\0--root-dir=/data/kubelet\0-v\0',
       'data/kubelet/cpu_manager_state': file,
     });
     const { found, cpu } = readKubeletFacts(root);
     expect(found).toEqual(['/data/kubelet/cpu_manager_state', 'process 77, kubelet']);
     expect(cpu?.defaultCpuSet).toEqual(CpuSet.parse('2-15'));
-    const words = machineWith({ ...HOST, 'proc/7/comm': 'k3s-server\n', 'proc/7/cmdline': 'k3s\0--root-dir\0/data\0' });
+    const words = machineWith({
+      ...HOST,
+      'proc/7/comm': 'k3s-server\n',
+      'proc/7/status': ROOTS,
+      'proc/7/cmdline': 'k3s\0--root-dir\0/data\0',
+    });
     expect(readKubeletFacts(words).found).toEqual(['process 7, k3s-server']);
+  });
+
+  it('not by a process of another user’s, nor in the folder that one names', () => {
+    const root = machineWith({
+      ...HOST,
+      'proc/77/comm': 'kubelet\n',
+      'proc/77/status': 'Uid:\t65534\t0\t0\t0\n',
+      'proc/77/cmdline': 'kubelet\0--root-dir=/data\0',
+      'data/cpu_manager_state': file,
+    });
+    expect(readKubeletFacts(root)).toMatchObject({ found: [], cpu: undefined });
+  });
+
+  it('not by files and links of another user’s, which are not read', () => {
+    const service = 'run/systemd/units/invocation:kubelet.service';
+    const root = machineWith({ ...HOST, [STATE]: file, [service]: '->0123' });
+    for (const path of [STATE, service]) lchownSync(join(root, path), 65534, 65534);
+    expect(readKubeletFacts(root)).toMatchObject({ found: [], cpu: undefined });
   });
 
   it('from inside of its pods, with the CPUs of the container whatever its threads are pinned to', () => {

@@ -10,6 +10,7 @@ import type { RequestOptions } from '../request.js';
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
+import { print, printToStderr, tell } from './output.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from './pod-file.js';
 import {
@@ -71,7 +72,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   try {
-    for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
+    openingLines(manager.warnings).forEach(tell);
     const admitted = await admitAll(manager, pods, { isolatedCpus, ...enforcementRequest(flags) });
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {
@@ -82,7 +83,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
       output === 'json'
         ? formatJson({ pods: answers.map(podJson) })
         : fitted(answers.map((answer) => `${podLines(answer).join('\n')}\n`).join('\n'), stdoutPage());
-    process.stdout.write(text);
+    print(text);
   } finally {
     // No shared member is left behind.
     manager.close();
@@ -107,7 +108,7 @@ async function admitAll(
   } catch (error) {
     const outcome = await takeBack(admitted);
     if (signal.aborted) {
-      process.stderr.write(`numalign: ended by ${signal.reason}${outcome}\n`);
+      printToStderr(`${[`numalign: ended by ${signal.reason}`, ...outcome].join('\n')}\n`);
       stop();
       manager.close();
       // For where dying is not possible.
@@ -122,7 +123,7 @@ async function admitAll(
 }
 
 // Says what became of them, in lines of their own.
-async function takeBack(admitted: readonly Pod[]): Promise<string> {
+async function takeBack(admitted: readonly Pod[]): Promise<string[]> {
   const released: string[] = [];
   const lines: string[] = [];
   for (const pod of admitted) {
@@ -136,12 +137,13 @@ async function takeBack(admitted: readonly Pod[]): Promise<string> {
     }
   }
   if (released.length > 0) lines.unshift(`admitted before and released again: ${released.join(', ')}`);
-  return lines.map((line) => `\n${printable(line)}`).join('');
+  return lines.map(printable);
 }
 
-function failure(error: NumalignError, pod: FilePod, outcome: string): NumalignError {
+function failure(error: NumalignError, pod: FilePod, outcome: readonly string[]): NumalignError {
   const explanation = error.details.explanation as Explanation | undefined;
-  const message = `${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}${outcome}`;
+  const lines = [`${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}`, ...outcome];
+  const message = lines.join(explanation ? '\n' : '; ');
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }
 

@@ -10,11 +10,12 @@ import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT }
 import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { checkStandardInput } from './documents.js';
+import { print, tell } from './output.js';
 import { managerOptions, type OpeningFlags, openingOptions } from './placement.js';
 import { openingLines } from './pod-text.js';
 import { abortedByEnd } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { printable } from './text.js';
+import { jsonLine, printable } from './text.js';
 
 interface AgentFlags extends OpeningFlags, DeviceFlags {
   port?: number;
@@ -84,7 +85,6 @@ function listenAddress(value: string): ListenAddress {
 
 async function run(flags: AgentFlags): Promise<void> {
   const { port = PORT, stateDir, besideKubelet, output } = flags;
-  const tell = (text: string) => process.stderr.write(`numalign: ${text}\n`);
   const manager = await openManager({
     ...(await managerOptions(flags)),
     // By its own rounds: /healthz tells what became of the last.
@@ -105,7 +105,7 @@ async function run(flags: AgentFlags): Promise<void> {
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
     const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, answers, fail);
-    process.stdout.write(readyText(manager, address, output));
+    print(readyText(manager, address, output));
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await end(server);
   } finally {
@@ -117,7 +117,7 @@ async function run(flags: AgentFlags): Promise<void> {
 
 function readyText({ stateDir, scope }: Manager, address: ListenAddress, output: AgentFlags['output']): string {
   const url = `http://${addressText(address)}`;
-  if (output === 'json') return `${JSON.stringify({ url, ...address, pid: process.pid, stateDir, scope })}\n`;
+  if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
   return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
@@ -125,7 +125,7 @@ function readyText({ stateDir, scope }: Manager, address: ListenAddress, output:
 function onceEach(tell: (text: string) => void): (error: Error) => void {
   let last: string | undefined;
   return ({ message }) => {
-    if (message !== last) tell(printable(message));
+    if (message !== last) tell(message);
     last = message;
   };
 }

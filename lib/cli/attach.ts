@@ -5,6 +5,7 @@ import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { outputOption, processId } from './arguments.js';
 import { findGrant } from './find-grant.js';
+import { print } from './output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { formatJson, printable } from './text.js';
@@ -51,14 +52,14 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
     const target = container === undefined ? manager.grant(id) : manager.pod(id).container(container);
     const { cpus, guaranteed } = await target.attach(pid);
     if (output === 'json') {
-      process.stdout.write(formatJson({ stateDir, grant: id, container: container ?? null, pid, cpus, guaranteed }));
+      print(formatJson({ stateDir, grant: id, container: container ?? null, pid, cpus, guaranteed }));
       return;
     }
     const place =
       (target.cpus?.isEmpty ?? true)
         ? `runs in the shared pool: ${cpusNamed(cpus)}`
         : `is on ${cpusNamed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
-    process.stdout.write(`process ${pid} ${place}\n`);
+    print(`process ${pid} ${place}\n`);
   } finally {
     manager.close();
   }

@@ -6,6 +6,7 @@ import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from './arguments.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
+import { print, tell } from './output.js';
 import { openingLines } from './pod-text.js';
 import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
@@ -93,7 +94,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   const topology = await discover();
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
-  for (const line of openingLines(manager.warnings)) process.stderr.write(`numalign: ${line}\n`);
+  openingLines(manager.warnings).forEach(tell);
   const before = readState(stateDir, topology)!;
   const options: MachineOptions = {
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
@@ -113,7 +114,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     const flagged = after.grants
       .filter(({ flags }) => flags.length > 0)
       .map(({ id, name, flags }) => ({ id, name, flags }));
-    process.stdout.write(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
+    print(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
     return;
   }
   const now = settingsRows(after);
@@ -124,5 +125,5 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     ...table(columns, rows, stdoutPage()),
     ...(flagged.length > 0 ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)] : []),
   ];
-  process.stdout.write(`${lines.join('\n')}\n`);
+  print(`${lines.join('\n')}\n`);
 }

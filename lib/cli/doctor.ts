@@ -7,6 +7,7 @@ import { discover, type Topology } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { doctorText } from './doctor-text.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
+import { print } from './output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
 import { stdoutPage } from './terminal.js';
@@ -54,7 +55,7 @@ async function diagnose({ cgroupRoot, stateDir = MACHINE_STATE_DIR, output }: Do
     readMachineFacts({ topology, stateDir, settings: view?.assignments.settings, refusal, cgroupRoot: root }),
   );
   const healthy = findings.every(({ status }) => status !== 'problem');
-  process.stdout.write(output === 'json' ? formatJson({ healthy, findings }) : doctorText(findings, stdoutPage()));
+  print(output === 'json' ? formatJson({ healthy, findings }) : doctorText(findings, stdoutPage()));
   if (!healthy) process.exitCode = HAS_PROBLEM;
 }
 

@@ -7,6 +7,7 @@ import { addAttach } from './attach.js';
 import { addCompletion } from './completion.js';
 import { addConfigure } from './configure.js';
 import { addDoctor } from './doctor.js';
+import { print, printToStderr } from './output.js';
 import { addPlan } from './plan.js';
 import { addRelease } from './release.js';
 import { reportError } from './report-error.js';
@@ -32,10 +33,9 @@ export function createProgram(): Command {
     .configureOutput({
       getOutHelpWidth: () => stdoutPage().width,
       // Only help is written there.
-      writeOut: (text) => process.stdout.write(fillProse(text, stdoutPage().width)),
+      writeOut: (text) => print(fillProse(text, stdoutPage().width)),
       // The help of who gives no command goes there too, in pieces; an error stays in its lines.
-      writeErr: (text) =>
-        process.stderr.write(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
+      writeErr: (text) => printToStderr(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
       // What a parser says in a whole sentence needs no more around it.
       outputError: (text, write) =>
         write(

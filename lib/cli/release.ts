@@ -6,6 +6,7 @@ import { openManager } from '../manager.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { findGrant } from './find-grant.js';
+import { print } from './output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
 import { formatJson, printable } from './text.js';
@@ -55,7 +56,7 @@ async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR, output
   const { id, name, cpus, alive } = grant;
   const known = name === id ? '' : ` (${printable(name)})`;
   const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
-  process.stdout.write(
+  print(
     output === 'json'
       ? formatJson({ stateDir, grant: id, name, cpus, alive })
       : `released grant ${printable(id)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,

@@ -1,7 +1,8 @@
 // Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not load the addon, which may be what is missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from '../errors.js';
-import { printable } from './text.js';
+import { printToStderr } from './output.js';
+import { jsonLine, printable } from './text.js';
 
 const FAILURE = 1;
 const USAGE = 2;
@@ -10,7 +11,7 @@ const USAGE = 2;
 export function errorText(error: unknown, debug = false): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
-  const lines = [`numalign: ${messageLines(error, message).map(printable).join('\n')}${code}`];
+  const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
     lines.push(
       'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
@@ -33,12 +34,15 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
-// What a message says of a rejection in one line, in the lines of the explanation.
+// What a message says of a rejection in one line, in the lines of the explanation. Any other message is
+// one line: a line feed in it may be a name's.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};
-  const rest = explanation?.text.split('\n').slice(1) ?? [];
+  if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
+  const rest = explanation.text.split('\n').slice(1);
   const told = rest.map((line) => `; ${line.trim()}`).join('');
-  return rest.length > 0 && message.endsWith(told) ? [message.slice(0, -told.length), ...rest] : message.split('\n');
+  const isInOne = rest.length > 0 && message.endsWith(told);
+  return isInOne ? [message.slice(0, -told.length), ...rest].map(printable) : message.split('\n').map(printable);
 }
 
 /** A line of JSON. The code is null where it is not an error that numalign knows. */
@@ -50,7 +54,7 @@ export function errorJson(error: unknown, debug = false): string {
     if (typeof value === 'bigint') return String(value);
     return value instanceof Error ? value.message : value;
   };
-  const line = (facts: object) => `${JSON.stringify({ error: { code, message, details: facts, ...stack } }, plain)}\n`;
+  const line = (facts: object) => jsonLine({ error: { code, message, details: facts, ...stack } }, plain);
   try {
     return line(details);
   } catch {
@@ -64,6 +68,6 @@ export function reportError(error: unknown, format: 'text' | 'json' = 'text'): n
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
   const isDebug = process.env.NUMALIGN_DEBUG === '1';
-  process.stderr.write((format === 'json' ? errorJson : errorText)(error, isDebug));
+  printToStderr((format === 'json' ? errorJson : errorText)(error, isDebug));
   return FAILURE;
 }

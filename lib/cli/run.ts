@@ -12,6 +12,7 @@ import type { AcquireOptions } from '../request.js';
 import { cpuCount, outputOption, quantity, resource } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from './enforcement.js';
+import { printToStderr, tell as tellLine } from './output.js';
 import {
   agreedCgroupRootOption,
   isolatedCpusOption,
@@ -24,7 +25,7 @@ import { errorJson, errorText } from './report-error.js';
 import { besideText } from './resource-text.js';
 import { dieOf, exitCodeOf, relaySignals } from './signals.js';
 import { besideKubeletOption, stateDirOption } from './state-dir.js';
-import { printable } from './text.js';
+import { jsonLine } from './text.js';
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
@@ -134,12 +135,12 @@ type Tell = (text: string) => void;
 
 async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
   const tell: Tell = (text) => {
-    if (!flags.quiet) process.stderr.write(`numalign: ${text}\n`);
+    if (!flags.quiet) tellLine(text);
   };
   const { manager, grant } = await acquire(flags, tell);
   const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
   const fail = (message: string) =>
-    process.stderr.write(flags.output === 'json' ? errorJson(new Error(message)) : `numalign: ${printable(message)}\n`);
+    flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
   const signal = await runOn({ manager, grant, present, tell, fail }, command, args).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
@@ -164,9 +165,7 @@ async function runOn(
     process.exitCode = ended.code;
     return null;
   }
-  await end(grant, () =>
-    tell(`${printable(command)} left processes running; grant ${grant.id} ends with the last of them`),
-  );
+  await end(grant, () => tell(`${command} left processes running; grant ${grant.id} ends with the last of them`));
   process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
   return ended.signal;
 }
@@ -258,7 +257,7 @@ function grantLines(grant: Grant): string[] {
 }
 
 function tellJson(grant: Grant, { quiet = false }: RunFlags): void {
-  if (!quiet) process.stderr.write(`${JSON.stringify(grant)}\n`);
+  if (!quiet) printToStderr(jsonLine(grant));
 }
 
 // This process only waits from now on, but not on the command's CPUs: as their owner it may have stayed there.
@@ -325,6 +324,6 @@ async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
   try {
     if (await grant.handOver()) onHandedOver();
   } catch (error) {
-    process.stderr.write(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
+    printToStderr(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
   }
 }

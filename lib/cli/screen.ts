@@ -1,4 +1,5 @@
 // A screen: pages that are drawn over one another on a terminal, which is as it was before when they end.
+import { print, shownLines } from './output.js';
 import { stdoutPage } from './terminal.js';
 import { counted } from './text.js';
 
@@ -38,20 +39,22 @@ export class Screen {
   close(): void {
     process.stdout.off('resize', this.#draw);
     process.off('SIGTSTP', this.#stop);
-    process.stdout.write(`${LEAVE}${this.#page?.() ?? ''}`);
+    process.stdout.write(LEAVE);
+    print(this.#page?.() ?? '');
   }
 
   // In one piece, from the upper left corner over what was there: nothing flickers.
   #redraw(): void {
     if (!this.#page) return;
-    const lines = shownLines(this.#page().trimEnd().split('\n'), process.stdout.rows || DEFAULT_ROWS);
-    process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K`).join('\n')}\u001b[J`);
+    const lines = linesFor(this.#page().trimEnd().split('\n'), process.stdout.rows || DEFAULT_ROWS);
+    const shown = lines.map((line) => `${shownLines(line, stdoutPage().colors.isColorSupported)}\u001b[K`);
+    process.stdout.write(`\u001b[H${shown.join('\n')}\u001b[J`);
   }
 }
 
 const DEFAULT_ROWS = 24;
 
-function shownLines(lines: readonly string[], rows: number): readonly string[] {
+function linesFor(lines: readonly string[], rows: number): readonly string[] {
   if (lines.length <= rows) return lines;
   const shown = lines.slice(0, Math.max(rows - 1, 0));
   return [...shown, stdoutPage().colors.dim(`… ${counted(lines.length - shown.length, 'line')} more`)];

@@ -9,6 +9,7 @@ import { maskOf, type SharedMember, tidsOf } from '../enforcement/shared-members
 import { openManager, type SharedMemberTarget } from '../manager.js';
 import { shellWord } from '../shell-word.js';
 import { outputOption, processId } from './arguments.js';
+import { print } from './output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { formatJson, printable } from './text.js';
 
@@ -64,7 +65,7 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
       output === 'json'
         ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
         : `${printable(remove ? removedText(target, sharedMembers, manager.settings.cgroupRoot) : added())}\n`;
-    process.stdout.write(text);
+    print(text);
   } finally {
     manager.close();
   }

@@ -9,6 +9,7 @@ import { formatKubeletFiles } from '../managers/kubelet-import.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { readKubeletFolder, writeKubeletFolder } from './kubelet-folder.js';
+import { print } from './output.js';
 import { podTable } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState } from './state-view.js';
@@ -87,11 +88,11 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
   const sharedPool = states.cpu.defaultCpuSet;
   const pods = new Set([...states.cpu.entries.keys(), ...states.memory.entries.keys()]).size;
   if (output === 'json') {
-    process.stdout.write(formatJson({ stateDir, generation: view.generation, files, pods, sharedPool }));
+    print(formatJson({ stateDir, generation: view.generation, files, pods, sharedPool }));
     return;
   }
   const lines = [...files, `${counted(pods, 'pod')}, shared pool ${sharedPool}`];
-  process.stdout.write(lines.map((line) => `${printable(line)}\n`).join(''));
+  print(lines.map((line) => `${printable(line)}\n`).join(''));
 }
 
 function addImport(state: Command): void {
@@ -127,7 +128,7 @@ async function importState(flags: StateFlags): Promise<void> {
   try {
     const { pods, verified } = await manager.importKubelet(files, { allowUnverified });
     if (output === 'json') {
-      process.stdout.write(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool }));
+      print(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool }));
       return;
     }
     const page = stdoutPage();
@@ -138,7 +139,7 @@ async function importState(flags: StateFlags): Promise<void> {
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
     const told = [`${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool}`, ...unverified];
-    process.stdout.write([...tables, ...told].map((line) => `${line}\n`).join(''));
+    print([...tables, ...told].map((line) => `${line}\n`).join(''));
   } finally {
     manager.close();
   }

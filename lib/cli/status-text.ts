@@ -1,5 +1,4 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
-import { basename } from 'node:path';
 import type { CpuSet } from '../cpu-set.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
 import type { LapsedGrant } from '../managers/warnings.js';
@@ -86,27 +85,16 @@ function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
   return isolated.isEmpty ? 'none' : isolated.toString();
 }
 
-/** A command line as a person would name it: `node /opt/x/server.js -p 1` is `server.js -p 1`; of `numalign run` what it runs. */
-export function shortCommand(command: string): string {
-  const words = command.split(' ');
-  if (basename(words[0]!) === 'node' && words[1]?.startsWith('/')) words.shift();
-  const operand = words.indexOf('--') + 1;
-  if (/(^|\/)(numalign|cli\/main\.js)$/.test(words[0]!) && words[1] === 'run' && operand > 0) {
-    return ['numalign run --', ...words.slice(operand)].join(' ');
-  }
-  return [basename(words[0]!), ...words.slice(1)].join(' ');
-}
-
 function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): string {
   const [first] = survivors;
   if (first) {
     const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
-    return printable(`pid ${pid} gone: ${first.pid} ${shortCommand(first.command)}${more}`);
+    return printable(`pid ${pid} gone: ${first.pid} ${first.command}${more}`);
   }
   const parts = [
     kind === 'process' ? [] : [kind],
     pid === null ? [] : [`pid ${pid}`],
-    command === null ? [] : [shortCommand(command)],
+    command === null ? [] : [command],
   ];
   return printable(parts.flat().join(' '));
 }
@@ -187,7 +175,7 @@ function cgroupLines(grants: readonly GrantView[]): string[] {
 }
 
 function processText({ pid, command }: { pid: number | null; command: string }): string {
-  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${shortCommand(command)})`}`);
+  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
 }
 
 const memberText = (member: MemberView) =>

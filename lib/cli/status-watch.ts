@@ -5,10 +5,12 @@ import { WatchedGrants } from '../audit/watched-grants.js';
 import { NumalignError } from '../errors.js';
 import { discover } from '../topology.js';
 import { refreshTopology } from '../topology-refresh.js';
+import { print } from './output.js';
 import { Screen } from './screen.js';
 import { abortedByEnd } from './signals.js';
 import { readState, type StateView } from './state-view.js';
 import { stdoutPage } from './terminal.js';
+import { jsonLine } from './text.js';
 import { watchText } from './watch-text.js';
 
 export interface WatchOptions {
@@ -35,7 +37,7 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
     const show = (one: Watched) => {
       if (screen) screen.show(() => pageOf(one));
       else if (output === 'json') printJson(one);
-      else process.stdout.write(`${pageOf(one)}\n`);
+      else print(`${pageOf(one)}\n`);
     };
     // Nothing has happened yet, but who is there can be seen.
     screen?.show(() => pageOf(first));
@@ -81,7 +83,7 @@ function printJson({ stateDir, time, view, audits }: Watched): void {
     const { id, name, cpus, owner, flags } = grant;
     return [{ id, name, cpus, owner, flags, audit }];
   });
-  process.stdout.write(`${JSON.stringify({ time, stateDir, generation: view?.generation ?? null, grants })}\n`);
+  print(jsonLine({ time, stateDir, generation: view?.generation ?? null, grants }));
 }
 
 function simulated(stateDir: string): NumalignError {

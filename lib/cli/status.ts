@@ -4,6 +4,7 @@ import { scopeOf } from '../state/ledger.js';
 import { discover } from '../topology.js';
 import { outputOption } from './arguments.js';
 import { type KeptFiles, keptFiles } from './kept-files.js';
+import { print } from './output.js';
 import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
 import { readState, type StateView } from './state-view.js';
@@ -66,9 +67,9 @@ function intervalSeconds(value: string): number {
 async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<void> {
   const view = readState(stateDir, await discover());
   const kept = keptFiles(stateDir);
-  if (output === 'json') process.stdout.write(formatJson(statusJson(stateDir, view, kept)));
-  else if (view) process.stdout.write(statusText(view, kept, stdoutPage()));
-  else process.stdout.write(`no state in ${stateDir}: nothing is granted\n`);
+  if (output === 'json') print(formatJson(statusJson(stateDir, view, kept)));
+  else if (view) print(statusText(view, kept, stdoutPage()));
+  else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 
 function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {

@@ -2,6 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { kernelFacts, NumalignError } from '../errors.js';
+import { print } from './output.js';
 
 const STANDARD_OUTPUT = '-';
 
@@ -34,7 +35,7 @@ export async function printWithSvg(text: () => string, svg: string | undefined, 
     return;
   }
   if (svg !== undefined) await writePicture(svg, picture());
-  process.stdout.write(text());
+  print(text());
 }
 
 async function writePicture(path: string, picture: string): Promise<void> {

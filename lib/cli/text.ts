@@ -2,12 +2,8 @@
 import type { CpuSet, NodeSet } from '../cpu-set.js';
 import type { Page } from './terminal.js';
 
+export { printable } from '../printable.js';
 export { formatBytes } from '../quantity.js';
-
-/** Text from elsewhere, less what could steer a terminal or forge a line. */
-export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '?');
-}
 
 /** `1 core`, `2 cores`. */
 export function counted(count: number, noun: string): string {
@@ -63,8 +59,21 @@ export function labelled(rows: readonly (readonly [label: string, text: string])
   );
 }
 
+// JSON leaves the C1 controls and the line separators as they are, and a terminal obeys them.
+function escaped(json: string): string {
+  const unit = (at: string, i: number) => `\\u${at.charCodeAt(i).toString(16).padStart(4, '0')}`;
+  return json.replace(/(?!\n)[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, i) => unit(character, i)).join(''),
+  );
+}
+
+/** JSON in one line, with its line feed. */
+export function jsonLine(value: unknown, replacer?: (key: string, value: unknown) => unknown): string {
+  return `${escaped(JSON.stringify(value, replacer))}\n`;
+}
+
 /** JSON for people and programs: indented, with rows of numbers on one line. */
 export function formatJson(value: unknown): string {
   // A line feed inside a string is escaped, so this matches structure only.
-  return `${JSON.stringify(value, null, 2).replace(/\[\n\s+(\d+(?:,\n\s+\d+)*)\n\s+\]/g, (_, row: string) => `[${row.replace(/\s+/g, '').replaceAll(',', ', ')}]`)}\n`;
+  return `${escaped(JSON.stringify(value, null, 2)).replace(/\[\n\s+(\d+(?:,\n\s+\d+)*)\n\s+\]/g, (_, row: string) => `[${row.replace(/\s+/g, '').replaceAll(',', ', ')}]`)}\n`;
 }

@@ -7,6 +7,7 @@ import { type NativeFolder, type NativeOwner, native } from '../native.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
 import { processCommand, readableCommand } from '../state/owners.js';
 import { identifyProcess, isProcessRunning, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
+import { programName } from '../state/program-name.js';
 
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
@@ -288,11 +289,11 @@ function identifyCgroup(path: string): CgroupEntry | undefined {
   }
 }
 
-/** What a process runs, on one line; empty where that cannot be read. */
+/** What a process runs, without its arguments; empty where that cannot be read. */
 export function commandOf(pid: number): string {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return readableCommand(words.join(' ').trim());
+    return readableCommand(programName(words));
   } catch {
     return '';
   }

@@ -5,6 +5,7 @@ import type { NodeAmount } from '../hint-provider.js';
 import type { HintFamily } from '../hints.js';
 import { isMemoryType } from '../memory-types.js';
 import { amountFor, type ContainerRequest } from '../pod-request.js';
+import { printable } from '../printable.js';
 import { formatBytes } from '../quantity.js';
 import {
   type Assignments,
@@ -248,6 +249,9 @@ export function explain(facts: RejectionFacts): Explanation {
     strictest === undefined
       ? 'no policy would admit it at present'
       : `${strictest} would admit it at present, ${topologyPolicy} does not`,
-  ].join('\n');
+  ]
+    // Names and ids are of others, and each line is one.
+    .map(printable)
+    .join('\n');
   return { reason, container, policy: topologyPolicy, resources, admittedUnder, text };
 }

@@ -105,6 +105,14 @@ export function whole(value: unknown, where: string): number {
   return corrupt(`${where} is not a whole number`, value);
 }
 
+/** Every commit adds one: a number without room above it cannot be one that commits have led to. */
+export const GENERATIONS = 2 ** 52;
+
+export function generation(value: unknown): number {
+  const found = whole(value, 'generation');
+  return found < GENERATIONS ? found : corrupt('generation leaves no room to count on', value);
+}
+
 export function list(value: unknown, where: string): unknown[] {
   return Array.isArray(value) ? value : corrupt(`${where} is not a list`, value);
 }
@@ -161,9 +169,20 @@ function devices(value: unknown, where: string): Record<string, DeviceAssignment
   );
 }
 
+// JSON.stringify recurses, and ends with a RangeError some thousand levels deep.
+const MAX_DEPTH = 100;
+
+function isWithin(depth: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return depth > 0 && Object.values(value).every((part) => isWithin(depth - 1, part));
+}
+
 // Splits what this version knows from what it must keep.
 export function unknownOf(value: Members, known: Members): UnknownFields {
-  return Object.fromEntries(Object.entries(value).filter(([key]) => !Object.hasOwn(known, key)));
+  const unknown = Object.entries(value).filter(([key]) => !Object.hasOwn(known, key));
+  const tooDeep = unknown.find(([, part]) => !isWithin(MAX_DEPTH, part));
+  if (tooDeep) corrupt(`${tooDeep[0]} is nested deeper than ${MAX_DEPTH} levels`);
+  return Object.fromEntries(unknown);
 }
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
@@ -346,7 +365,7 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
 function decodeMembers(value: unknown): Checkpoint {
   const given = members(value, 'the file');
   const header = {
-    generation: whole(given.generation, 'generation'),
+    generation: generation(given.generation),
     bootId: text(given.bootId, 'bootId'),
     writtenAt: text(given.writtenAt, 'writtenAt'),
   };

@@ -11,6 +11,7 @@ import {
   decodePod,
   decodeSettings,
   encodeSettings,
+  generation,
   list,
   members,
   oneOf,
@@ -56,7 +57,7 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
       command: orNull(given.command, text, 'command'),
       cgroup: orNull(given.cgroup, cgroupIdentity, 'cgroup'),
       bootId: text(given.bootId, 'bootId'),
-      generation: whole(given.generation, 'generation'),
+      generation: generation(given.generation),
       settings: decodeSettings(given.settings),
       pods: list(given.pods, 'pods').map((pod, i) => decodePod(members(pod, `pods[${i}]`), `pods[${i}]`)),
     };

@@ -3,12 +3,14 @@
 import { randomUUID } from '../builtins.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
+import { printable } from '../printable.js';
 import type { OwnerChoice } from '../request.js';
 import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from './assignments.js';
 import { identifyCgroup } from './cgroup-owner.js';
 import { type Checkpoint, podText } from './checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from './owner-file.js';
 import { lockRange } from './owner-locks.js';
+import { programName } from './program-name.js';
 import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from './state-files.js';
 import type { OwnerRegistry } from './store.js';
 
@@ -16,11 +18,12 @@ const MAX_COMMAND_LENGTH = 200;
 
 /** A command for people: on one line, cut to a readable length. */
 export function readableCommand(command: string): string {
-  return command.replace(/\p{C}/gu, '?').slice(0, MAX_COMMAND_LENGTH);
+  return printable(command).slice(0, MAX_COMMAND_LENGTH);
 }
 
-/** What this process runs. */
-export const processCommand = () => readableCommand(process.argv.join(' '));
+/** What this process runs, without its arguments. */
+export const processCommand = () =>
+  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
 
 /** The record of an owner that is none yet. */
 export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {

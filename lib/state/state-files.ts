@@ -3,7 +3,7 @@ import { NumalignError } from '../errors.js';
 import type { NativeFolder } from '../native.js';
 import type { OwnerRecord } from './assignments.js';
 import { isCgroupAlive } from './cgroup-owner.js';
-import { type Checkpoint, decodeCheckpoint } from './checkpoint.js';
+import { type Checkpoint, decodeCheckpoint, GENERATIONS } from './checkpoint.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';
 import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 import { isNewer } from './sealed-json.js';
@@ -67,10 +67,9 @@ function whyUnreadable(folder: NativeFolder, error: unknown): string | undefined
   return NO_STATE_FILE[error.errnoName ?? ''];
 }
 
-// Numbers above 2^52 leave no room to count on.
 function generationIn(bytes: Buffer): number {
   const found = Number(/"generation":(\d{1,15})[,}]/.exec(bytes.toString('latin1'))?.[1] ?? 0);
-  return found < 2 ** 52 ? found : 0;
+  return found < GENERATIONS ? found : 0;
 }
 
 /** An owner that lives, or may, and of which nobody can tell what it holds. */

@@ -229,8 +229,8 @@ describe('numalign admit and attach', () => {
     await numalign(['attach', 'gateway', `${log}`, '--container', 'log', '--state-dir', folder]);
     const text = await look();
     expect(text).toContain(`\n  ${title}\n`);
-    expect(text).toContain(`\nattached to grants:\n  process ${main} (sleep 1000): gateway, container main\n`);
-    expect(text).toContain(`\nshared members:\n  process ${log} (sleep 1000)\n`);
+    expect(text).toContain(`\nattached to grants:\n  process ${main} (sleep): gateway, container main\n`);
+    expect(text).toContain(`\nshared members:\n  process ${log} (sleep)\n`);
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([{ cgroups: [{ container: 'main', path: cgroup, isMade: true }] }]);
     expect(sharedMembers).toContainEqual(expect.objectContaining({ pid: main, grant: id, container: 'main' }));
@@ -300,15 +300,15 @@ describe('a grant whose owner was killed', () => {
     expect(before.stderr).toMatch(new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`));
     run.process.kill('SIGKILL');
     await run.ended;
-    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep 1000' }] }]);
+    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep' }] }]);
     // Wide enough for any process ids.
     const wide = { env: { COLUMNS: '200' } };
     const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
-    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep 1000`);
+    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep`);
     const release = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
-      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep 1000\\). End that`),
+      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep\\). End that`),
     );
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
@@ -323,7 +323,7 @@ describe('numalign share', () => {
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
     expect(shared).toMatchObject({ code: 0, stdout: `process ${pid} runs in the shared pool: CPUs 0-1\n` });
     expect((await numalign(['status', '--state-dir', folder])).stdout).toMatch(
-      new RegExp(`\nshared members:\n {2}process ${pid} \\(sleep 1000\\)\n$`),
+      new RegExp(`\nshared members:\n {2}process ${pid} \\(sleep\\)\n$`),
     );
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     expect(`${allowed(pid)}`).toBe('0');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { findGrant } from '../../lib/cli/find-grant.js';
 import { errorJson } from '../../lib/cli/report-error.js';
-import { grantTable, shortCommand, shownIdLength } from '../../lib/cli/status-text.js';
+import { grantTable, shownIdLength } from '../../lib/cli/status-text.js';
 import { table } from '../../lib/cli/table.js';
 import { colorsWanted, givenWidth } from '../../lib/cli/terminal.js';
 import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/text.js';
@@ -119,13 +119,6 @@ describe('text on the command line', () => {
     expect(colorsWanted({ CI: '1' }, false)).toBe(false);
     expect(colorsWanted({ TERM: 'dumb' }, true)).toBe(false);
     expect(colorsWanted({ TERM: 'xterm' }, true)).toBe(true);
-  });
-
-  it('names a command as a person would', () => {
-    expect(shortCommand('/usr/bin/node /opt/app/server.js -p 1')).toBe('server.js -p 1');
-    expect(shortCommand('/usr/bin/node /usr/bin/numalign run --cpus 1 -- sleep 3')).toBe('numalign run -- sleep 3');
-    expect(shortCommand('/usr/bin/node')).toBe('node');
-    expect(shortCommand('')).toBe('');
   });
 
   it('shows ids at a length at which they differ', () => {

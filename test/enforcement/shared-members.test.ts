@@ -111,7 +111,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
       readFileSync(join(stateDir, 'members', name), 'utf8').replace(/"start":"\d+"/, '"start":"1"'),
     );
     writeFileSync(join(stateDir, 'members', before.replace(/-r$/, '.masks')), '[]');
-    expect(manager.sharedMembers()).toMatchObject([{ pid, command: 'sleep 1000' }]);
+    expect(manager.sharedMembers()).toMatchObject([{ pid, command: 'sleep' }]);
     const grant = await manager.acquire({ cpu: 1 });
     expect(filesOf(stateDir)).toEqual([name.replace(/-r$/, '.masks'), name].sort());
     await ended(member);
@@ -241,7 +241,7 @@ describe.skipIf(!isUsable)('the list of shared members', () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const pid = child('sleep', ['1000']).pid!;
     for (let i = 0; i < 2; i++) await manager.addSharedMember({ pid });
-    expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep 1000' }]);
+    expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep' }]);
     await manager.removeSharedMember({ pid });
     expect(manager.sharedMembers()).toEqual([]);
     expect(await errorOf(() => manager.removeSharedMember({ pid }))).toMatchObject({
@@ -311,7 +311,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
       '\0\0\0',
     ]) {
       writeFileSync(join(stateDir, 'members', name), damage);
-      expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep 1000' }]);
+      expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep' }]);
       const grant = await manager.acquire({ cpu: 1, require: 'members' });
       expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
       // Nor does it matter what becomes of what it had chosen, but that it is not known any more.

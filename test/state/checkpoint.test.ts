@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
@@ -10,6 +11,8 @@ import {
   releaseMemory,
 } from '../../lib/state/booked-memory.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/owner-file.js';
+import { thrownBy } from '../support/error-of.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
 const cpus = fc.uniqueArray(fc.nat({ max: 300 }), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
@@ -122,7 +125,7 @@ const assignments: fc.Arbitrary<Assignments> = fc
   }));
 
 const checkpoint: fc.Arbitrary<Checkpoint> = fc.record({
-  generation: fc.maxSafeNat(),
+  generation: fc.nat({ max: 2 ** 31 - 1 }).map((number) => number * 2 ** 21),
   bootId: text,
   writtenAt: text,
   assignments,
@@ -151,6 +154,13 @@ const SAMPLE: Checkpoint = {
   },
 };
 
+/** A file with a text in it replaced, and the right checksum again. */
+function changed(file: string, from: string, to: string): Buffer {
+  expect(file).toContain(from);
+  const body = file.replace(/,"checksum":[^,]*$/, '').replace(from, to);
+  return Buffer.from(`${body},"checksum":"sha256:${createHash('sha256').update(body).digest('hex')}"}\n`);
+}
+
 function codeOf(bytes: Buffer): string | undefined {
   try {
     decodeCheckpoint(bytes);
@@ -159,6 +169,17 @@ function codeOf(bytes: Buffer): string | undefined {
   }
   return undefined;
 }
+
+describe('an owner’s file', () => {
+  it('is refused where its generation leaves no room to count on', () => {
+    const { bootId, generation, assignments } = SAMPLE;
+    const header = { uuid: '', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
+    const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
+    const at = (number: number) => changed(file, '"generation":7', `"generation":${number}`);
+    expect(decodeOwnerFile(at(8)).generation).toBe(8);
+    expect(thrownBy(() => decodeOwnerFile(at(2 ** 52)))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+  });
+});
 
 describe('the state file', () => {
   it('reads back what was written, with the members that this version does not know', () => {
@@ -216,6 +237,23 @@ describe('the state file', () => {
     expect(codeOf(Buffer.concat([file, Buffer.from(' ')]))).toBe('ERR_STATE_CORRUPT');
     for (const other of ['{}', 'null', '\0'.repeat(100), '{"policyName":"static"}'])
       expect(codeOf(Buffer.from(other))).toBe('ERR_STATE_CORRUPT');
+  });
+
+  it('is refused where what this version does not know is too deep to be written again', () => {
+    const [own] = fc.sample(pod, 1);
+    const sample = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods: [{ ...own!, containers: [] }] } };
+    const [file, depth] = [encodeCheckpoint(sample), 200_000];
+    const deep = `"deep":${'['.repeat(depth)}${']'.repeat(depth)}`;
+    for (const before of ['"generation":', '"simulated":', '"admittedAt":', '"pid":'])
+      expect(codeOf(changed(file, before, `${deep},${before}`)), before).toBe('ERR_STATE_CORRUPT');
+    expect(codeOf(changed(file, '"generation":', '"some":[[[]]],"generation":'))).toBeUndefined();
+  });
+
+  it('is refused where its generation leaves no room to count on', () => {
+    const file = encodeCheckpoint(SAMPLE);
+    const code = (generation: number) => codeOf(changed(file, '"generation":7', `"generation":${generation}`));
+    expect(code(2 ** 52 - 1)).toBeUndefined();
+    for (const generation of [2 ** 52, 2 ** 53 - 1]) expect(code(generation)).toBe('ERR_STATE_CORRUPT');
   });
 
   it('is left alone where a newer version wrote it, whatever its checksum', () => {

@@ -1,4 +1,5 @@
-// The machine's folder and the group that shares it, in a mount namespace with a /run and an /etc/group of its own.
+// The machine's folder and the group that shares it, in namespaces with a /run, an /etc/group and processes
+// of their own.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,7 +30,11 @@ function inNamespace(...lines: string[]): string {
     return `mount --bind ${file} /etc/${name}`;
   });
   const script = ['set -e', 'mount -t tmpfs -o mode=755 tmpfs /run', ...files, 'set +e', ...lines].join('\n');
-  const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', `exec 2>&1\n${script}`], { encoding: 'utf8' });
+  // A kubelet of the machine is not seen from there.
+  const namespaces = ['-mpf', '--mount-proc'];
+  const { stdout, stderr } = spawnSync('unshare', [...namespaces, 'sh', '-c', `exec 2>&1\n${script}`], {
+    encoding: 'utf8',
+  });
   return `${stdout}${stderr}`;
 }
 

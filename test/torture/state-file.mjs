@@ -66,7 +66,8 @@ export function decodeState(bytes) {
   const checksum = createHash('sha256').update(text.slice(0, end)).digest('hex');
   if (text.slice(end) !== `,"checksum":"sha256:${checksum}"}\n`) throw new Error('the checksum is wrong');
   const { generation, bootId, pods, memory, cpus, settings } = JSON.parse(text);
-  if (!Number.isSafeInteger(generation) || generation < 0) throw new Error(`no generation: ${generation}`);
+  if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
+    throw new Error(`no generation: ${generation}`);
   const entries = pods.map((pod) => ({ uid: pod.uid, keys: keysOfPod(pod), owner: pod.owner, name: pod.name }));
   checkDisjoint(entries);
   checkMemory(memory, pods);
