@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
 import type { NativeFolder } from '../native.js';
+import { type MemberFile, readMemberFile } from './member-files.js';
 
 const REQUEST = 'clear';
 const ANSWER = '.left';
@@ -22,6 +23,14 @@ export interface ClearRequest {
   readonly isOver: boolean;
 }
 
+// With the name: the answer of one member must not pass for that of another.
+const answerText = (id: string, name: string) => `${id} ${name}`;
+
+// Earlier versions answer with the id alone.
+function isAnswer({ text, isSure, isNameSure }: MemberFile, id: string, name: string): boolean {
+  return isSure && (text === answerText(id, name) || (isNameSure && text === id));
+}
+
 export class MemberRequests {
   readonly #folder: NativeFolder;
   readonly #path: string;
@@ -35,11 +44,15 @@ export class MemberRequests {
     this.#path = path;
   }
 
-  /** Asks, and waits for the answers of those that are there; answers the registrations that have answered. REQUIRES: the lock. */
+  /**
+   * Asks, and waits for the answers of those that are there; answers the registrations that have answered. `mayAnswer`: whether a user's word for a registration counts.
+   * REQUIRES: the lock.
+   */
   async ask(
     request: Omit<ClearRequest, 'id'>,
     timeoutMs: number,
     isThere: (name: string) => boolean,
+    mayAnswer: (name: string, user: number) => boolean,
   ): Promise<ReadonlySet<string>> {
     const id = this.tell(request);
     const answered = new Set<string>();
@@ -47,7 +60,8 @@ export class MemberRequests {
       // Asked before: this process may be held up at any moment, and what was answered meanwhile counts.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
-        if (this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') === id) answered.add(name);
+        const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
+        if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) answered.add(name);
       }
       // Whoever has ended answers no more.
       const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
@@ -70,7 +84,7 @@ export class MemberRequests {
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#answered) return;
       this.#answered = request.id;
-      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, request.id);
+      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
       else this.#answered = '';
     };
     const quietly = () => {
@@ -101,7 +115,9 @@ export class MemberRequests {
 
   #read(): ClearRequest | undefined {
     try {
-      const given = JSON.parse(this.#folder.read(REQUEST)?.toString('utf8') ?? '');
+      const file = readMemberFile(this.#folder, REQUEST);
+      if (!file?.isSure) return undefined;
+      const given = JSON.parse(file.text);
       return { ...given, taken: CpuSet.parse(given.taken), pool: CpuSet.parse(given.pool) };
     } catch {
       return undefined;

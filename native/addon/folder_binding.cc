@@ -218,7 +218,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::owner>("owner"),
                            InstanceMethod<&FolderObject::identity>("identity"),
                            InstanceMethod<&FolderObject::is_current>("isCurrent"),
+                           InstanceMethod<&FolderObject::with_own_files>("withOwnFiles"),
                            InstanceMethod<&FolderObject::read>("read"),
+                           InstanceMethod<&FolderObject::read_found>("readFound"),
                            InstanceMethod<&FolderObject::version>("version"),
                            InstanceMethod<&FolderObject::list>("list"),
                            InstanceMethod<&FolderObject::remove>("remove"),
@@ -240,6 +242,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   Napi::Value child(const Napi::CallbackInfo& info) {
     return make(info.Env(), folder_->open_child(to_string(info[0], "the name"), to_options(info)));
+  }
+  Napi::Value with_own_files(const Napi::CallbackInfo& info) {
+    return make(info.Env(), folder_->with_own_files());
   }
   static FolderOptions to_options(const Napi::CallbackInfo& info) {
     FolderOptions options;
@@ -276,6 +281,18 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     if (!bytes) return info.Env().Undefined();
     if (!info[1].IsUndefined() && to_bytes(info[1]) == *bytes) return info[1];
     return Napi::Buffer<char>::Copy(info.Env(), bytes->data(), bytes->size());
+  }
+  // (name): { bytes, user, mode, links }, undefined where there is no such file
+  Napi::Value read_found(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    auto found = unwrap(env, folder_->read_found(to_string(info[0], "the name"), kMaxFileBytes));
+    if (!found) return env.Undefined();
+    Napi::Object object = Napi::Object::New(env);
+    object["bytes"] = Napi::Buffer<char>::Copy(env, found->bytes.data(), found->bytes.size());
+    object["user"] = Napi::Number::New(env, found->user);
+    object["mode"] = Napi::Number::New(env, found->mode);
+    object["links"] = Napi::Number::New(env, static_cast<double>(found->links));
+    return object;
   }
   // A text that differs for every version of the file.
   Napi::Value version(const Napi::CallbackInfo& info) {
@@ -366,7 +383,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return OwnerObject::make(env, name, std::move(fd));
   }
   Napi::Value is_owner_alive(const Napi::CallbackInfo& info) {
-    Result<UniqueFd> fd = folder_->open_file(to_string(info[0], "the name"), false, false);
+    // Others may only read it; to ask for a lock needs no more (fcntl(2), F_OFD_GETLK).
+    Result<UniqueFd> fd = folder_->open_to_read(to_string(info[0], "the name"));
     if (!fd.ok() && fd.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
     return Napi::Boolean::New(
         info.Env(), unwrap(info.Env(), is_locked_elsewhere(unwrap(info.Env(), std::move(fd)).get())));
