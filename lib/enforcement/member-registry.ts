@@ -49,10 +49,12 @@ export interface Registered<E extends Entry = Entry> {
   readonly user: number;
   /** Why nobody must be moved on the word of its registrations. */
   readonly doubt: string | undefined;
+  /** Whether it can be looked at from here. What cannot, may be there all the same. */
+  readonly isSeen: boolean;
 }
 
 // What one file says.
-type Registration = Omit<Registered, 'names'>;
+type Registration = Omit<Registered, 'names' | 'isSeen'>;
 
 export const MASKS = '.masks';
 export const DAMAGED = '';
@@ -231,20 +233,20 @@ export class MemberRegistry {
     const found = new Map<string, Registered>();
     for (const name of names) {
       const one = isRegistration(name) ? this.#read(name) : undefined;
-      if (!one || !this.#isThere(name, one.entry)) continue;
+      if (!one) continue;
+      const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
+      if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
       const known = found.get(key);
       const both = known ? { ...joined(known, one), names: [...known.names, name] } : { ...one, names: [name] };
-      found.set(key, both);
+      found.set(key, { ...both, isSeen: isSeen === true });
     }
     return [...found.values()];
   }
 
-  // What cannot be seen lives. The lock of a file that a process has made for itself tells of every process, from everywhere.
-  #isThere(name: string, entry: Entry): boolean {
+  // What cannot be seen lives. The lock of a file that a process has made for itself tells whether that lives, from everywhere.
+  #mayBeThere(name: string, entry: Entry, isRunning: boolean | undefined): boolean {
     if (entry.kind === 'cgroup') return entry.namespace === DAMAGED || mayCgroupBeThere(entry);
-    const isRunning = isProcessRunning(entry);
-    if (isRunning === true) return true;
     return isExplicit(name) ? isRunning === undefined : this.folder.isOwnerAlive(name);
   }
 
@@ -269,8 +271,8 @@ function counts(entry: Entry, user: number): boolean {
   return owner === undefined || mayVouchForGroup(user, owner);
 }
 
-/** Whether a cgroup can be seen from here. */
-export function isHere(cgroup: CgroupEntry): boolean {
+// Whether a cgroup can be seen from here.
+function isHere(cgroup: CgroupEntry): boolean {
   try {
     return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
   } catch {
@@ -287,9 +289,8 @@ const doubtOf = (name: string, isWhole: boolean) =>
     : `its registration members/${name} is damaged: remove it, and register it again`;
 
 // Nobody but who has registered a process of another namespace looks after it, and who may have ended.
-function hasGone({ entry, names }: Registered): boolean {
-  if (entry.kind === 'cgroup' || !names.every(isExplicit)) return false;
-  return isProcessRunning(entry) === undefined && hasEndedElsewhere(entry);
+function hasGone({ entry, names, isSeen }: Registered): boolean {
+  return entry.kind === 'process' && !isSeen && names.every(isExplicit) && hasEndedElsewhere(entry);
 }
 
 // What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.

@@ -10,7 +10,6 @@ import { namespaceOf } from '../state/cgroup-owner.js';
 import {
   identifyProcess,
   identifySelf,
-  isProcessRunning,
   isProcOurs,
   isUnused,
   type ProcessIdentity,
@@ -22,7 +21,6 @@ import {
   DAMAGED,
   type Entry,
   isExplicit,
-  isHere,
   MASKS,
   MemberRegistry,
   type ProcessEntry,
@@ -104,6 +102,8 @@ export interface StrayMember {
   readonly threads: number;
   repair(): Outcome;
 }
+
+const FOREIGN_PROC = '/proc shows another pid namespace';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
 
@@ -241,7 +241,7 @@ export class SharedMembers {
     if (isOver) reopened();
     if (isOver) return true;
     const own = identifySelf();
-    if (whyUnseen(own) !== undefined) return false;
+    if (!isProcOurs()) return false;
     const confinement = {
       taken,
       pool,
@@ -482,9 +482,8 @@ function* unconfined(all: readonly Registered[], isConfined: (member: SharedMemb
     const { names, entry } = registered;
     const member = told(entry);
     // Of what cannot be seen nobody can tell in which cpuset it is.
-    const unseen = entry.kind === 'process' ? whyUnseen(entry, names) : undefined;
-    if (unseen === undefined && isConfined(member)) continue;
-    const processes = unseen ?? processesOf(registered);
+    if (registered.isSeen && isConfined(member)) continue;
+    const processes = processesOf(registered);
     if (typeof processes === 'string') {
       yield { member, names, reason: processes };
       continue;
@@ -497,24 +496,26 @@ function* unconfined(all: readonly Registered[], isConfined: (member: SharedMemb
   }
 }
 
-// Why nobody here can move a process, though it lives: in words.
-function whyUnseen(process: ProcessIdentity, names: readonly string[] = []): string | undefined {
-  if (process.namespace !== pidNamespace()) {
+// Why nobody here can move a member, though it is there: in words.
+function whyUnseen({ entry, names }: Registered): string {
+  if (entry.kind === 'process') {
+    if (entry.namespace === pidNamespace()) return '/proc hides it';
     const [name] = names.every(isExplicit) ? names : [];
     return `it lives in another pid namespace${name === undefined ? '' : `: if it has ended, remove members/${name}`}`;
   }
-  if (!isProcOurs()) return '/proc shows another pid namespace';
-  return isProcessRunning(process) === undefined ? '/proc hides it' : undefined;
-}
-
-/** The processes of a member; a reason in words where nobody here can move them. */
-function processesOf({ entry, names, user, doubt }: Registered): readonly ProcessIdentity[] | string {
-  if (entry.kind === 'process') return whyUnseen(entry, names) ?? doubt ?? [entry];
   if (entry.namespace === DAMAGED)
     return 'its registration in members/ is damaged: remove it, and register the cgroup again';
   if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
-  if (!isHere(entry)) return 'it cannot be seen from here';
+  return 'it cannot be seen from here';
+}
+
+/** The processes of a member; a reason in words where nobody here can move them. */
+function processesOf(registered: Registered): readonly ProcessIdentity[] | string {
+  const { entry, user, doubt, isSeen } = registered;
+  if (!isSeen) return whyUnseen(registered);
+  if (!isProcOurs()) return FOREIGN_PROC;
   if (doubt !== undefined) return doubt;
+  if (entry.kind === 'process') return [entry];
   const found: ProcessIdentity[] = [];
   for (const pid of processesIn(entry.path)) {
     const process = identifyProcess(pid);

@@ -30,7 +30,13 @@ function linkOf(path: string): string {
   }
 }
 
-export const pidNamespace = () => linkOf('/proc/self/ns/pid');
+let ownNamespace = '';
+
+// A process stays in the one that it was born in.
+export function pidNamespace(): string {
+  if (ownNamespace === '') ownNamespace = linkOf('/proc/self/ns/pid');
+  return ownNamespace;
+}
 
 /** Whether pids in /proc mean what they mean to this process: it may be that of another pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);

@@ -1,37 +1,15 @@
 // Members of several users in one folder, which a group shares: what one of them may not move stays as it is, and nobody is moved on the word of another.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
 import { ALL, isUsable } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { canUnshare } from '../support/rights.js';
-import { makeStateDir } from '../support/state-dir.js';
-import { AGENT, asUser, canBeStranger, forStrangers } from '../support/strangers.js';
+import { asUser, canBeStranger } from '../support/strangers.js';
 import { child, filesOf, masksOf, opened, strangeGroup } from './members.js';
-
-const [GROUP, ALICE, BOB] = [54330, 54331, 54332];
-
-/** A state folder of root's that the group may use. */
-function sharedFolder(): string {
-  const stateDir = makeStateDir();
-  mkdirSync(stateDir);
-  chmodSync(join(stateDir, '..'), 0o755);
-  chownSync(stateDir, 0, GROUP);
-  chmodSync(stateDir, 0o2770);
-  return stateDir;
-}
-
-/** A manager in a process of one of the group; undefined: root's. `prefix`: a command to start it under. */
-async function agentOf(user: number | undefined, stateDir: string, options = {}, prefix: string[] = []) {
-  const as = user === undefined ? [] : asUser(user, GROUP);
-  const agent = new Agent([...prefix, ...as], forStrangers(AGENT));
-  const pid: number = await agent.tell('open', { stateDir, ...options });
-  return { agent, pid, tell: (verb: string, argument?: unknown) => agent.tell(verb, argument) };
-}
-
-const sleeper = (user?: number) => child('env', [...(user === undefined ? [] : asUser(user)), 'sleep', '1000']).pid!;
+import { ALICE, agentOf, BOB, GROUP, sharedFolder, sleeper } from './users.js';
 
 /** What is in members/, and whose. */
 const filesAndOwners = (stateDir: string) =>
