@@ -164,20 +164,12 @@ export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): b
     statOf(2);
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return !pids.map(Number).some((here) => {
-      if (namespaceOfProcess(here) !== namespace || innerPid(here) !== pid) return false;
-      return isSameStart(statOf(here).start, start);
+      // Empty where that may not be looked at.
+      const there = linkOf(`/proc/${here}/ns/pid`);
+      if (there !== '' && there !== namespace) return false;
+      return innerPid(here) === pid && isSameStart(identifyProcess(here)?.start ?? '', start);
     });
   } catch {
     return false;
-  }
-}
-
-// Undefined where it has ended. @throws where that may not be looked at
-function namespaceOfProcess(pid: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
   }
 }
