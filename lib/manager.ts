@@ -513,16 +513,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     const { members, enforcer } = this.#membership();
     const { pid, cgroup } = parseMember(target);
     await transact(this.#site, undefined, async (state) => {
-      if (cgroup !== undefined) members.registry.addCgroup(cgroup);
-      if (pid !== undefined) {
-        checkNotAttached(this.#site, state, pid);
-        members.registry.addProcess(pid);
-        enforcer.share(pid, state);
-      }
+      if (pid !== undefined) checkNotAttached(this.#site, state, pid);
+      const { registry } = members;
+      const isNew = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
+      if (pid !== undefined) enforcer.share(pid, state);
       const [stuck] = enforcer.apply(state);
       if (stuck === undefined) return;
-      if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
-      if (pid !== undefined) members.registry.removeProcess(pid);
+      if (isNew && cgroup !== undefined) registry.removeCgroup(cgroup);
+      if (isNew && pid !== undefined) registry.removeProcess(pid);
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuck, {
         value: target,
         valid: 'who can leave the CPUs that are granted',

@@ -140,6 +140,14 @@ export interface NativeOwner {
   isCurrent(folder: NativeFolder): boolean;
 }
 
+/** `mode`: permission bits; `links`: how many names it has. */
+export interface FoundFile {
+  readonly bytes: Buffer;
+  readonly user: number;
+  readonly mode: number;
+  readonly links: number;
+}
+
 /** An open folder. Names are of files directly in it; no link is followed. */
 export interface NativeFolder {
   child(name: string, create: boolean, mode: number, group: number): NativeFolder;
@@ -153,6 +161,10 @@ export interface NativeFolder {
   isInMemory(): boolean;
   /** `known`: answered itself where the file has these bytes. */
   read(name: string, known?: Buffer): Buffer | undefined;
+  /** The bytes, and what fstat(2) says of the very inode that has them. */
+  readFound(name: string): FoundFile | undefined;
+  /** This folder; new files in it are writable by nobody but their owner. */
+  withOwnFiles(): NativeFolder;
   version(name: string): string | undefined;
   list(): string[];
   remove(name: string): void;
@@ -204,6 +216,8 @@ export interface NativeConfinement {
   /** Still on CPUs that they must leave. `errno` 0: the kernel did something else than it was told. */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
+  /** Of a dry run: a thread is to be moved that this process may not move. */
+  isRefused: boolean;
 }
 
 /** What the addon does, as the rest of the package sees it. */
@@ -284,6 +298,8 @@ export interface Native {
     dryRun: boolean,
     limit: Words,
   ): NativeConfinement | undefined;
+  /** Whether this process may change the mask of a thread. Changes nothing. */
+  mayMove(tid: number): boolean;
   /** Read anew. */
   onlineCpus(): Words;
   /** A list of CPUs that the kernel shows in a file; undefined where there is none. */

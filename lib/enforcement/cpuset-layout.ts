@@ -10,6 +10,7 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
 import { native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
+import { isUnused } from '../state/process-identity.js';
 import { childrenOf } from './descent.js';
 import type { SharedMember } from './shared-members.js';
 
@@ -318,8 +319,8 @@ export class CpusetLayout {
       if ([...registered, ...granted].some((above) => isBelow(path, above))) return true;
       return isBelow(path, this.#shared.path) && this.#isWithin(this.#shared.path, pool);
     } catch (error) {
-      // It has ended.
-      if (error instanceof NumalignError) return error.details.reason === 'no-process';
+      // It has ended, or /proc does not show it.
+      if (error instanceof NumalignError) return error.details.reason === 'no-process' && isUnused(member.pid);
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../state/assignments.js';
-import { statOf } from '../state/process-identity.js';
+import { hasEnded, innerPid, isProcOurs, statOf } from '../state/process-identity.js';
 import { commandOf } from './member-registry.js';
 
 /** Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by its pid. */
@@ -31,31 +31,13 @@ export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string,
   for (const { uuid, pid: owner } of left) {
     const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
     // The owner itself has another pid here than where it is at home.
-    if (holders.length === 0 || holders.some((pid) => ownPid(pid) === owner)) continue;
+    if (holders.length === 0 || holders.some((pid) => innerPid(pid) === owner)) continue;
     found.set(
       uuid,
       holders.map((pid) => ({ pid, command: commandOf(pid) })),
     );
   }
   return found;
-}
-
-// proc(5): the last of NSpid is the one in the innermost namespace.
-function ownPid(pid: number): number | undefined {
-  try {
-    return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether no process of this pid runs, or only what is left of one that nobody has waited for. */
-export function hasEnded(pid: number): boolean {
-  try {
-    return /^[ZX]$/.test(statOf(pid).state);
-  } catch {
-    return true;
-  }
 }
 
 /** What a process has started and lives. proc(5): by the thread that started them. */
@@ -82,13 +64,14 @@ function parentsOf(pid: number): number[] {
   return parents;
 }
 
-// Undefined where it may not be looked at.
+// Undefined where it may not be looked at, or /proc does not show it.
 function hasOpen(pid: number, file: string): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
+  if (!isProcOurs()) return undefined;
   try {
     return readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EACCES' ? undefined : false;
+  } catch {
+    return hasEnded(pid) ? false : undefined;
   }
 }
 

@@ -1,6 +1,5 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
 // are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
-import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
@@ -24,6 +23,7 @@ import type { Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
+import { ownerText } from './member-registry.js';
 import {
   type Confinement,
   type MemberChoices,
@@ -119,6 +119,7 @@ interface Step {
 // How members stand to a state.
 interface Standing extends Confinement {
   readonly stuck: readonly StuckMember[];
+  readonly refused: readonly StuckMember[];
   /** Processes that only masks keep off. */
   readonly byMask: number;
   readonly members: number;
@@ -147,16 +148,9 @@ function refitted(before: Assignments, next: Assignments): { pod: PodAssignment;
   });
 }
 
-// Of a process that only its owner and root may move.
-function ownerOf(pid: number): string {
-  const uid = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
-  if (uid === undefined) return '';
-  return uid === 0 ? ` (it is root's)` : ` (it is user ${uid}'s)`;
-}
-
 const stuckText = ({ member, reason }: StuckMember) =>
   member.kind === 'process'
-    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerOf(member.pid) : ''}`
+    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerText(member.pid) : ''}`
     : `a process in ${member.path} cannot be moved: ${reason}`;
 
 /** The cgroups below a root; or why there are none to be used. */
@@ -433,8 +427,8 @@ export class MachineEnforcer implements Enforcer {
     const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods, pool);
     const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
     this.#choices = undefined;
-    const { stuck, byMask } = members.confine(confinement, isConfined, choices);
-    return { stuck, byMask, members: list.length, ...confinement };
+    const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
+    return { stuck, refused, byMask, members: list.length, ...confinement };
   }
 
   #confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
@@ -524,8 +518,9 @@ export class MachineEnforcer implements Enforcer {
     }
     const isConfined = (member: SharedMember) =>
       layout !== undefined && !layout.isPartition && layout.confines(member, list, confinement.pods, confinement.pool);
-    if (list.length === 0 || this.members.strays(confinement, isConfined).found.length > 0) return 'recorded';
-    return list.every(isConfined) ? 'cpuset' : 'members';
+    const { found, byMask } = this.members.strays(confinement, isConfined);
+    if (list.length === 0 || found.length > 0) return 'recorded';
+    return byMask === 0 ? 'cpuset' : 'members';
   }
 
   // Where it cannot be, masks must do.
@@ -550,9 +545,9 @@ export class MachineEnforcer implements Enforcer {
       if (!(error instanceof NumalignError)) throw error;
       failed.push(error.message);
     }
-    const { stuck, ...confinement } = this.#confine([state], unpinned);
+    const { stuck, refused, ...confinement } = this.#confine([state], unpinned);
     // Whoever hears of it does the same: only what was given back is worth telling.
-    if (isReopened) this.members.tellReopened(stuck, confinement);
+    if (isReopened) this.members.tellReopened([...stuck, ...refused], confinement);
     return [...failed, ...stuck.map(stuckText)];
   }
 

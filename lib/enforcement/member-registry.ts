@@ -1,13 +1,23 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for each registration.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { NumalignError } from '../errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../native.js';
-import { namespaceOf } from '../state/cgroup-owner.js';
+import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../state/cgroup-owner.js';
 import { processCommand, readableCommand } from '../state/owners.js';
-import { identifyProcess, isProcessRunning, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
+import {
+  hasEndedElsewhere,
+  identifyProcess,
+  identifySelf,
+  isProcessRunning,
+  isUnused,
+  type ProcessIdentity,
+  pidNamespace,
+  usersOf,
+} from '../state/process-identity.js';
 import { programName } from '../state/program-name.js';
+import { mayVouch, mayVouchForGroup, readMemberFile } from './member-files.js';
 
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
@@ -36,7 +46,16 @@ export type Entry = ProcessEntry | CgroupEntry;
 export interface Registered<E extends Entry = Entry> {
   readonly entry: E;
   readonly names: readonly string[];
+  /** Who has registered it. */
+  readonly user: number;
+  /** Why nobody must be moved on the word of its registrations. */
+  readonly doubt: string | undefined;
+  /** Whether it can be looked at from here. What cannot, may be there all the same. */
+  readonly isSeen: boolean;
 }
+
+// What one file says.
+type Registration = Omit<Registered, 'names' | 'isSeen'>;
 
 export const MASKS = '.masks';
 export const DAMAGED = '';
@@ -50,6 +69,9 @@ export function processName({ pid, start, namespace }: ProcessIdentity): string 
   return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
 }
 
+/** Whether somebody else has registered the process: who has the lock of that file, tells nothing of the process. */
+export const isExplicit = (name: string) => name.endsWith(`-${EXPLICIT}`);
+
 const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
 
 const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
@@ -57,15 +79,15 @@ const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) =>
 /** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
-  readonly #path: string;
   // Registrations that this environment has made, each with a lock: from another pid namespace only that tells that their process lives.
   readonly #own = new Map<string, NativeOwner>();
+  // As this environment has registered itself.
+  #self: ProcessEntry | undefined;
   #openers = 0;
 
-  /** `folder`: members/ of the state folder; `path`: where this process sees it. */
-  constructor(folder: NativeFolder, path: string) {
+  /** `folder`: members/ of the state folder. */
+  constructor(folder: NativeFolder) {
     this.folder = folder;
-    this.#path = path;
   }
 
   /** The name of this environment's own registration, while it has one. */
@@ -73,69 +95,95 @@ export class MemberRegistry {
     return this.#openers > 0 ? this.#nameOfSelf() : undefined;
   }
 
-  #nameOfSelf(): string | undefined {
-    const own = identifyProcess(process.pid);
-    return own && `${processName(own)}-${native.threadId()}`;
+  #nameOfSelf(): string {
+    return `${processName(identifySelf())}-${native.threadId()}`;
   }
 
   /** This process runs in the shared pool from now on, where it has no grant. As often as {@link leave}. */
   join(): void {
     this.#openers++;
-    const own = identifyProcess(process.pid);
-    const name = this.#nameOfSelf();
-    if (own && name) this.#register(name, { kind: 'process', ...own, command: processCommand(), ...NO_GRANT });
+    const entry: ProcessEntry = { kind: 'process', ...identifySelf(), command: processCommand(), ...NO_GRANT };
+    this.#register(this.#nameOfSelf(), entry);
+    this.#self = entry;
+  }
+
+  /** Registers this process again where somebody has removed its registration. Answers whether that was so. */
+  rejoin(): boolean {
+    const name = this.ownName;
+    if (name === undefined || !this.#self || this.folder.version(name) !== undefined) return false;
+    this.#register(name, this.#self);
+    return true;
   }
 
   /** The last that leaves takes the registration with him; threads stay where they are. */
   leave(): boolean {
     if (--this.#openers > 0) return false;
-    const name = this.#nameOfSelf();
-    if (name) this.#unregister(name);
+    this.#unregister(this.#nameOfSelf());
     return true;
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER where there is no such process */
-  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): void {
+  /**
+   * Answers whether it was not registered before.
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it; ERR_MEMBER_UNMOVABLE where this user may not move it
+   */
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): boolean {
     const found = identifyProcess(pid);
-    if (!found) throw unknownMember(pid, 'the pid of a process that runs');
-    this.#register(`${processName(found)}-${EXPLICIT}`, {
+    if (!found) {
+      throw unknownMember(pid, `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`);
+    }
+    const name = `${processName(found)}-${EXPLICIT}`;
+    const isKnown = this.#read(name) !== undefined;
+    if (!native.mayMove(pid)) {
+      // The word of those who may move it must not give way to one that counts for nobody else.
+      if (isKnown && attached === NO_GRANT) return false;
+      const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
+        value: pid,
+        valid: 'a process that this user may move',
+      });
+    }
+    this.#register(name, {
       kind: 'process',
       ...found,
       command: commandOf(pid),
       ...attached,
     });
+    return !isKnown;
   }
 
   /** Threads of this process are pinned for a grant that is no process's: they may stay on it. */
   notePinned(grant: string): void {
     const name = this.ownName;
-    const entry = name === undefined ? undefined : this.#read(name);
+    const entry = name === undefined ? undefined : this.#read(name)?.entry;
     if (entry?.kind !== 'process' || entry.pinned?.includes(grant)) return;
-    this.#register(name!, { ...entry, pinned: [...(entry.pinned ?? []), grant] });
+    this.#self = { ...entry, pinned: [...(entry.pinned ?? []), grant] };
+    this.#register(name!, this.#self);
   }
 
-  /** Whether a file is root's, our own, or of the user of the process that it is about. */
-  isTrusted(name: string, pid: number): boolean {
-    const user = statSync(join(this.#path, name), { throwIfNoEntry: false })?.uid;
-    if (user === undefined || user === 0 || user === process.geteuid?.()) return true;
-    return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
+  /** Whether a user may speak for the process that a registration is about. */
+  mayAnswer(name: string, user: number): boolean {
+    const { entry, user: owner } = this.#read(name) ?? {};
+    if (user === 0 || user === owner) return true;
+    return entry?.kind === 'process' && entry.namespace === pidNamespace() && mayVouch(user, entry.pid);
   }
 
   /** How a process is registered by {@link addProcess}. */
   findProcess(pid: number): ProcessEntry | undefined {
     const found = identifyProcess(pid);
     const name = found && `${processName(found)}-${EXPLICIT}`;
-    return name !== undefined && this.folder.version(name) !== undefined
-      ? (this.#read(name) as ProcessEntry)
-      : undefined;
+    return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
-  addCgroup(path: string): CgroupEntry {
+  /** Answers whether it was not registered before. @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
+  addCgroup(path: string): boolean {
     const found = identifyCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
-    this.folder.replace(cgroupName(found), JSON.stringify(found));
-    return found;
+    const name = cgroupName(found);
+    const known = this.#read(name);
+    const user = process.geteuid?.() ?? 0;
+    const isOurs = user === 0 || user === statSync(found.path).uid;
+    if (!known || isOurs || known.user === user) this.folder.replace(name, JSON.stringify(found));
+    return known === undefined;
   }
 
   /** @throws ERR_UNKNOWN_MEMBER where it is none */
@@ -184,11 +232,10 @@ export class MemberRegistry {
 
   /** Each member once; those that have ended are forgotten. */
   all(names: readonly string[] = this.folder.list()): Registered[] {
-    const found = this.look(names);
+    const found = this.look(names).filter((each) => !hasGone(each));
     const known = new Set(found.flatMap((each) => each.names));
     for (const name of names) {
-      const isGone =
-        !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : this.#isLeft(name, found));
+      const isGone = !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : isLeft(name, found));
       if (isGone) this.folder.remove(name);
     }
     return found;
@@ -196,72 +243,102 @@ export class MemberRegistry {
 
   /** The same, but nothing is changed. Needs no lock. */
   look(names: readonly string[] = this.folder.list()): Registered[] {
-    const found = new Map<string, { entry: Entry; names: string[] }>();
+    const found = new Map<string, Registered>();
     for (const name of names) {
-      const entry = isRegistration(name) ? this.#read(name) : undefined;
-      if (!entry || !this.#isThere(name, entry)) continue;
+      const one = isRegistration(name) ? this.#read(name) : undefined;
+      if (!one) continue;
+      const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
+      if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
       const known = found.get(key);
-      if (known) {
-        known.names.push(name);
-        known.entry = joined(known.entry, entry);
-      } else found.set(key, { entry, names: [name] });
+      const both = known ? { ...joined(known, one), names: [...known.names, name] } : { ...one, names: [name] };
+      found.set(key, { ...both, isSeen: isSeen === true });
     }
     return [...found.values()];
   }
 
-  // What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.
-  #isLeft(name: string, found: readonly Registered[]): boolean {
-    const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
-    if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
-    const now = identifyProcess(Number(pid));
-    const isHere = now !== undefined && processName({ ...now, pid: 0, start: '' }).endsWith(`-${namespace}`);
-    return !name.endsWith(MASKS) || (isHere && now.start !== start) || now === undefined;
+  // What cannot be seen lives. The lock of a file that a process has made for itself tells whether that lives, from everywhere.
+  #mayBeThere(name: string, entry: Entry, isRunning: boolean | undefined): boolean {
+    if (entry.kind === 'cgroup') return entry.namespace === DAMAGED || mayCgroupBeThere(entry);
+    return isExplicit(name) ? isRunning === undefined : this.folder.isOwnerAlive(name);
   }
 
-  // A cgroup of another namespace cannot be seen from here.
-  #isThere(name: string, entry: Entry): boolean {
-    if (entry.kind === 'process') return isProcessRunning(entry) ?? this.folder.isOwnerAlive(name);
-    if (entry.namespace !== namespaceOf('cgroup')) return true;
-    const found = statSync(entry.path, { bigint: true, throwIfNoEntry: false });
-    return String(found?.dev) === entry.device && String(found?.ino) === entry.inode;
+  // Undefined where it is of nobody whose word counts.
+  #read(name: string): Registration | undefined {
+    const file = readMemberFile(this.folder, name);
+    if (!file) return undefined;
+    const { user, isSure, isNameSure } = file;
+    const written = decode(name, file.text);
+    const entry = written ?? entryByName(name);
+    if (!counts(entry, user)) return undefined;
+    const doubt = isSure && (written || isNameSure) ? undefined : doubtOf(name, written !== undefined);
+    return { entry, user, doubt: isSelf(entry) ? undefined : doubt };
   }
+}
 
-  #read(name: string): Entry | undefined {
-    const text = this.folder.read(name)?.toString('utf8');
-    if (text === undefined) return undefined;
-    try {
-      const entry = JSON.parse(text) as Entry;
-      if (hasShape(entry) && nameOf(entry) === name.replace(PROCESS_FILE, '$1')) return this.#trusted(name, entry);
-    } catch {
-      // Its name says enough.
-    }
-    return this.#trusted(name, entryByName(name));
-  }
+// Who could have root move anybody's threads else: see mayVouch.
+function counts(entry: Entry, user: number): boolean {
+  if (entry.kind === 'process') return entry.namespace !== pidNamespace() || mayVouch(user, entry.pid);
+  if (entry.namespace === DAMAGED) return mayVouchForGroup(user, 0);
+  const owner = isHere(entry) ? statSync(entry.path, { throwIfNoEntry: false })?.uid : undefined;
+  return owner === undefined || mayVouchForGroup(user, owner);
+}
 
-  // Whoever may write the folder could have root move anybody's threads: a registration counts if it is root's, our own, or of the one that it is about.
-  #trusted(name: string, entry: Entry): Entry | undefined {
-    if (entry.kind === 'process') {
-      const isHere = entry.namespace === pidNamespace();
-      return !isHere || this.isTrusted(name, entry.pid) ? entry : undefined;
-    }
-    const user = statSync(join(this.#path, name), { throwIfNoEntry: false })?.uid;
-    const isOwn = user === undefined || user === 0 || user === process.geteuid?.();
-    return isOwn || statSync(entry.path, { throwIfNoEntry: false })?.uid === user ? entry : undefined;
+// Whether a cgroup can be seen from here.
+function isHere(cgroup: CgroupEntry): boolean {
+  try {
+    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
+  } catch {
+    return false;
   }
+}
+
+const isSelf = (entry: Entry) =>
+  entry.kind === 'process' && entry.pid === process.pid && isProcessRunning(entry) === true;
+
+const doubtOf = (name: string, isWhole: boolean) =>
+  isWhole
+    ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
+    : `its registration members/${name} is damaged: remove it, and register it again`;
+
+// Nobody but who has registered a process of another namespace looks after it, and who may have ended.
+function hasGone({ entry, names, isSeen }: Registered): boolean {
+  return entry.kind === 'process' && !isSeen && names.every(isExplicit) && hasEndedElsewhere(entry);
+}
+
+// What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.
+function isLeft(name: string, found: readonly Registered[]): boolean {
+  const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
+  if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
+  if (!name.endsWith(MASKS)) return true;
+  const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
+  return !(isProcessRunning(identity) ?? !hasEndedElsewhere(identity));
 }
 
 const NO_GRANT = Object.freeze({ grant: null, container: null });
 
-// Two registrations of one process.
-function joined(a: Entry, b: Entry): Entry {
-  if (a.kind !== 'process' || b.kind !== 'process') return a;
-  const attached = b.grant === null ? a : b;
-  return { ...attached, pinned: [...(a.pinned ?? []), ...(b.pinned ?? [])] };
+// Two registrations of one process. What is in doubt adds nothing to what is not.
+function joined(a: Registration, b: Registration): Registration {
+  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined)) return a.doubt === undefined ? a : b;
+  if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;
+  const attached = b.entry.grant === null ? a : b;
+  const pinned = [...(a.entry.pinned ?? []), ...(b.entry.pinned ?? [])];
+  return { ...attached, entry: { ...(attached.entry as ProcessEntry), pinned } };
+}
+
+// Undefined where it is damaged, or about something else than its name.
+function decode(name: string, text: string): Entry | undefined {
+  try {
+    const entry = JSON.parse(text) as Entry;
+    return hasShape(entry) && nameOf(entry) === name.replace(PROCESS_FILE, '$1') ? entry : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function hasShape(entry: Entry | null): boolean {
-  if (entry?.kind === 'process') return typeof entry.pid === 'number' && typeof entry.namespace === 'string';
+  if (entry?.kind === 'process')
+    return Number.isInteger(entry.pid) && entry.pid > 0 && typeof entry.namespace === 'string';
   return entry?.kind === 'cgroup' && typeof entry.path === 'string' && isAbsolute(entry.path);
 }
 
@@ -297,6 +374,13 @@ export function commandOf(pid: number): string {
   } catch {
     return '';
   }
+}
+
+/** Whose a process is that only its owner and root may move; empty where that cannot be seen. */
+export function ownerText(pid: number): string {
+  const user = usersOf(pid)?.at(-1);
+  if (user === undefined) return '';
+  return user === 0 ? ` (it is root's)` : ` (it is user ${user}'s)`;
 }
 
 function unknownMember(value: unknown, valid: string): NumalignError {

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
 import type { NativeFolder } from '../native.js';
+import { type MemberFile, readMemberFile } from './member-files.js';
 
 const REQUEST = 'clear';
 const ANSWER = '.left';
@@ -22,6 +23,14 @@ export interface ClearRequest {
   readonly isOver: boolean;
 }
 
+// With the name: the answer of one member must not pass for that of another.
+const answerText = (id: string, name: string) => `${id} ${name}`;
+
+// Earlier versions answer with the id alone.
+function isAnswer({ text, isSure, isNameSure }: MemberFile, id: string, name: string): boolean {
+  return isSure && (text === answerText(id, name) || (isNameSure && text === id));
+}
+
 export class MemberRequests {
   readonly #folder: NativeFolder;
   readonly #path: string;
@@ -35,11 +44,15 @@ export class MemberRequests {
     this.#path = path;
   }
 
-  /** Asks, and waits for the answers of those that are there; answers the registrations that have answered. REQUIRES: the lock. */
+  /**
+   * Asks, and waits for the answers of those that are there; answers the registrations that have answered. `mayAnswer`: whether a user's word for a registration counts.
+   * REQUIRES: the lock.
+   */
   async ask(
     request: Omit<ClearRequest, 'id'>,
     timeoutMs: number,
     isThere: (name: string) => boolean,
+    mayAnswer: (name: string, user: number) => boolean,
   ): Promise<ReadonlySet<string>> {
     const id = this.tell(request);
     const answered = new Set<string>();
@@ -47,7 +60,8 @@ export class MemberRequests {
       // Asked before: this process may be held up at any moment, and what was answered meanwhile counts.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
-        if (this.#folder.read(`${name}${ANSWER}`)?.toString('utf8') === id) answered.add(name);
+        const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
+        if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) answered.add(name);
       }
       // Whoever has ended answers no more.
       const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
@@ -63,14 +77,22 @@ export class MemberRequests {
     return id;
   }
 
-  /** Has `obey` called with what the registration `name` is asked; it is answered where that is true. Does not keep the process alive. */
-  listen(name: string, obey: (request: ClearRequest) => boolean): void {
+  /**
+   * Has `obey` called with what the registration `name` is asked; it is answered where that is true. Has `missing` called
+   * where somebody has removed the registration from a folder that is in use. Does not keep the process alive.
+   */
+  listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
     if (this.#timer) return;
+    this.restart = () => {
+      this.stop();
+      this.listen(name, obey, missing);
+    };
     const look = () => {
+      if (this.#folder.version(name) === undefined && this.#folder.isCurrent()) missing();
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#answered) return;
       this.#answered = request.id;
-      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, request.id);
+      if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
       else this.#answered = '';
     };
     const quietly = () => {
@@ -92,6 +114,9 @@ export class MemberRequests {
     this.#timer = setInterval(quietly, isNotified ? PERIOD_MS * 20 : PERIOD_MS).unref();
   }
 
+  /** Another folder is at the path. */
+  restart = () => {};
+
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -101,7 +126,9 @@ export class MemberRequests {
 
   #read(): ClearRequest | undefined {
     try {
-      const given = JSON.parse(this.#folder.read(REQUEST)?.toString('utf8') ?? '');
+      const file = readMemberFile(this.#folder, REQUEST);
+      if (!file?.isSure) return undefined;
+      const given = JSON.parse(file.text);
       return { ...given, taken: CpuSet.parse(given.taken), pool: CpuSet.parse(given.pool) };
     } catch {
       return undefined;

@@ -1,17 +1,26 @@
 // SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before these become exclusive, and come back when they are given back. Masks are
 // theirs to choose: what a thread had chosen is remembered beside the registration of its process.
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
 import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
 import { namespaceOf } from '../state/cgroup-owner.js';
-import { identifyProcess, type ProcessIdentity, pidNamespace } from '../state/process-identity.js';
+import {
+  identifyProcess,
+  identifySelf,
+  isProcOurs,
+  isUnused,
+  type ProcessIdentity,
+  pidNamespace,
+} from '../state/process-identity.js';
 import { isHolder, isStartedBy } from './descent.js';
+import { mayVouch, readMemberFile } from './member-files.js';
 import {
   DAMAGED,
   type Entry,
+  isExplicit,
   MASKS,
   MemberRegistry,
   type ProcessEntry,
@@ -59,6 +68,8 @@ export interface Confinement {
 /** What became of the members. */
 export interface Confined {
   readonly stuck: readonly StuckMember[];
+  /** They are off what is taken, and nobody here may move them to where they should be. */
+  readonly refused: readonly StuckMember[];
   /** Threads whose masks were changed. */
   readonly moved: number;
   /** Processes that only masks keep off. */
@@ -68,7 +79,9 @@ export interface Confined {
 export interface Outcome {
   readonly moved: number;
   /** Why it is not off what is taken. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
+  /** This process may not move it: nothing was done. */
+  readonly isRefused?: boolean;
 }
 
 interface MemberChoice extends NativeMemberThread {
@@ -90,21 +103,31 @@ export interface StrayMember {
   repair(): Outcome;
 }
 
+const FOREIGN_PROC = '/proc shows another pid namespace';
+
 const NOTHING_DONE: Outcome = { moved: 0 };
 
-// [tid, chosen, applied, and asked where it is not what was applied]
-const encodeThreads = (threads: readonly NativeMemberThread[]) =>
-  JSON.stringify(
-    threads.map(({ tid, ...sets }) => {
-      const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map((words) => `${new CpuSet(words)}`);
-      return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
-    }),
-  );
+/** What is written down of a process's threads. */
+interface Masks {
+  readonly text: string;
+  readonly threads: readonly NativeMemberThread[];
+}
 
-// What cannot be read is forgotten: threads then keep what they have as their choice.
-function decodeThreads(text: string | undefined): NativeMemberThread[] {
+// A thread: [tid, chosen, applied, and asked where it is not what was applied]
+function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
+  const rows = threads.map(({ tid, ...sets }) => {
+    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map((words) => `${new CpuSet(words)}`);
+    return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
+  });
+  return JSON.stringify({ process, threads: rows });
+}
+
+// What cannot be read is forgotten: threads then keep what they have as their choice. Earlier versions have written the list alone, which another file's name can be given to.
+function decodeMasks(process: string, text: string, isNameSure: boolean): NativeMemberThread[] {
   try {
-    return (JSON.parse(text ?? '[]') as unknown[]).map(decodeThread);
+    const given = JSON.parse(text) as { process: unknown; threads: unknown[] } | unknown[];
+    if (Array.isArray(given)) return isNameSure ? given.map(decodeThread) : [];
+    return given.process === process ? given.threads.map(decodeThread) : [];
   } catch {
     return [];
   }
@@ -196,28 +219,34 @@ export class SharedMembers {
   readonly #requests: MemberRequests;
   readonly #folder: NativeFolder;
 
-  /** `folder`: members/ of the state folder; `path`: where this process sees it. */
+  /** `folder`: members/ of the state folder, where others cannot write this process's files; `path`: where this process sees it. */
   constructor(folder: NativeFolder, path: string) {
-    this.registry = new MemberRegistry(folder, path);
-    this.#requests = new MemberRequests(folder, path);
     this.#folder = folder;
+    this.registry = new MemberRegistry(this.#folder);
+    this.#requests = new MemberRequests(this.#folder, path);
   }
 
-  /** This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called when CPUs are given back. As often as {@link leave}. */
+  /** This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called when CPUs are given back, and when somebody has removed the registration. As often as {@link leave}. */
   join(pods: () => readonly PodAssignment[], reopened: () => void): void {
     this.registry.join();
     const name = this.registry.ownName;
-    if (name !== undefined) this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened));
+    if (name !== undefined) this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened), reopened);
   }
 
   leave(): void {
     if (this.registry.leave()) this.#requests.stop();
   }
 
+  /** This process is a member again where somebody has removed its registration. */
+  rejoin(): void {
+    if (this.registry.rejoin()) this.#requests.restart();
+  }
+
   #obey({ taken, pool, isOver }: ClearRequest, pods: readonly PodAssignment[], reopened: () => void): boolean {
-    const own = identifyProcess(process.pid);
     if (isOver) reopened();
-    if (isOver || !own) return true;
+    if (isOver) return true;
+    const own = identifySelf();
+    if (!isProcOurs()) return false;
     const confinement = {
       taken,
       pool,
@@ -251,8 +280,7 @@ export class SharedMembers {
       if (typeof processes === 'string') continue;
       for (const process of processes) {
         const own = unpinnedOf(process, unpinned);
-        const recorded = decodeThreads(this.#masks(`${processName(process)}${MASKS}`, process.pid));
-        const known = withUnpinned(recorded, own);
+        const known = withUnpinned(this.#masks(process)?.threads ?? [], own);
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
         const isOurs = (tid: number, mask: CpuSet) =>
           own.some((each) => each.tid === tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
@@ -273,47 +301,53 @@ export class SharedMembers {
     choices: MemberChoices = NO_CHOICES,
   ): Confined {
     const stuck: StuckMember[] = [];
+    const refused: StuckMember[] = [];
     let [moved, byMask] = [0, 0];
     const names = this.#folder.list();
     for (const { member, names: registrations, process, reason } of unconfined(this.registry.all(names), isConfined)) {
       byMask++;
-      const result = process
+      const result: Outcome = process
         ? this.#confineProcess(process, confinement, names, false, choices.get(process.pid))
         : { moved: 0, reason };
       moved += result.moved;
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
+      else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
     }
-    return { stuck, moved, byMask };
+    return { stuck, refused, moved, byMask };
   }
 
   /**
    * The processes of which threads are not where {@link confine} would have them, as far as this process may move them. Those of other pid namespaces look after themselves. Changes
-   * nothing.
+   * nothing. `byMask`: how many no cpuset keeps off.
    */
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
     const found: StrayMember[] = [];
-    let checked = 0;
+    let [checked, byMask] = [0, 0];
     for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
-      if (!process || !isMovable(process)) continue;
+      byMask++;
+      const planned = process && this.#plan(process, confinement, names, false)?.planned;
+      if (!process || planned?.isRefused) continue;
       checked++;
-      const threads = this.#plan(process, confinement, names, false)?.planned.moved ?? 0;
+      const threads = planned?.moved ?? 0;
       if (threads === 0) continue;
       const repair = () => this.#confineProcess(process, confinement, names, false);
       found.push({ member, process, threads, repair });
     }
-    return { checked, found };
+    return { checked, byMask, found };
   }
 
-  // Of others than root, oneself and the process itself it says nothing: whoever may write the folder could move anybody's threads by it.
-  #masks(file: string, pid: number): string | undefined {
-    return this.registry.isTrusted(file, pid) ? this.#folder.read(file)?.toString('utf8') : undefined;
+  // Undefined where it is of nobody whose word counts: who may write the folder could move anybody's threads by it.
+  #masks(process: ProcessIdentity): Masks | undefined {
+    const name = processName(process);
+    const file = readMemberFile(this.#folder, `${name}${MASKS}`);
+    if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
+    return { text: file.text, threads: decodeMasks(name, file.text, file.isNameSure) };
   }
 
   /** What threads of this process have chosen that have another mask now. */
   ownMasks(): readonly NativeMemberThread[] {
-    const own = identifyProcess(process.pid);
-    return own ? decodeThreads(this.#masks(`${processName(own)}${MASKS}`, own.pid)) : [];
+    return this.#masks(identifySelf())?.threads ?? [];
   }
 
   /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
@@ -321,7 +355,9 @@ export class SharedMembers {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
     const isThere = (name: string) => this.registry.look([name]).length > 0;
-    const answered = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs, isThere);
+    const answered = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs, isThere, (...answer) =>
+      this.registry.mayAnswer(...answer),
+    );
     return stuck.filter(
       ({ member, names }) =>
         member.kind !== 'process' || (!names.some((name) => answered.has(name)) && names.some(isThere)),
@@ -344,14 +380,14 @@ export class SharedMembers {
   ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
-    const before = names.includes(file) ? this.#masks(file, pid) : undefined;
+    const before = names.includes(file) ? this.#masks(process) : undefined;
     const attached = attachedCpus(process, pods);
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
     // All of them or none: one that is left out is taken for a child of another with the same mask.
     const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
     if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
     const left = unpinnedOf(process, unpinned);
-    const known = chosen ?? withUnpinned(decodeThreads(before), left);
+    const known = chosen ?? withUnpinned(before?.threads ?? [], left);
     const own = (chosen ?? left).map(({ tid }) => tid);
     const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
@@ -366,7 +402,7 @@ export class SharedMembers {
       allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
       planned = run(allowed, true);
     }
-    return planned && { file, before, known, planned, move: () => run(allowed, false) };
+    return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
   }
 
   #confineProcess(
@@ -379,15 +415,28 @@ export class SharedMembers {
     const plan = this.#plan(process, confinement, names, onlyNarrow, choices);
     if (!plan) return NOTHING_DONE;
     const { file, before, known, planned, move } = plan;
+    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
+    const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
+      const there = new CpuSet(cpus).intersection(confinement.taken);
+      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
+    };
+    const reasonOf = ({ stuck }: NativeConfinement) => {
+      const first = stuck.find(isInTheWay);
+      if (!first) return {};
+      const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
+      return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
+    };
+    // What others have written down of it stays as it is: of this process nobody would believe it.
+    if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
-      const text = threads.length === 0 ? undefined : encodeThreads(threads);
+      const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
       if (text === old) return text;
       if (text === undefined) this.#folder.remove(file);
       else this.#folder.replace(file, text);
       return text;
     };
     if (isDone(planned)) {
-      save(planned.threads, before);
+      if (native.mayMove(process.pid)) save(planned.threads, before);
       return NOTHING_DONE;
     }
     // Written down first, what they have now beside what they are to have: whoever crashes in between must not have forgotten what they had chosen.
@@ -395,15 +444,7 @@ export class SharedMembers {
     const done = move();
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
-    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
-    const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
-      const there = new CpuSet(cpus).intersection(confinement.taken);
-      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
-    };
-    const first = done.stuck.find(isInTheWay);
-    if (!first) return { moved: done.moved };
-    const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
-    return { moved: done.moved, reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
+    return { moved: done.moved, ...reasonOf(done) };
   }
 }
 
@@ -445,7 +486,8 @@ function* unconfined(all: readonly Registered[], isConfined: (member: SharedMemb
   for (const registered of all) {
     const { names, entry } = registered;
     const member = told(entry);
-    if (isConfined(member)) continue;
+    // Of what cannot be seen nobody can tell in which cpuset it is.
+    if (registered.isSeen && isConfined(member)) continue;
     const processes = processesOf(registered);
     if (typeof processes === 'string') {
       yield { member, names, reason: processes };
@@ -459,23 +501,34 @@ function* unconfined(all: readonly Registered[], isConfined: (member: SharedMemb
   }
 }
 
-// sched_setaffinity(2) is for processes of one's own user, and for root.
-function isMovable({ pid }: ProcessIdentity): boolean {
-  const user = globalThis.process.geteuid?.() ?? 0;
-  return user === 0 || statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === user;
-}
-
-/** The processes of a member; a reason in words where nobody here can move them. */
-function processesOf({ entry }: Registered): readonly ProcessIdentity[] | string {
+// Why nobody here can move a member, though it is there: in words.
+function whyUnseen({ entry, names }: Registered): string {
   if (entry.kind === 'process') {
-    return entry.namespace === pidNamespace() ? [entry] : 'it lives in another pid namespace';
+    if (entry.namespace === pidNamespace()) return '/proc hides it';
+    const [name] = names.every(isExplicit) ? names : [];
+    return `it lives in another pid namespace${name === undefined ? '' : `: if it has ended, remove members/${name}`}`;
   }
   if (entry.namespace === DAMAGED)
     return 'its registration in members/ is damaged: remove it, and register the cgroup again';
   if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
-  return processesIn(entry.path)
-    .map(identifyProcess)
-    .filter((found) => found !== undefined);
+  return 'it cannot be seen from here';
+}
+
+/** The processes of a member; a reason in words where nobody here can move them. */
+function processesOf(registered: Registered): readonly ProcessIdentity[] | string {
+  const { entry, user, doubt, isSeen } = registered;
+  if (!isSeen) return whyUnseen(registered);
+  if (!isProcOurs()) return FOREIGN_PROC;
+  if (doubt !== undefined) return doubt;
+  if (entry.kind === 'process') return [entry];
+  const found: ProcessIdentity[] = [];
+  for (const pid of processesIn(entry.path)) {
+    const process = identifyProcess(pid);
+    if (process && mayVouch(user, pid)) found.push(process);
+    // cgroups(7): 0 is one of another pid namespace.
+    if (!process && (pid === 0 || !isUnused(pid))) return `/proc hides process ${pid} in it`;
+  }
+  return found;
 }
 
 // In it and below it.

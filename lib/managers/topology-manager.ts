@@ -4,7 +4,7 @@ import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
 import { publishError } from '../diagnostics.js';
-import { hasEnded, survivorsOf } from '../enforcement/descent.js';
+import { survivorsOf } from '../enforcement/descent.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { EnforcementRequest } from '../enforcement/levels.js';
 import type { UnpinnedThread } from '../enforcement/shared-members.js';
@@ -28,6 +28,7 @@ import {
 } from '../state/assignments.js';
 import type { Checkpoint } from '../state/checkpoint.js';
 import { withIdentities } from '../state/cpu-identities.js';
+import { hasEnded } from '../state/process-identity.js';
 import type { Commit, Store } from '../state/store.js';
 import type { Topology } from '../topology.js';
 import {

@@ -5,9 +5,7 @@ import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/cgroup-files
 import { mountOf } from '../cgroups/mounts.js';
 import { invalidOption } from '../check-options.js';
 import type { CgroupIdentity } from './assignments.js';
-
-// linux/proc_ns.h: the namespace that every other pid namespace lies in.
-const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
+import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
 /** As /proc/self/ns reads; empty where the kernel has no such namespaces. */
 export function namespaceOf(kind: 'cgroup' | 'pid'): string {
@@ -43,12 +41,21 @@ export function identifyCgroup(folder: string): CgroupIdentity {
   }
 }
 
+/** Whether the path leads to this very cgroup. */
+export function isCgroupHere({ path, device, inode }: CgroupIdentity): boolean {
+  const here = numbersOf(path);
+  return here !== undefined && here.device === device && here.inode === inode;
+}
+
 /** Whether a cgroup may still be populated. What cannot be judged from here counts as alive. */
-export function isCgroupAlive(cgroup: CgroupIdentity): boolean {
+export const isCgroupAlive = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => mayHaveProcess(cgroup.path));
+
+/** Whether a cgroup, which may be empty, may still be there. What cannot be judged from here counts as there. */
+export const mayCgroupBeThere = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => true);
+
+function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {
   try {
-    const here = numbersOf(cgroup.path);
-    if (here && here.device === cgroup.device && here.inode === cgroup.inode) return mayHaveProcess(cgroup.path);
-    return !isSeenWhole(cgroup);
+    return isCgroupHere(cgroup) ? whereHere() : !isSeenWhole(cgroup);
   } catch {
     // It may have gone between two looks: the next one will tell.
     return true;

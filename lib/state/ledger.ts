@@ -198,6 +198,7 @@ function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
 }
 
 const partOf = (folder: NativeFolder, name: string) => folder.child(name, true, folder.owner().mode, -1);
+const membersOf = (folder: NativeFolder) => partOf(folder, 'members').withOwnFiles();
 
 export class Ledger implements Store {
   /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
@@ -253,7 +254,7 @@ export class Ledger implements Store {
   /** Not opened before somebody asks: simulated machines have none, and a descriptor less for each folder. @throws ERR_STATE_FOLDER */
   get members(): SharedMembers {
     this.#members ??= explaining(this.path, () => {
-      this.#membersFolder = partOf(this.#folder, 'members');
+      this.#membersFolder = membersOf(this.#folder);
       return new SharedMembers(this.#membersFolder, join(this.path, 'members'));
     });
     return this.#members;
@@ -281,7 +282,7 @@ export class Ledger implements Store {
   #ensureCurrent(): void {
     if (this.#isCurrent) return;
     const { folder, owners, waiting } = openFolder(this.path, this.scope);
-    const members = this.#membersFolder && explaining(this.path, () => partOf(folder, 'members'));
+    const members = this.#membersFolder && explaining(this.path, () => membersOf(folder));
     this.#folder.become(folder);
     this.#owners.become(owners);
     this.#waiting.become(waiting);
@@ -466,6 +467,7 @@ export class Ledger implements Store {
       // By its bytes: what is granted must not hang on two versions never looking the same.
       const found = explaining(this.path, () => this.#checkPast(this.#load(this.#folder.version(STATE_FILE))));
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
+      explaining(this.path, () => this.#members?.rejoin());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>

@@ -1,6 +1,6 @@
 // What the lock's file says of the process that has the lock, and whether that process is stopped. For people: it decides nothing.
 import { processCommand } from './owners.js';
-import { pidNamespace, statOf } from './process-identity.js';
+import { identifySelf, isSameStart, pidNamespace, statOf } from './process-identity.js';
 
 export interface LockHolder {
   /** For messages. */
@@ -14,7 +14,7 @@ let ownNote: string | undefined;
 
 /** This process, as the lock's file shall name it: a line for people, and by which to find it. */
 export function lockNote(): string {
-  ownNote ??= `${process.pid} ${processCommand()}\nstarted ${statOf('self').start} in ${pidNamespace()}\n`;
+  ownNote ??= `${process.pid} ${processCommand()}\nstarted ${identifySelf().start} in ${pidNamespace()}\n`;
   return ownNote;
 }
 
@@ -29,9 +29,9 @@ export function lockHolder(note: string): LockHolder {
 function isStopped(pid: number, start: string): boolean {
   try {
     const now = statOf(pid);
-    return now.start === start && /^[Tt]$/.test(now.state);
+    return isSameStart(now.start, start) && /^[Tt]$/.test(now.state);
   } catch {
-    // It has ended.
+    // It has ended, or /proc does not show it.
     return false;
   }
 }

@@ -1,46 +1,175 @@
-// ProcessIdentity: which process a pid meant. proc(5): a pid is given again, a pid and its start time are not.
-import { readFileSync, readlinkSync } from 'node:fs';
+// ProcessIdentity: which process a pid meant. proc(5): a pid is given again, a pid and its start time are not. What /proc does not show may live all the same:
+// it may be mounted with hidepid, or show the processes of another pid namespace.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks since boot, decimal. */
+  /** Clock ticks since boot, decimal, as the first time namespace counts. */
   readonly start: string;
-  /** The pid namespace that `pid` is of, as /proc/self/ns/pid reads. */
+  /** The pid namespace that `pid` is of, as /proc/self/ns/pid reads; empty where that cannot be read. */
   readonly namespace: string;
 }
 
-export const pidNamespace = () => readlinkSync('/proc/self/ns/pid');
-
-/** State, parent and start time of a process. The command stands in parentheses and may have any in it; the start time is the 22nd field. @throws where it has ended */
-export function statOf(pid: number | 'self'): { state: string; parent: string; start: string } {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return { state: fields[0]!, parent: fields[1]!, start: fields[19]! };
+interface ProcessStat {
+  readonly state: string;
+  readonly parent: string;
+  readonly start: string;
 }
 
-// Anything else, such as too many open files, says nothing of it.
-const hasEnded = (error: unknown) => ['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '');
+// linux/proc_ns.h: the pid namespace that every other one lies in, and the time namespace that shifts nothing.
+export const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
+const INITIAL_TIME_NAMESPACE = 'time:[4026531834]';
+// USER_HZ, which is the same on every architecture that Node.js runs on.
+const TICKS = 100;
 
-/** The process with this pid now, seen from here; undefined where there is none. */
-export function identifyProcess(pid: number): ProcessIdentity | undefined {
+function linkOf(path: string): string {
   try {
-    return { pid, start: statOf(pid).start, namespace: pidNamespace() };
-  } catch (error) {
-    if (hasEnded(error)) return undefined;
-    throw error;
+    return readlinkSync(path);
+  } catch {
+    return '';
   }
 }
 
-/** Whether the process lives; undefined where its pid says nothing here. */
-export function isProcessRunning({ pid, start, namespace }: ProcessIdentity): boolean | undefined {
-  if (namespace !== pidNamespace()) return undefined;
+let ownNamespace = '';
+
+// A process stays in the one that it was born in.
+export function pidNamespace(): string {
+  if (ownNamespace === '') ownNamespace = linkOf('/proc/self/ns/pid');
+  return ownNamespace;
+}
+
+/** Whether pids in /proc mean what they mean to this process: it may be that of another pid namespace. */
+export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
+
+/** Whether no process has this pid. A system call, so that it is true whatever /proc shows. */
+export function isUnused(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+let ownShift: number | undefined;
+
+// time_namespaces(7): in a time namespace the kernel shifts the start times that it tells. A process does not change its own.
+function shiftTicks(): number {
+  ownShift ??= readShift();
+  return ownShift;
+}
+
+function readShift(): number {
+  // The file is about the children of a process that has entered another namespace for them only.
+  if (linkOf('/proc/self/ns/time') === INITIAL_TIME_NAMESPACE) return 0;
+  try {
+    const [, seconds, nanoseconds] = /^boottime\s+(-?\d+)\s+(\d+)$/m.exec(
+      readFileSync('/proc/self/timens_offsets', 'latin1'),
+    )!;
+    return Number(seconds) * TICKS + Number(nanoseconds) / (1e9 / TICKS);
+  } catch {
+    // Kernels before 5.6 have no such namespaces.
+    return 0;
+  }
+}
+
+/**
+ * State, parent and start time of a process. The command stands in parentheses and may have any in it; the start time is the 22nd field.
+ * @throws where it has ended, or /proc does not show it
+ */
+export function statOf(pid: number | 'self'): ProcessStat {
+  const isOwn = pid === 'self' || pid === process.pid;
+  if (!isOwn && !isProcOurs()) throw new Error('/proc shows another pid namespace');
+  const fields = readFileSync(`/proc/${isOwn ? 'self' : pid}/stat`, 'latin1')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return { state: fields[0]!, parent: fields[1]!, start: String(Math.round(Number(fields[19]) - shiftTicks())) };
+}
+
+/** Whether two start times are of one process. A shift by a part of a tick is rounded away. */
+export const isSameStart = (a: string, b: string) => Math.abs(Number(a) - Number(b)) <= 1;
+
+const isZombie = ({ state }: ProcessStat) => /^[ZX]$/.test(state);
+
+/** Whether no process of this pid runs, or only what is left of one that nobody has waited for. False where that cannot be seen. */
+export function hasEnded(pid: number): boolean {
+  try {
+    return isZombie(statOf(pid));
+  } catch {
+    return isUnused(pid);
+  }
+}
+
+let ownStart: string | undefined;
+
+/** This process. Where /proc does not show it, nobody can compare its start time: any will do that no other has. */
+export function identifySelf(): ProcessIdentity {
+  try {
+    ownStart ??= statOf('self').start;
+  } catch {
+    ownStart = String(process.hrtime.bigint());
+  }
+  return { pid: process.pid, start: ownStart, namespace: pidNamespace() };
+}
+
+/** The process with this pid now; undefined where there is none, or /proc does not show it. */
+export function identifyProcess(pid: number): ProcessIdentity | undefined {
+  if (pid === process.pid) return identifySelf();
+  try {
+    return { pid, start: statOf(pid).start, namespace: pidNamespace() };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the process lives; undefined where that cannot be told from here. */
+export function isProcessRunning(identity: ProcessIdentity): boolean | undefined {
+  const { pid, start, namespace } = identity;
+  if (namespace !== pidNamespace() || namespace === '') return undefined;
+  if (pid === process.pid) return isSameStart(identifySelf().start, start);
   try {
     const now = statOf(pid);
     // A zombie runs no more.
-    return now.start === start && !/^[ZX]$/.test(now.state);
-  } catch (error) {
-    if (hasEnded(error)) return false;
-    throw error;
+    return isSameStart(now.start, start) && !isZombie(now);
+  } catch {
+    return isUnused(pid) ? false : undefined;
+  }
+}
+
+/** The users by whom the kernel decides who may move a process (sched_setaffinity(2)): the real and the effective one. Undefined where they cannot be seen. */
+export function usersOf(pid: number): readonly number[] | undefined {
+  try {
+    if (!isProcOurs()) return undefined;
+    const [, ...users] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))!;
+    return users.map(Number);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The pid of a process in its own namespace, by the one that it has here. proc(5): the last of NSpid. */
+export function innerPid(pid: number): number | undefined {
+  try {
+    return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a process of another pid namespace has ended. False where that cannot be told: only root in the first namespace sees the processes of all others. */
+export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): boolean {
+  if (pidNamespace() !== INITIAL_PID_NAMESPACE || process.geteuid?.() !== 0) return false;
+  try {
+    // Of the kernel: where it is hidden, others are.
+    statOf(2);
+    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return !pids.map(Number).some((here) => {
+      // Empty where that may not be looked at.
+      const there = linkOf(`/proc/${here}/ns/pid`);
+      if (there !== '' && there !== namespace) return false;
+      return innerPid(here) === pid && isSameStart(identifyProcess(here)?.start ?? '', start);
+    });
+  } catch {
+    return false;
   }
 }

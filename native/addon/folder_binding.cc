@@ -225,7 +225,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::in_memory>("isInMemory"),
                            InstanceMethod<&FolderObject::become>("become"),
                            InstanceMethod<&FolderObject::is_current>("isCurrent"),
+                           InstanceMethod<&FolderObject::with_own_files>("withOwnFiles"),
                            InstanceMethod<&FolderObject::read>("read"),
+                           InstanceMethod<&FolderObject::read_found>("readFound"),
                            InstanceMethod<&FolderObject::version>("version"),
                            InstanceMethod<&FolderObject::list>("list"),
                            InstanceMethod<&FolderObject::remove>("remove"),
@@ -256,6 +258,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   Napi::Value child(const Napi::CallbackInfo& info) {
     return make(info.Env(), folder_->open_child(to_string(info[0], "the name"), to_options(info)));
+  }
+  Napi::Value with_own_files(const Napi::CallbackInfo& info) {
+    return make(info.Env(), folder_->with_own_files());
   }
   static FolderOptions to_options(const Napi::CallbackInfo& info) {
     FolderOptions options;
@@ -301,6 +306,18 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     if (!bytes) return info.Env().Undefined();
     if (!info[1].IsUndefined() && to_bytes(info[1]) == *bytes) return info[1];
     return Napi::Buffer<char>::Copy(info.Env(), bytes->data(), bytes->size());
+  }
+  // (name): { bytes, user, mode, links }, undefined where there is no such file
+  Napi::Value read_found(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    auto found = unwrap(env, folder_->read_found(to_string(info[0], "the name"), kMaxFileBytes));
+    if (!found) return env.Undefined();
+    Napi::Object object = Napi::Object::New(env);
+    object["bytes"] = Napi::Buffer<char>::Copy(env, found->bytes.data(), found->bytes.size());
+    object["user"] = Napi::Number::New(env, found->user);
+    object["mode"] = Napi::Number::New(env, found->mode);
+    object["links"] = Napi::Number::New(env, static_cast<double>(found->links));
+    return object;
   }
   // A text that differs for every version of the file.
   Napi::Value version(const Napi::CallbackInfo& info) {

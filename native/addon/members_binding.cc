@@ -68,7 +68,13 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   answer["threads"] = threads;
   answer["stuck"] = stuck;
   answer["moved"] = Napi::Number::New(env, confinement.moved);
+  answer["isRefused"] = Napi::Boolean::New(env, confinement.is_refused);
   return answer;
+}
+
+// (pid)
+Napi::Value may_move_binding(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), may_move(to_int(info[0], "the process")));
 }
 
 // (words of what their cgroup has, words of all CPUs, what is known of them as shared members)
@@ -82,6 +88,7 @@ void remember_masks(const Napi::CallbackInfo& info) {
 
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
+  exports["mayMove"] = Napi::Function::New(env, may_move_binding);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
 }
 

@@ -94,29 +94,49 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
   if (!fd.valid()) return error("open", "cannot open " + name);
   // The umask must not decide whether the folder's group can use the file. Only the file's owner may set it:
   // others find it right already.
+  // One with a second name may be a file from elsewhere that somebody has linked here.
   struct stat s;
-  if (fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && (s.st_mode & 0777) != file_mode_) {
+  const bool is_ours = fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && s.st_nlink == 1;
+  if (is_ours && (s.st_mode & 0777) != file_mode_) {
     if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
   }
   return fd;
 }
 
 Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
-  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
-  if (!fd.valid()) return error("open", "cannot open " + name);
+  Result<UniqueFd> fd = open_to_read(name);
+  if (!fd.ok()) return fd;
   struct stat s;
-  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  if (fstat(fd.value().get(), &s) != 0) return error("fstat", "cannot look at " + name);
   if (S_ISREG(s.st_mode)) return fd;
   errno = S_ISDIR(s.st_mode) ? EISDIR : ENXIO;
   return error("open", "cannot open " + name);
 }
 
-Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
+Result<Folder> Folder::with_own_files() const {
+  UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return error("fcntl", "cannot open the folder again");
+  return Folder(path_, std::move(fd), file_mode_ & ~0022U, in_memory_);
+}
+
+Result<UniqueFd> Folder::open_to_read(const std::string& name) const {
   UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
-  if (!fd.valid()) {
-    if (errno == ENOENT) return std::optional<std::string>();
-    return error("open", "cannot open " + name);
-  }
+  if (!fd.valid()) return error("open", "cannot open " + name);
+  return fd;
+}
+
+Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
+  Result<std::optional<FoundFile>> found = read_found(name, limit);
+  if (!found.ok()) return found.error();
+  if (!found.value()) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(found.value()->bytes));
+}
+
+Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, size_t limit) const {
+  Result<UniqueFd> opened = open_to_read(name);
+  if (!opened.ok() && opened.error().errno_value == ENOENT) return std::optional<FoundFile>();
+  if (!opened.ok()) return opened.error();
+  const UniqueFd& fd = opened.value();
   struct stat s;
   if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
   auto too_large = [&] {
@@ -136,7 +156,8 @@ Result<std::optional<std::string>> Folder::read(const std::string& name, size_t 
     if (size == bytes.size()) bytes.resize(bytes.size() * 2);
   }
   bytes.resize(size);
-  return std::optional<std::string>(std::move(bytes));
+  return std::optional<FoundFile>(
+      FoundFile{std::move(bytes), s.st_uid, static_cast<unsigned>(s.st_mode & 07777), s.st_nlink});
 }
 
 Result<std::optional<FileVersion>> Folder::version(const std::string& name) const {

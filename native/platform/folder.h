@@ -30,6 +30,14 @@ struct FileVersion {
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
+// The bytes of a file, and what fstat(2) says of the inode that has them.
+struct FoundFile {
+  std::string bytes;
+  unsigned user;
+  unsigned mode;  // permission bits
+  uint64_t links;
+};
+
 struct FolderOwner {
   unsigned user;
   unsigned group;
@@ -40,6 +48,9 @@ class Folder {
  public:
   // ELOOP or ENOTDIR where the last part of `path` is a link or no folder.
   static Result<Folder> open(const std::string& path, const FolderOptions& options);
+  // This folder; new files in it are writable by nobody but their owner, so that what is in a file is its
+  // owner's word.
+  Result<Folder> with_own_files() const;
   // A folder inside this one.
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;
 
@@ -54,11 +65,15 @@ class Folder {
 
   // The whole file, or nothing where it does not exist. EFBIG above `limit` bytes.
   Result<std::optional<std::string>> read(const std::string& name, size_t limit) const;
+  // The same with the owner of the very inode that was read.
+  Result<std::optional<FoundFile>> read_found(const std::string& name, size_t limit) const;
   Result<std::optional<FileVersion>> version(const std::string& name) const;
   Result<std::vector<std::string>> list() const;
   Result<Done> remove(const std::string& name) const;
   // Moves whatever `name` is (a link itself, not where it leads) into another folder of the same file system.
   Result<Done> move(const std::string& name, const Folder& to, const std::string& new_name) const;
+  // Opens an existing file for reading.
+  Result<UniqueFd> open_to_read(const std::string& name) const;
   // Opens for reading and writing, close-on-exec. With `exclusive` the file must be new; else it is created
   // where it does not exist.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;

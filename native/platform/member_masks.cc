@@ -37,7 +37,10 @@ class Confiner {
     CpuSet now = mask.value();
     const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
     int refused = 0;
-    if (!has_it && request_.dry_run) {
+    if (!has_it && request_.dry_run && !may_move(tid)) {
+      result_.is_refused = true;
+      refused = EPERM;
+    } else if (!has_it && request_.dry_run) {
       result_.moved++;
       now = cut(to_be);
     } else if (!has_it) {
@@ -138,6 +141,11 @@ class Confiner {
 };
 
 }  // namespace
+
+bool may_move(pid_t tid) {
+  Result<Done> set = set_affinity(tid, CpuSet{});
+  return set.ok() || set.error().errno_value != EPERM;
+}
 
 Result<Confinement> confine_member(const ConfinementRequest& request) {
   Confiner confiner(request);

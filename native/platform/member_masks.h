@@ -35,6 +35,7 @@ struct Confinement {
   std::vector<MemberThread> threads;  // to be remembered for the next time, by tid
   std::vector<StuckThread> stuck;
   int moved = 0;
+  bool is_refused = false;  // of a dry run: a thread is to be moved that the caller may not move
 };
 
 struct ConfinementRequest {
@@ -48,6 +49,10 @@ struct ConfinementRequest {
   bool dry_run = false;         // tells what it would do, and does nothing
   std::vector<pid_t> unpinned;  // threads whose masks were changed for them, and are no choice of theirs
 };
+
+// Whether the caller may change the mask of a thread. Changes nothing: the kernel checks the right first, and
+// then refuses an empty mask (sched_setaffinity(2): EPERM, EINVAL).
+bool may_move(pid_t tid);
 
 // Every thread gets what it has chosen less `taken`, or `pool` where nothing is left of that. Passes over the
 // threads until two in a row find nothing new, since threads may be born in between. ESRCH where there is no

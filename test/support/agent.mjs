@@ -55,6 +55,7 @@ const verbs = {
     manager.on('change', (change) => changes.push({ at: Date.now(), ...change }));
   },
   changes: () => changes,
+  share: (target) => manager.addSharedMember(target),
   attach: ({ id, pid }) => grants.get(id).attach(pid),
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
   audit: ({ id, ...options }) => grants.get(id).audit(options),

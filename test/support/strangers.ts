@@ -7,11 +7,16 @@ import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const STRANGER = ['--reuid=65534', '--regid=65534', '--clear-groups'];
+
+/** Before a command: it runs as another user, who is in the group of the same number and, if given, in another. */
+export const asUser = (user: number, group?: number) => [
+  'setpriv',
+  ...[`--reuid=${user}`, `--regid=${user}`, group === undefined ? '--clear-groups' : `--groups=${group}`],
+];
 
 /** Whether this is root, and others can run the same Node. */
 export const canBeStranger =
-  process.getuid?.() === 0 && spawnSync('setpriv', [...STRANGER, process.execPath, '--version']).status === 0;
+  process.getuid?.() === 0 && spawnSync('env', [...asUser(65534), process.execPath, '--version']).status === 0;
 
 let folder: string | undefined;
 

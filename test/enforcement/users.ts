@@ -1,0 +1,30 @@
+// Processes of several users, and a state folder that a group of them shares.
+import { chmodSync, chownSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { Agent } from '../support/agent.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { AGENT, asUser, forStrangers } from '../support/strangers.js';
+import { child } from './members.js';
+
+export const [GROUP, ALICE, BOB] = [54330, 54331, 54332];
+
+/** A state folder of root's that the group may use. */
+export function sharedFolder(): string {
+  const stateDir = makeStateDir();
+  mkdirSync(stateDir);
+  chmodSync(join(stateDir, '..'), 0o755);
+  chownSync(stateDir, 0, GROUP);
+  chmodSync(stateDir, 0o2770);
+  return stateDir;
+}
+
+/** A manager in a process of one of the group; undefined: root's. `prefix`: a command to start it under. */
+export async function agentOf(user: number | undefined, stateDir: string, options = {}, prefix: string[] = []) {
+  const as = user === undefined ? [] : asUser(user, GROUP);
+  const agent = new Agent([...prefix, ...as], forStrangers(AGENT));
+  const pid: number = await agent.tell('open', { stateDir, ...options });
+  return { agent, pid, tell: (verb: string, argument?: unknown) => agent.tell(verb, argument) };
+}
+
+export const sleeper = (user?: number) =>
+  child('env', [...(user === undefined ? [] : asUser(user)), 'sleep', '1000']).pid!;
