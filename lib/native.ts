@@ -190,8 +190,11 @@ export interface NativeFolder {
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
-  /** `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else the whole file. */
-  createOwner(name: string, start?: bigint, length?: bigint): NativeOwner;
+  /**
+   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing has changed. `start`,
+   * `length`: the bytes that the lock covers, as /proc/locks shows them; else the whole file.
+   */
+  createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
 }
 

@@ -211,17 +211,8 @@ export class MemberRegistry {
     }
     known?.close();
     this.#own.delete(name);
-    // Of another environment, or of a process before us that has ended.
-    if (this.folder.version(name) !== undefined) this.folder.remove(name);
-    const lock = this.folder.createOwner(name);
-    try {
-      lock.write(JSON.stringify(entry));
-    } catch (error) {
-      lock.close();
-      this.folder.remove(name);
-      throw error;
-    }
-    this.#own.set(name, lock);
+    // In place of that of another environment, or of a process before this one that has ended.
+    this.#own.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
   }
 
   #unregister(name: string): void {

@@ -1,6 +1,7 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked to leave CPUs themselves, and answer when they have. The one that
 // asks holds the state's lock. Whoever is asked only leaves: late or early, that takes CPUs from nobody.
-import { type FSWatcher, watch } from 'node:fs';
+import { existsSync, type FSWatcher, watch } from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
@@ -79,7 +80,7 @@ export class MemberRequests {
 
   /**
    * Has `obey` called with what the registration `name` is asked; it is answered where that is true. Has `missing` called
-   * where somebody has removed the registration from a folder that is in use. Does not keep the process alive.
+   * where somebody has removed the registration, but not the state folder. Does not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
     if (this.#timer) return;
@@ -88,7 +89,7 @@ export class MemberRequests {
       this.listen(name, obey, missing);
     };
     const look = () => {
-      if (this.#folder.version(name) === undefined && this.#folder.isCurrent()) missing();
+      if (this.#folder.version(name) === undefined && existsSync(dirname(this.#path))) missing();
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#answered) return;
       this.#answered = request.id;

@@ -30,12 +30,14 @@ const PRIVATE_MODE = 0o700;
 // How often whoever waits for the lock looks whether it is free though his turn has not come.
 const PASS_MS = 250;
 const RESTORE_TIMEOUT_MS = 10_000;
+const RESTORE_ATTEMPTS = 20;
+const RESTORE_PAUSE_MS = 20;
 // Within this time one of the processes that hear of an owner's end takes back what it had.
 const OWNER_END_SPREAD_MS = 50;
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
-const MISSING_OWNER_READS = 100;
+const MISSING_OWNER_READS = 300;
 const OWNER_READ_PAUSE_MS = 10;
 
 /** Differs from boot to boot. */
@@ -288,10 +290,11 @@ export class Ledger implements Store {
     this.#waiting.become(waiting);
     if (members) this.#membersFolder?.become(members);
     this.#isReplaced = true;
+    // Before the own file is written, which may be removed again at once.
+    this.#ownerWatch.restart();
+    this.#watch.restart();
     this.#isDisturbed = this.#transactions > 0;
     if (!this.#isDisturbed) explaining(this.path, () => this.owners.reassert());
-    this.#watch.restart();
-    this.#ownerWatch.restart();
   }
 
   // What is in the folder now comes before what was there: only where there is nothing, this process knows more.
@@ -304,7 +307,7 @@ export class Ledger implements Store {
   }
 
   // The own file was removed, or changed by somebody else, and perhaps the state with it.
-  #restore(): void {
+  #restore(attempts = RESTORE_ATTEMPTS): void {
     this.#isDisturbed = true;
     // At its end.
     if (this.#transactions > 0) return;
@@ -314,7 +317,8 @@ export class Ledger implements Store {
       if (isFolderAmiss) this.#ensureCurrent();
       if (!this.owners.reassert() && !isFolderAmiss) return;
     } catch {
-      // The next transaction says why.
+      // What is there may be about to be removed. In the end the next transaction says why.
+      if (attempts > 1) setTimeout(() => this.#restore(attempts - 1), RESTORE_PAUSE_MS).unref();
       return;
     }
     const options = { lockTimeoutMs: RESTORE_TIMEOUT_MS, totalOn: this.#totalOn };

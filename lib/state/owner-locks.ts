@@ -32,11 +32,17 @@ function deviceOf(folder: NativeFolder): string {
 
 const LOCK = /^\d+: OFDLCK +\S+ +WRITE +-?\d+ (\w+:\w+):\d+ (\d+) (\d+)$/gm;
 
+// The kernel lists locks in pieces of a page, between which one may be missed.
+const PIECE_BYTES = 4000;
+const READS = 3;
+
 /** What /proc/locks lists; empty where it is closed, as with systemd's ProcSubset=pid. */
 function readLocks(): string {
   try {
-    // The kernel lists them in pieces, between which one may be missed.
-    return readFileSync('/proc/locks', 'latin1') + readFileSync('/proc/locks', 'latin1');
+    let all = readFileSync('/proc/locks', 'latin1');
+    for (let reads = 1; all.length > PIECE_BYTES && reads < READS; reads++)
+      all += readFileSync('/proc/locks', 'latin1');
+    return all;
   } catch {
     return '';
   }

@@ -22,6 +22,7 @@ export class OwnerWatch {
   readonly #path: string;
   readonly #events: OwnerEvents;
   #inotify: NativeInotify | undefined;
+  #isWanted = false;
 
   /** `path`: of the state folder. */
   constructor(path: string, events: OwnerEvents) {
@@ -31,6 +32,7 @@ export class OwnerWatch {
 
   /** Does nothing where the kernel has no watch left to give (inotify's limits): then the next transaction sees what has happened. */
   start(): void {
+    this.#isWanted = true;
     if (this.#inotify) return;
     try {
       const inotify = new native.Inotify((_, mask, name) => this.#tell(mask, name));
@@ -38,7 +40,7 @@ export class OwnerWatch {
       inotify.add(join(this.#path, 'owners'), IN_CLOSE_WRITE | IN_DELETE | IN_MOVED | IN_MOVE_SELF);
       inotify.add(this.#path, IN_MOVE_SELF);
     } catch {
-      this.stop();
+      this.#end();
     }
   }
 
@@ -47,15 +49,19 @@ export class OwnerWatch {
   }
 
   stop(): void {
+    this.#isWanted = false;
+    this.#end();
+  }
+
+  #end(): void {
     this.#inotify?.close();
     this.#inotify = undefined;
   }
 
   /** Another folder is at the path. */
   restart(): void {
-    if (!this.#inotify) return;
-    this.stop();
-    this.start();
+    this.#end();
+    if (this.#isWanted) this.start();
   }
 
   #tell(mask: number, name: string): void {

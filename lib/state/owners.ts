@@ -154,22 +154,12 @@ export class Owners implements OwnerRegistry {
       lock.write(text);
       return true;
     }
-    this.#folder.remove(record.uuid);
     this.#own = { ...own, lock: this.#createFile(record.uuid, text), earlier: [...earlier, lock] };
     return true;
   }
 
-  // A file without a text would be one that nobody can read: it goes where that cannot be written.
   #createFile(uuid: string, text: string): NativeOwner {
-    const lock = this.#folder.createOwner(uuid, ...lockRange(uuid, this.#path));
-    try {
-      lock.write(text);
-      return lock;
-    } catch (error) {
-      lock.close();
-      this.#folder.remove(uuid);
-      throw error;
-    }
+    return this.#folder.createOwner(uuid, text, ...lockRange(uuid, this.#path));
   }
 
   isOwn(owner: OwnerRecord): boolean {

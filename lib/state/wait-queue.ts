@@ -35,15 +35,7 @@ export class FolderQueue implements WaitQueue {
     const names = this.#names().sort();
     for (const name of names) if (!this.#isAlive(name)) this.#folder.remove(name);
     const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
-    const file = this.#folder.createOwner(nameOf(ticket));
-    this.#own.set(nameOf(ticket), file);
-    try {
-      file.write(lockNote());
-    } catch (error) {
-      // Nobody would leave for it, and everybody behind it would wait until this process ends.
-      this.leave(ticket);
-      throw error;
-    }
+    this.#own.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket), lockNote()));
     return ticket;
   }
 

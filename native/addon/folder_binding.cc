@@ -403,21 +403,15 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
   }
 
-  // (name, start and length of the lock as bigints, or undefined): a new file, locked. Nothing is left of it
-  // where that fails.
+  // (name, text, start and length of the lock as bigints, or undefined): a new file in place of any other, with
+  // this text and locked. Nobody sees half of it, and where it fails nothing has changed.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
+    std::string text = to_string(info[1], "the text");
     LockRange range;
-    if (!info[1].IsUndefined()) range = {to_int64(info[1], "the start"), to_int64(info[2], "the length")};
-    UniqueFd fd = unwrap(env, folder_->open_file(name, true, true));
-    Result<bool> locked = try_lock(fd.get(), range);
-    if (!locked.ok() || !locked.value()) {
-      (void)folder_->remove(name);
-      unwrap(env, std::move(locked));
-      unwrap(env, Result<Done>(syscall_error("fcntl", "cannot lock " + name + " in " + folder_->path(), EAGAIN)));
-    }
-    return OwnerObject::make(env, name, std::move(fd));
+    if (!info[2].IsUndefined()) range = {to_int64(info[2], "the start"), to_int64(info[3], "the length")};
+    return OwnerObject::make(env, name, unwrap(env, create_locked_file(*folder_, name, text, range)));
   }
   Napi::Value is_owner_alive(const Napi::CallbackInfo& info) {
     Result<UniqueFd> fd = folder_->open_to_look(to_string(info[0], "the name"));

@@ -85,6 +85,28 @@ Result<bool> try_lock(int fd, LockRange range) {
   return syscall_error("fcntl", "cannot lock the file");
 }
 
+Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
+                                    LockRange range) {
+  const std::string beside = name + ".new";
+  Result<Done> done = folder.remove(beside);
+  if (!done.ok()) return done.error();
+  Result<UniqueFd> file = folder.open_file(beside, true, true);
+  if (!file.ok()) return file;
+  int fd = file.value().get();
+  Result<bool> locked = try_lock(fd, range);
+  if (!locked.ok()) {
+    done = locked.error();
+  } else if (!locked.value()) {
+    done = syscall_error("fcntl", "cannot lock " + name + " in " + folder.path(), EAGAIN);
+  } else {
+    done = overwrite(fd, text);
+    if (done.ok()) done = folder.move(beside, folder, name);
+  }
+  if (done.ok()) return file;
+  (void)folder.remove(beside);
+  return done.error();
+}
+
 Result<bool> is_locked_elsewhere(int fd) {
   struct flock lock = write_lock({});
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0)

@@ -27,6 +27,11 @@ struct LockRange {
 // locks.
 Result<bool> try_lock(int fd, LockRange range = {});
 
+// Puts a new file with this text in place of whatever has the name, locked before anybody can see it. Where
+// that fails nothing has changed.
+Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
+                                    LockRange range = {});
+
 // Whether another open file description holds a lock on any byte: F_OFD_GETLK. The descriptor may be
 // read-only.
 Result<bool> is_locked_elsewhere(int fd);

@@ -273,3 +273,21 @@ describe('a file that was put back over an owner’s', () => {
     await expectNoDoubleGrant(await opener(stateDir), first, second);
   });
 });
+
+describe.runIf(isRoot)('a member whose registration was removed', () => {
+  it.each([
+    ['alone', (stateDir: string) => removed(join(stateDir, 'members'))],
+    ['with all that is in the folder', emptied],
+  ])('%s is a member again within seconds, though it does nothing', async (_, remove) => {
+    const stateDir = makeStateDir();
+    const agent = new Agent();
+    await agent.tell('open', { stateDir });
+    const members = () =>
+      existsSync(join(stateDir, 'members'))
+        ? readdirSync(join(stateDir, 'members')).map((name) => name.split('-')[0])
+        : [];
+    expect(members()).toEqual([`p${agent.process.pid}`]);
+    remove(stateDir);
+    await expect.poll(members, { timeout: 5000 }).toEqual([`p${agent.process.pid}`]);
+  });
+});

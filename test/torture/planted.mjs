@@ -78,8 +78,8 @@ const BUGS = [
   {
     name: 'a request that cannot wait keeps its place',
     file: 'lib/state/wait-queue.ts',
-    before: ['      this.leave(ticket);\n      throw error;'],
-    after: '      throw error;',
+    before: ['createOwner(nameOf(ticket), lockNote()));\n'],
+    after: "createOwner(nameOf(ticket), ''));\n    this.#own.get(nameOf(ticket))!.write(lockNote());\n",
     find: 'torture.mjs',
   },
 ];
