@@ -53,6 +53,12 @@ export interface Registered<E extends Entry = Entry> {
   readonly isSeen: boolean;
 }
 
+/** A registration, and whether it was not there before. */
+interface Added {
+  readonly name: string;
+  readonly isNew: boolean;
+}
+
 // What one file says.
 type Registration = Omit<Registered, 'names' | 'isSeen'>;
 
@@ -110,11 +116,8 @@ export class MemberRegistry {
     return true;
   }
 
-  /**
-   * Answers whether it was not registered before.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it; ERR_MEMBER_UNMOVABLE where this user may not move it
-   */
-  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): boolean {
+  /** @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it; ERR_MEMBER_UNMOVABLE where this user may not move it */
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
     const found = identifyProcess(pid);
     if (!found) {
       throw unknownMember(pid, `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`);
@@ -123,7 +126,7 @@ export class MemberRegistry {
     const isKnown = this.#read(name) !== undefined;
     if (!native.mayMove(pid)) {
       // The word of those who may move it must not give way to one that counts for nobody else.
-      if (isKnown && attached === NO_GRANT) return false;
+      if (isKnown && attached === NO_GRANT) return { name, isNew: false };
       const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
         value: pid,
@@ -136,7 +139,7 @@ export class MemberRegistry {
       command: commandOf(pid),
       ...attached,
     });
-    return !isKnown;
+    return { name, isNew: !isKnown };
   }
 
   /** Threads of this process are pinned for a grant that is no process's: they may stay on it. */
@@ -161,8 +164,8 @@ export class MemberRegistry {
     return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
   }
 
-  /** Answers whether it was not registered before. @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
-  addCgroup(path: string): boolean {
+  /** @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
+  addCgroup(path: string): Added {
     const found = identifyCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
@@ -170,7 +173,7 @@ export class MemberRegistry {
     const user = process.geteuid?.() ?? 0;
     const isOurs = user === 0 || user === statSync(found.path).uid;
     if (!known || isOurs || known.user === user) this.folder.replace(name, JSON.stringify(found));
-    return known === undefined;
+    return { name, isNew: known === undefined };
   }
 
   /** @throws ERR_UNKNOWN_MEMBER where it is none */

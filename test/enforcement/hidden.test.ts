@@ -132,6 +132,19 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     expect(await far.tell('mask')).toBe(`${ALL}`);
   });
 
+  it('keeps nobody else from being registered where it does not leave', async () => {
+    const stateDir = makeStateDir();
+    const root = await opened({ stateDir, ...outsider });
+    const far = new Agent(['unshare', '--pid', '--fork', '--kill-child']);
+    await far.tell('open', { stateDir });
+    const grant = await root.acquire({ cpu: 1, unmovableMembers: 'report' });
+    const pid = sleeper();
+    await root.addSharedMember({ pid });
+    expect(masksOf(pid)).toEqual([`${root.sharedPool}`]);
+    await grant.release();
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
+  });
+
   it('outlives who has registered it there, and is forgotten once it has ended', async () => {
     const stateDir = makeStateDir();
     const init = child('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child', 'sh'], {
