@@ -64,7 +64,8 @@ export interface Enforcer {
     unpinned?: readonly UnpinnedThread[],
   ): Promise<Cleared> | Cleared;
   /**
-   * Has the kernel agree with a state, as far as it does not. Answers what could not be done, and who is stuck. `isReopened`: CPUs were given back, which those who cannot be moved from here
+   * Has the kernel agree with a state, as far as it does not. Returns what could not be done, and
+   * who is stuck. `isReopened`: CPUs were given back, which those who cannot be moved from here
    * must hear. REQUIRES: the lock.
    */
   apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): Applied;

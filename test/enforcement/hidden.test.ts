@@ -1,4 +1,5 @@
-// Members that /proc does not show, or shows otherwise: hidepid, time namespaces, and pid namespaces without a /proc of their own. What cannot be seen has not ended.
+// Members that /proc does not show, or shows otherwise: hidepid, time namespaces, and pid
+// namespaces without a /proc of their own. What cannot be seen has not ended.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
