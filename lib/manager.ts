@@ -22,7 +22,7 @@ import { type DeviceSelection, parseDevices } from './devices.js';
 import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
 import { checkNotAttached } from './enforcement/attachment.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
-import { enforcerOf, NO_ENFORCER } from './enforcement/enforcer.js';
+import { enforcerOf, NO_ENFORCER, stuckText } from './enforcement/enforcer.js';
 import type { SharedMember } from './enforcement/shared-members.js';
 import { NumalignError } from './errors.js';
 import { Grant, releaseGrant } from './grant.js';
@@ -506,7 +506,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * Has a process (with all its threads), or every process in and below a cgroup, run in the shared pool from now on: it leaves CPUs before these are granted, which is read back,
    * and comes back when they are given back. A process by its cpuset, where it can be moved into the shared group below `cgroupRoot`, else by the masks of its threads, of which each
    * keeps its own choice in mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where it cannot leave the CPUs that are granted, or was attached to some of them;
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where it cannot leave the CPUs that are granted, was attached to some of them, or this user may not move it;
    *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
@@ -515,13 +515,16 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     await transact(this.#site, undefined, async (state) => {
       if (pid !== undefined) checkNotAttached(this.#site, state, pid);
       const { registry } = members;
-      const isNew = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
+      const { name, isNew } = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
       if (pid !== undefined) enforcer.share(pid, state);
-      const [stuck] = enforcer.apply(state);
-      if (stuck === undefined) return;
+      const { failed, stuck } = enforcer.apply(state);
+      // Who else is stuck is no news, and no reason.
+      const own = stuck.find(({ names }) => names.includes(name));
+      const why = own ? stuckText(own) : failed[0];
+      if (why === undefined) return;
       if (isNew && cgroup !== undefined) registry.removeCgroup(cgroup);
       if (isNew && pid !== undefined) registry.removeProcess(pid);
-      throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuck, {
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', why, {
         value: target,
         valid: 'who can leave the CPUs that are granted',
       });

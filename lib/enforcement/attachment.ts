@@ -22,7 +22,7 @@ export interface Attachment {
 /**
  * Moves a process onto the CPUs of a container (undefined: of all of them); of one without exclusive CPUs into the shared pool. It is a shared member from then on, which may
  * stay on the grant's CPUs as long as there is the grant.
- * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
+ * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_MEMBER_UNMOVABLE, ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
 export function attachProcess(
   site: Site,

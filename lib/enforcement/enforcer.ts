@@ -46,6 +46,12 @@ export interface Cleared {
   undo(): void;
 }
 
+/** What could not be done. */
+export interface Applied {
+  readonly failed: readonly string[];
+  readonly stuck: readonly StuckMember[];
+}
+
 export interface Enforcer {
   /**
    * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for it. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
@@ -58,10 +64,11 @@ export interface Enforcer {
     unpinned?: readonly UnpinnedThread[],
   ): Promise<Cleared> | Cleared;
   /**
-   * Has the kernel agree with a state, as far as it does not. Answers what could not be done. `isReopened`: CPUs were given back, which those who cannot be moved from here
+   * Has the kernel agree with a state, as far as it does not. Returns what could not be done, and
+   * who is stuck. `isReopened`: CPUs were given back, which those who cannot be moved from here
    * must hear. REQUIRES: the lock.
    */
-  apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): readonly string[];
+  apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): Applied;
   /**
    * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
    * repaired. @throws ERR_CGROUP
@@ -89,7 +96,7 @@ export interface Enforcer {
 /** Of a simulated machine. */
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
-  apply: () => [],
+  apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, found: [] }),
   levelNow: () => 'recorded',
   layoutOf: () => undefined,
@@ -148,7 +155,8 @@ function refitted(before: Assignments, next: Assignments): { pod: PodAssignment;
   });
 }
 
-const stuckText = ({ member, reason }: StuckMember) =>
+/** Why a member is stuck, for messages. */
+export const stuckText = ({ member, reason }: StuckMember) =>
   member.kind === 'process'
     ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerText(member.pid) : ''}`
     : `a process in ${member.path} cannot be moved: ${reason}`;
@@ -534,7 +542,7 @@ export class MachineEnforcer implements Enforcer {
     }
   }
 
-  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): readonly string[] {
+  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
     const failed: string[] = [];
     try {
       for (const pod of state.pods) {
@@ -548,7 +556,7 @@ export class MachineEnforcer implements Enforcer {
     const { stuck, refused, ...confinement } = this.#confine([state], unpinned);
     // Whoever hears of it does the same: only what was given back is worth telling.
     if (isReopened) this.members.tellReopened([...stuck, ...refused], confinement);
-    return [...failed, ...stuck.map(stuckText)];
+    return { failed, stuck };
   }
 
   // What an earlier end of a grant could not move. Answers what still cannot be.

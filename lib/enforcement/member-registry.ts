@@ -17,7 +17,7 @@ import {
   usersOf,
 } from '../state/process-identity.js';
 import { programName } from '../state/program-name.js';
-import { mayVouch, mayVouchForGroup, readMemberFile } from './member-files.js';
+import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
@@ -54,6 +54,12 @@ export interface Registered<E extends Entry = Entry> {
   readonly isSeen: boolean;
 }
 
+/** A registration, and whether it was not there before. */
+interface Added {
+  readonly name: string;
+  readonly isNew: boolean;
+}
+
 // What one file says.
 type Registration = Omit<Registered, 'names' | 'isSeen'>;
 
@@ -69,7 +75,10 @@ export function processName({ pid, start, namespace }: ProcessIdentity): string 
   return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
 }
 
-/** Whether somebody else has registered the process: who has the lock of that file, tells nothing of the process. */
+/**
+ * Whether another process has registered this one. The lock of that file says nothing about this
+ * one.
+ */
 export const isExplicit = (name: string) => name.endsWith(`-${EXPLICIT}`);
 
 const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
@@ -123,10 +132,10 @@ export class MemberRegistry {
   }
 
   /**
-   * Answers whether it was not registered before.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it; ERR_MEMBER_UNMOVABLE where this user may not move it
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process, or /proc does not show it;
+   *   ERR_MEMBER_UNMOVABLE where this user may not move it
    */
-  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): boolean {
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
     const found = identifyProcess(pid);
     if (!found) {
       throw unknownMember(pid, `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`);
@@ -134,8 +143,8 @@ export class MemberRegistry {
     const name = `${processName(found)}-${EXPLICIT}`;
     const isKnown = this.#read(name) !== undefined;
     if (!native.mayMove(pid)) {
-      // The word of those who may move it must not give way to one that counts for nobody else.
-      if (isKnown && attached === NO_GRANT) return false;
+      // The registration of a user whose word counts must not give way to one that does not.
+      if (isKnown && attached === NO_GRANT) return { name, isNew: false };
       const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
         value: pid,
@@ -148,7 +157,7 @@ export class MemberRegistry {
       command: commandOf(pid),
       ...attached,
     });
-    return !isKnown;
+    return { name, isNew: !isKnown };
   }
 
   /** Threads of this process are pinned for a grant that is no process's: they may stay on it. */
@@ -174,8 +183,8 @@ export class MemberRegistry {
     return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
   }
 
-  /** Answers whether it was not registered before. @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
-  addCgroup(path: string): boolean {
+  /** @throws ERR_UNKNOWN_MEMBER where it is no cgroup */
+  addCgroup(path: string): Added {
     const found = identifyCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
@@ -183,7 +192,7 @@ export class MemberRegistry {
     const user = process.geteuid?.() ?? 0;
     const isOurs = user === 0 || user === statSync(found.path).uid;
     if (!known || isOurs || known.user === user) this.folder.replace(name, JSON.stringify(found));
-    return known === undefined;
+    return { name, isNew: known === undefined };
   }
 
   /** @throws ERR_UNKNOWN_MEMBER where it is none */
@@ -248,7 +257,8 @@ export class MemberRegistry {
     return [...found.values()];
   }
 
-  // What cannot be seen lives. The lock of a file that a process has made for itself tells whether that lives, from everywhere.
+  // What cannot be seen counts as alive. A process that has registered itself holds the lock of its
+  // file while it lives, which can be seen from every namespace.
   #mayBeThere(name: string, entry: Entry, isRunning: boolean | undefined): boolean {
     if (entry.kind === 'cgroup') return entry.namespace === DAMAGED || mayCgroupBeThere(entry);
     return isExplicit(name) ? isRunning === undefined : this.folder.isOwnerAlive(name);
@@ -267,7 +277,7 @@ export class MemberRegistry {
   }
 }
 
-// Who could have root move anybody's threads else: see mayVouch.
+// Else a user who may write the folder could have root move any process.
 function counts(entry: Entry, user: number): boolean {
   if (entry.kind === 'process') return entry.namespace !== pidNamespace() || mayVouch(user, entry.pid);
   if (entry.namespace === DAMAGED) return mayVouchForGroup(user, 0);
@@ -292,12 +302,13 @@ const doubtOf = (name: string, isWhole: boolean) =>
     ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
     : `its registration members/${name} is damaged: remove it, and register it again`;
 
-// Nobody but who has registered a process of another namespace looks after it, and who may have ended.
+// A process of another namespace that did not register itself: no lock says that it lives.
 function hasGone({ entry, names, isSeen }: Registered): boolean {
   return entry.kind === 'process' && !isSeen && names.every(isExplicit) && hasEndedElsewhere(entry);
 }
 
-// What stands beside registrations that are gone. Processes of registered cgroups have masks and no registration.
+// Whether a file is left of registrations that are gone. Processes of registered cgroups have masks
+// and no registration.
 function isLeft(name: string, found: readonly Registered[]): boolean {
   const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
   if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
@@ -308,7 +319,7 @@ function isLeft(name: string, found: readonly Registered[]): boolean {
 
 const NO_GRANT = Object.freeze({ grant: null, container: null });
 
-// Two registrations of one process. What is in doubt adds nothing to what is not.
+// Two registrations of one process. One in doubt adds nothing to one that is not.
 function joined(a: Registration, b: Registration): Registration {
   if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined)) return a.doubt === undefined ? a : b;
   if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../builtins.js';
 import { CpuSet } from '../cpu-set.js';
 import type { NativeFolder } from '../native.js';
-import { type MemberFile, readMemberFile } from './member-files.js';
+import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';
 const ANSWER = '.left';
@@ -24,7 +24,7 @@ export interface ClearRequest {
   readonly isOver: boolean;
 }
 
-// With the name: the answer of one member must not pass for that of another.
+// With the name, so that nobody can rename one member's answer to another's.
 const answerText = (id: string, name: string) => `${id} ${name}`;
 
 // Earlier versions answer with the id alone.
@@ -46,8 +46,8 @@ export class MemberRequests {
   }
 
   /**
-   * Asks, and waits for the answers of those that are there; answers the registrations that have answered. `mayAnswer`: whether a user's word for a registration counts.
-   * REQUIRES: the lock.
+   * Asks, and waits for the answers of those that are there; returns the registrations that have
+   * answered. `mayAnswer`: whether a user may answer for a registration. REQUIRES: the lock.
    */
   async ask(
     request: Omit<ClearRequest, 'id'>,

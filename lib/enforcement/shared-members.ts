@@ -16,7 +16,7 @@ import {
   pidNamespace,
 } from '../state/process-identity.js';
 import { isHolder, isStartedBy } from './descent.js';
-import { mayVouch, readMemberFile } from './member-files.js';
+import { mayVouch, readMemberFile } from './member-file.js';
 import {
   DAMAGED,
   type Entry,
@@ -68,7 +68,7 @@ export interface Confinement {
 /** What became of the members. */
 export interface Confined {
   readonly stuck: readonly StuckMember[];
-  /** They are off what is taken, and nobody here may move them to where they should be. */
+  /** Off what is taken, but not where they should be, and this process may not move them. */
   readonly refused: readonly StuckMember[];
   /** Threads whose masks were changed. */
   readonly moved: number;
@@ -122,7 +122,8 @@ function encodeMasks(process: string, threads: readonly NativeMemberThread[]): s
   return JSON.stringify({ process, threads: rows });
 }
 
-// What cannot be read is forgotten: threads then keep what they have as their choice. Earlier versions have written the list alone, which another file's name can be given to.
+// What cannot be read is forgotten: threads then keep what they have as their choice. Earlier
+// versions wrote the list alone, which says nothing of the process.
 function decodeMasks(process: string, text: string, isNameSure: boolean): NativeMemberThread[] {
   try {
     const given = JSON.parse(text) as { process: unknown; threads: unknown[] } | unknown[];
@@ -337,7 +338,7 @@ export class SharedMembers {
     return { checked, byMask, found };
   }
 
-  // Undefined where it is of nobody whose word counts: who may write the folder could move anybody's threads by it.
+  // Undefined where it is of no user whose word counts: it decides where threads go.
   #masks(process: ProcessIdentity): Masks | undefined {
     const name = processName(process);
     const file = readMemberFile(this.#folder, `${name}${MASKS}`);
@@ -426,7 +427,8 @@ export class SharedMembers {
       const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
       return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
     };
-    // What others have written down of it stays as it is: of this process nobody would believe it.
+    // Nothing is written: it would replace what others have written down, and they would not
+    // believe it.
     if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
     const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
       const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
@@ -486,7 +488,7 @@ function* unconfined(all: readonly Registered[], isConfined: (member: SharedMemb
   for (const registered of all) {
     const { names, entry } = registered;
     const member = told(entry);
-    // Of what cannot be seen nobody can tell in which cpuset it is.
+    // The cpuset of a member that cannot be seen is not known.
     if (registered.isSeen && isConfined(member)) continue;
     const processes = processesOf(registered);
     if (typeof processes === 'string') {

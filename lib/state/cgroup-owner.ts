@@ -48,9 +48,11 @@ export function isCgroupHere({ path, device, inode }: CgroupIdentity): boolean {
 }
 
 /** Whether a cgroup may still be populated. What cannot be judged from here counts as alive. */
-export const isCgroupAlive = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => mayHaveProcess(cgroup.path));
+export function isCgroupAlive(cgroup: CgroupIdentity): boolean {
+  return mayBeThere(cgroup, () => mayHaveProcess(cgroup.path));
+}
 
-/** Whether a cgroup, which may be empty, may still be there. What cannot be judged from here counts as there. */
+/** Whether a cgroup, empty or not, may still be there. What cannot be judged counts as there. */
 export const mayCgroupBeThere = (cgroup: CgroupIdentity) => mayBeThere(cgroup, () => true);
 
 function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {

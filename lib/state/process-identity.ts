@@ -1,12 +1,13 @@
-// ProcessIdentity: which process a pid meant. proc(5): a pid is given again, a pid and its start time are not. What /proc does not show may live all the same:
-// it may be mounted with hidepid, or show the processes of another pid namespace.
+// ProcessIdentity: which process a pid meant. proc(5): a pid is given again, a pid and its start
+// time are not. A process that /proc does not show may live all the same: /proc may be mounted with
+// hidepid, or show the processes of another pid namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks since boot, decimal, as the first time namespace counts. */
   readonly start: string;
-  /** The pid namespace that `pid` is of, as /proc/self/ns/pid reads; empty where that cannot be read. */
+  /** The pid namespace of `pid`, as /proc/self/ns/pid reads; empty where that cannot be read. */
   readonly namespace: string;
 }
 
@@ -16,7 +17,8 @@ interface ProcessStat {
   readonly start: string;
 }
 
-// linux/proc_ns.h: the pid namespace that every other one lies in, and the time namespace that shifts nothing.
+// linux/proc_ns.h: the pid namespace that contains all others, and the time namespace without a
+// shift.
 export const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 const INITIAL_TIME_NAMESPACE = 'time:[4026531834]';
 // USER_HZ, which is the same on every architecture that Node.js runs on.
@@ -38,7 +40,7 @@ export function pidNamespace(): string {
   return ownNamespace;
 }
 
-/** Whether pids in /proc mean what they mean to this process: it may be that of another pid namespace. */
+/** Whether pids in /proc are those of this process's pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
 
 /** Whether no process has this pid. A system call, so that it is true whatever /proc shows. */
@@ -53,14 +55,15 @@ export function isUnused(pid: number): boolean {
 
 let ownShift: number | undefined;
 
-// time_namespaces(7): in a time namespace the kernel shifts the start times that it tells. A process does not change its own.
+// time_namespaces(7): the kernel shifts the start times that it tells a process by the offset of
+// that process's time namespace, which does not change while it runs.
 function shiftTicks(): number {
   ownShift ??= readShift();
   return ownShift;
 }
 
 function readShift(): number {
-  // The file is about the children of a process that has entered another namespace for them only.
+  // The file tells the offsets of the namespace of future children, which may be another one.
   if (linkOf('/proc/self/ns/time') === INITIAL_TIME_NAMESPACE) return 0;
   try {
     const [, seconds, nanoseconds] = /^boottime\s+(-?\d+)\s+(\d+)$/m.exec(
@@ -74,7 +77,8 @@ function readShift(): number {
 }
 
 /**
- * State, parent and start time of a process. The command stands in parentheses and may have any in it; the start time is the 22nd field.
+ * State, parent and start time of a process. The command stands in parentheses and may contain
+ * some; the start time is the 22nd field.
  * @throws where it has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self'): ProcessStat {
@@ -91,7 +95,10 @@ export const isSameStart = (a: string, b: string) => Math.abs(Number(a) - Number
 
 const isZombie = ({ state }: ProcessStat) => /^[ZX]$/.test(state);
 
-/** Whether no process of this pid runs, or only what is left of one that nobody has waited for. False where that cannot be seen. */
+/**
+ * Whether no process of this pid runs, or only a zombie. False where a process has this pid that
+ * /proc does not show.
+ */
 export function hasEnded(pid: number): boolean {
   try {
     return isZombie(statOf(pid));
@@ -102,7 +109,7 @@ export function hasEnded(pid: number): boolean {
 
 let ownStart: string | undefined;
 
-/** This process. Where /proc does not show it, nobody can compare its start time: any will do that no other has. */
+/** This process. Where /proc does not show it, any start time will do that no other process has. */
 export function identifySelf(): ProcessIdentity {
   try {
     ownStart ??= statOf('self').start;
@@ -136,7 +143,10 @@ export function isProcessRunning(identity: ProcessIdentity): boolean | undefined
   }
 }
 
-/** The users by whom the kernel decides who may move a process (sched_setaffinity(2)): the real and the effective one. Undefined where they cannot be seen. */
+/**
+ * The real and the effective user of a process, who may move it (sched_setaffinity(2)). Undefined
+ * where they cannot be seen.
+ */
 export function usersOf(pid: number): readonly number[] | undefined {
   try {
     if (!isProcOurs()) return undefined;
@@ -147,7 +157,7 @@ export function usersOf(pid: number): readonly number[] | undefined {
   }
 }
 
-/** The pid of a process in its own namespace, by the one that it has here. proc(5): the last of NSpid. */
+/** The pid of a process in its own pid namespace. proc(5): the last of NSpid. */
 export function innerPid(pid: number): number | undefined {
   try {
     return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
@@ -156,11 +166,14 @@ export function innerPid(pid: number): number | undefined {
   }
 }
 
-/** Whether a process of another pid namespace has ended. False where that cannot be told: only root in the first namespace sees the processes of all others. */
+/**
+ * Whether a process of another pid namespace has ended. False where that cannot be told: only root
+ * in the first pid namespace sees the processes of all others.
+ */
 export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): boolean {
   if (pidNamespace() !== INITIAL_PID_NAMESPACE || process.geteuid?.() !== 0) return false;
   try {
-    // Of the kernel: where it is hidden, others are.
+    // A thread of the kernel: if it is hidden, other processes are.
     statOf(2);
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return !pids.map(Number).some((here) => {

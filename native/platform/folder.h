@@ -48,8 +48,8 @@ class Folder {
  public:
   // ELOOP or ENOTDIR where the last part of `path` is a link or no folder.
   static Result<Folder> open(const std::string& path, const FolderOptions& options);
-  // This folder; new files in it are writable by nobody but their owner, so that what is in a file is its
-  // owner's word.
+  // This folder; new files in it are writable by nobody but their owner, so that what is in a file
+  // is its owner's word.
   Result<Folder> with_own_files() const;
   // A folder inside this one.
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;

@@ -50,8 +50,8 @@ struct ConfinementRequest {
   std::vector<pid_t> unpinned;  // threads whose masks were changed for them, and are no choice of theirs
 };
 
-// Whether the caller may change the mask of a thread. Changes nothing: the kernel checks the right first, and
-// then refuses an empty mask (sched_setaffinity(2): EPERM, EINVAL).
+// Whether the caller may change the mask of a thread. Changes nothing: the kernel checks the right
+// first, and then refuses an empty mask (sched_setaffinity(2): EPERM, EINVAL).
 bool may_move(pid_t tid);
 
 // Every thread gets what it has chosen less `taken`, or `pool` where nothing is left of that. Passes over the

@@ -1,4 +1,5 @@
-// Members that /proc does not show, or shows otherwise: hidepid, time namespaces, and pid namespaces without a /proc of their own. What cannot be seen has not ended.
+// Members that /proc does not show, or shows otherwise: hidepid, time namespaces, and pid
+// namespaces without a /proc of their own. What cannot be seen has not ended.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -130,6 +131,19 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
     expect(root.sharedMembers()).toHaveLength(1);
     expect(await far.tell('mask')).toBe(`${ALL}`);
+  });
+
+  it('keeps nobody else from being registered where it does not leave', async () => {
+    const stateDir = makeStateDir();
+    const root = await opened({ stateDir, ...outsider });
+    const far = new Agent(['unshare', '--pid', '--fork', '--kill-child']);
+    await far.tell('open', { stateDir });
+    const grant = await root.acquire({ cpu: 1, unmovableMembers: 'report' });
+    const pid = sleeper();
+    await root.addSharedMember({ pid });
+    expect(masksOf(pid)).toEqual([`${root.sharedPool}`]);
+    await grant.release();
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
   it('outlives who has registered it there, and is forgotten once it has ended', async () => {

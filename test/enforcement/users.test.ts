@@ -1,4 +1,5 @@
-// Members of several users in one folder, which a group shares: what one of them may not move stays as it is, and nobody is moved on the word of another.
+// Members of several users in one folder, which a group shares: a member that a user may not move
+// stays as it is, and nobody is moved on the word of a user who may not move him.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -88,7 +89,7 @@ describe.runIf(canTry)('a member of another user', () => {
 });
 
 describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
-  // A registration of an earlier version, which the group may write, and a root's process that nobody has registered.
+  // A registration of root's, and a process of root's that is not registered.
   const planted = async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
@@ -174,10 +175,10 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     process.kill(pid, 'SIGSTOP');
     const [name] = filesOf(stateDir) as [string];
     const forger = `cd "$1"; echo up; while :; do
-      id=$(sed -n 's/.*"id":"\\([^"]*\\)".*/\\1/p' clear 2> /dev/null); printf %s "$id" > .forged && mv .forged "$2"
+      id=$(sed -n 's/.*"id":"\\([^"]*\\)".*/\\1/p' clear 2> /dev/null); echo -n "$id $3" > .forged && mv .forged "$2"
     done`;
     const answer = join(stateDir, 'members', `${name}.left`);
-    child('env', [...asUser(BOB, GROUP), 'sh', '-c', forger, 'sh', join(stateDir, 'members'), answer]);
+    child('env', [...asUser(BOB, GROUP), 'sh', '-c', forger, 'sh', join(stateDir, 'members'), answer, name]);
     await expect.poll(() => filesOf(stateDir)).toContain(`${name}.left`);
     await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
   });

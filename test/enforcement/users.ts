@@ -18,7 +18,9 @@ export function sharedFolder(): string {
   return stateDir;
 }
 
-/** A manager in a process of one of the group; undefined: root's. `prefix`: a command to start it under. */
+/**
+ * A manager in a process of a user of the group, or of root. `prefix`: a command to start it under.
+ */
 export async function agentOf(user: number | undefined, stateDir: string, options = {}, prefix: string[] = []) {
   const as = user === undefined ? [] : asUser(user, GROUP);
   const agent = new Agent([...prefix, ...as], forStrangers(AGENT));

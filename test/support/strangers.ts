@@ -8,7 +8,10 @@ import { afterAll } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Before a command: it runs as another user, who is in the group of the same number and, if given, in another. */
+/**
+ * The beginning of a command that runs as another user, in the group of the same number and
+ * another.
+ */
 export const asUser = (user: number, group?: number) => [
   'setpriv',
   ...[`--reuid=${user}`, `--regid=${user}`, group === undefined ? '--clear-groups' : `--groups=${group}`],

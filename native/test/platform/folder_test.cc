@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -34,6 +35,39 @@ TEST(Folder, KeepsThePreviousFileWhenItReplacesOne) {
   EXPECT_EQ(read_or_die(folder, "state"), std::string(100'000, '3'));
   EXPECT_EQ(read_or_die(folder, "previous"), "two");
   EXPECT_EQ(folder.list().value().size(), 2u);
+}
+
+TEST(Folder, MakesFilesThatNobodyButTheirOwnerMayWriteWhereItIsTold) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path() + "/shared", {.create = true, .group = {}, .mode = 0770});
+  Folder own = folder.with_own_files().value();
+  ASSERT_TRUE(folder.replace("everybodys", "one").ok());
+  ASSERT_TRUE(own.replace("mine", "two").ok());
+  EXPECT_EQ(folder.read_found("everybodys", 100).value()->mode, 0660u);
+  EXPECT_EQ(folder.read_found("mine", 100).value()->mode, 0640u);
+}
+
+TEST(Folder, TellsWhoseAFileIsAndHowManyNamesItHas) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_TRUE(folder.replace("one", "text").ok());
+  ASSERT_EQ(link((temporary.path() + "/one").c_str(), (temporary.path() + "/two").c_str()), 0);
+  const FoundFile found = folder.read_found("two", 100).value().value();
+  EXPECT_EQ(found.bytes, "text");
+  EXPECT_EQ(found.user, geteuid());
+  EXPECT_EQ(found.links, 2u);
+  EXPECT_FALSE(folder.read_found("three", 100).value());
+}
+
+TEST(Folder, LeavesTheModeOfAFileThatHasASecondName) {
+  TemporaryFolder temporary;
+  const std::string elsewhere = temporary.path() + "/elsewhere";
+  std::ofstream(elsewhere) << "secret";
+  ASSERT_EQ(chmod(elsewhere.c_str(), 0600), 0);
+  Folder folder = open_or_die(temporary.path() + "/shared", {.create = true, .group = {}, .mode = 0770});
+  ASSERT_EQ(link(elsewhere.c_str(), (temporary.path() + "/shared/lock").c_str()), 0);
+  ASSERT_TRUE(folder.open_file("lock", true, false).ok());
+  EXPECT_EQ(folder.read_found("lock", 100).value()->mode, 0600u);
 }
 
 TEST(Folder, OverwritesWhatACrashedReplacementLeft) {

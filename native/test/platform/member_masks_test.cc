@@ -221,6 +221,32 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
 }
 
+TEST_F(MemberMasksTest, TellsInADryRunWhomItMayNotMove) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+  Other other(all_);
+  ConfinementRequest request = off(first_);
+  request.dry_run = true;
+  EXPECT_FALSE(confine_member(request).value().is_refused);
+  Confinement plan;
+  // The system call changes the user of one thread, the library's function that of all.
+  std::thread([&] {
+    ASSERT_EQ(syscall(SYS_setresuid, 65534, 65534, 65534), 0);
+    EXPECT_TRUE(may_move(current_thread_id()));
+    plan = confine_member(request).value();
+  }).join();
+  EXPECT_TRUE(plan.is_refused);
+  const bool is_stuck = std::ranges::any_of(plan.stuck, [&](const StuckThread& each) {
+    return each.tid == other.tid() && each.errno_value == EPERM && each.cpus == all_;
+  });
+  EXPECT_TRUE(is_stuck);
+}
+
+TEST_F(MemberMasksTest, LeavesMasksWhereItAsksWhoMayBeMoved) {
+  Other other(first_);
+  EXPECT_TRUE(may_move(other.tid()));
+  EXPECT_EQ(mask(other.tid()), first_);
+}
+
 TEST_F(MemberMasksTest, LeavesWhatTheCpusetHasCutUntilItHasMore) { gets_back_after_a_partition(all_); }
 
 TEST_F(MemberMasksTest, GivesBackWhatTheCpusetHadNothingOf) { gets_back_after_a_partition(first_); }

@@ -1,4 +1,5 @@
-// MemberFiles: the files of members/, and whose word they are. Where several users may put files there, each of them can link, rename and, if the modes allow it, write a file of another.
+// MemberFile: a file of members/, and whose word it is. Where several users may put files there,
+// each of them can link and rename the files of another, and write those whose modes allow it.
 import type { NativeFolder } from '../native.js';
 import { usersOf } from '../state/process-identity.js';
 
@@ -18,14 +19,17 @@ const isClosed = (mode: number) => (mode & WRITABLE_BY_OTHERS) === 0;
 const isTrustworthy = (user: number) => user === 0 || user === process.geteuid?.();
 
 /**
- * Whether a user's word about a process counts here: root's and one's own do, and that of the user who may move the process himself. Of one that /proc hides nobody can tell, and nobody here moves it.
+ * Whether a user's word about a process counts here: root's does, this user's, and that of a user
+ * who may move the process. If /proc hides the process, it does too: nobody here can move it.
  */
 export function mayVouch(user: number, pid: number): boolean {
   return isTrustworthy(user) || (usersOf(pid)?.includes(user) ?? true);
 }
 
 /** The same about a cgroup; `owner`: of its folder. */
-export const mayVouchForGroup = (user: number, owner: number) => isTrustworthy(user) || user === owner;
+export function mayVouchForGroup(user: number, owner: number): boolean {
+  return isTrustworthy(user) || user === owner;
+}
 
 /** Undefined where there is no such file. */
 export function readMemberFile(folder: NativeFolder, name: string): MemberFile | undefined {
