@@ -406,7 +406,8 @@ export class Grant {
   /**
    * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where this process is not in the grant’s cgroup, moved right after its start), with the grant's memory nodes preferred where that is allowed (whatever
    * policy this thread was pinned with). It also gets a copy of the owner's lock: should this process die,
-   * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn.
+   * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn; the child finds NUMALIGN_GRANT, NUMALIGN_CPUS and
+   * NUMALIGN_DEVICES in its environment.
    * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
@@ -418,10 +419,21 @@ export class Grant {
     const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
     if (ownerFd !== undefined) streams.push(ownerFd);
     const { spawn } = childProcess();
-    const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, stdio: streams }));
+    const env = { ...(options.env ?? process.env), ...this.#variables() };
+    const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, env, stdio: streams }));
     const child = tracedApply(this.#site, this, 'spawn', () => this.#startChild(start));
     if (child.pid !== undefined) watchChild(this.id, child);
     return child;
+  }
+
+  // By NUMALIGN_GRANT numalign/preload knows that there is nothing to acquire.
+  #variables(): NodeJS.ProcessEnv {
+    const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
+    return {
+      NUMALIGN_GRANT: this.id,
+      NUMALIGN_CPUS: this.cpus.toString(),
+      NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
+    };
   }
 
   // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2, where threads are not moved, it is moved once it is there.

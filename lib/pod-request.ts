@@ -69,6 +69,8 @@ export interface ContainerRequest {
 export interface PodRequest {
   readonly uid: string | undefined;
   readonly name: string | undefined;
+  /** Of a pod, in which no other has its name; undefined of what is acquired. */
+  readonly namespace?: string | undefined;
   readonly qosClass: QosClass;
   /** Which containers keep it from being Guaranteed, and by what, for people; null: it is Guaranteed. */
   readonly notGuaranteed: string | null;
@@ -82,6 +84,7 @@ type Amounts = Map<string, bigint>;
 type Refuse = (field: string, value: unknown, valid: string) => never;
 type ParsedContainer = ContainerRequest & { readonly exact: { readonly requests: Amounts; readonly limits: Amounts } };
 
+const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
 const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
@@ -266,6 +269,7 @@ export function parsePod(value: unknown): PodRequest {
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
+    namespace: (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
     qosClass,
     notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
     containers: Object.freeze(containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests }))),

@@ -35,11 +35,23 @@ async function acquire(): Promise<void> {
   // As `numalign run` does.
   process.env.NUMALIGN_GRANT = grant.id;
   process.env.NUMALIGN_CPUS = grant.cpus.toString();
+  process.env[ACQUIRED_BY] = String(process.pid);
+}
+
+/** The process whose preload has acquired NUMALIGN_GRANT. */
+const ACQUIRED_BY = 'NUMALIGN_PRELOAD_PID';
+
+// A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would not.
+async function isOnGrant(): Promise<boolean> {
+  if (process.env.NUMALIGN_GRANT === undefined) return false;
+  if (process.env[ACQUIRED_BY] !== String(process.ppid)) return true;
+  const { default: cluster } = await import('node:cluster');
+  return !cluster.isWorker;
 }
 
 // Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them. Processes inherit it by fork(), and the mask.
 if (!isMainThread) await import('./native.js');
-else if (process.env.NUMALIGN_GRANT === undefined) {
+else if (!(await isOnGrant())) {
   try {
     await acquire();
   } catch (error) {

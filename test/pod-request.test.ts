@@ -40,6 +40,7 @@ describe('A pod', () => {
     expect(pod).toEqual({
       uid: '39b37746-7f5e',
       name: 'db',
+      namespace: 'prod',
       qosClass: 'Guaranteed',
       notGuaranteed: null,
       containers: [

@@ -20,17 +20,17 @@ export function findGrant<Grant extends Named>(grants: readonly Grant[], text: s
   if (exact) return exact;
   const meant = grants.filter(({ id, name }) => name === text || (text.length >= ID_PREFIX && id.startsWith(text)));
   if (meant.length === 1) return meant[0]!;
-  const valid = grants.map(({ id }) => id);
   if (meant.length > 1) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
-      `"${text}" may mean ${meant.map(describe).join(' or ')}: give more of the id`,
+      `"${text}" may mean ${meant.map(describe).join(' or ')}: give an id`,
       {
         value: text,
-        valid,
+        valid: meant.map(({ id }) => id),
       },
     );
   }
+  const valid = grants.map(({ id }) => id);
   const there = grants.length === 0 ? 'nothing is granted' : `there is ${grants.map(describe).join(', ')}`;
   throw new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${text}" in ${stateDir}: ${there}`, {
     value: text,

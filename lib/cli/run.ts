@@ -237,15 +237,6 @@ function placementOf({ spread = false, distribute = false, alignL3 = false }: Ru
   };
 }
 
-function environmentOf({ id, cpus, devices }: Grant): Record<string, string> {
-  const ids = Object.entries(devices).map(([name, list]) => [name, list.map((device) => device.id)]);
-  return {
-    NUMALIGN_GRANT: id,
-    NUMALIGN_CPUS: cpus.toString(),
-    NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
-  };
-}
-
 function grantLines(grant: Grant): string[] {
   const { id, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
   const parts = [
@@ -285,10 +276,7 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
       resolve(ending);
     };
     try {
-      child = grant.spawn(command, args, {
-        stdio: 'inherit',
-        env: { ...process.env, ...environmentOf(grant) },
-      });
+      child = grant.spawn(command, args, { stdio: 'inherit' });
     } catch (error) {
       // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the rest.
       if (!isOfNode(error)) {

@@ -256,6 +256,7 @@ function podAssignment({ question, pool, draft, containers }: Progress): PodAssi
   return {
     uid,
     name: pod.name ?? uid,
+    namespace: pod.namespace,
     containers: containers.map((container) => withMemoryAndReusable(draft, container)),
     policy: placement.topologyPolicy,
     scope: placement.scope,

@@ -218,9 +218,19 @@ function onRecord(plan: Plan, generation: number): PlanOnRecord {
   return { admitted, reason, code, containers, hints, explanation, warnings, exact, generation };
 }
 
-/** What a pod that is admitted again has. @throws ERR_POD_CONFLICT where it asks for something else than before */
-export function placedPod(state: Assignments, { uid, containers }: PodRequest): PodAssignment | undefined {
-  const placed = uid === undefined ? undefined : findPod(state, uid);
+/**
+ * What a pod that is admitted again has.
+ * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to know it, and the name of another
+ */
+export function placedPod(
+  state: Assignments,
+  { uid, name, namespace, containers }: PodRequest,
+): PodAssignment | undefined {
+  if (uid === undefined) {
+    checkNewName(state, namespace, name);
+    return undefined;
+  }
+  const placed = findPod(state, uid);
   if (!placed) return undefined;
   const shape = (list: readonly Pick<ContainerAssignment, 'name' | 'kind'>[], requests: readonly object[]) =>
     JSON.stringify(list.map(({ name, kind }, i) => [name, kind, Object.entries(requests[i]!).sort()]));
@@ -237,6 +247,18 @@ export function placedPod(state: Assignments, { uid, containers }: PodRequest): 
     value: now,
     valid: before,
   });
+}
+
+function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
+  if (namespace === undefined || name === undefined) return;
+  const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
+  if (!living) return;
+  const { uid } = living;
+  throw new NumalignError(
+    'ERR_POD_CONFLICT',
+    `pod ${namespace}/${name} is admitted already, as ${uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
+    { value: name, valid: uid },
+  );
 }
 
 /** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */

@@ -105,6 +105,8 @@ export interface PodAssignment {
   /** The grant's id. */
   readonly uid: string;
   readonly name: string;
+  /** Of a pod that was admitted; undefined of a grant that was acquired, and in states of the first versions. */
+  readonly namespace?: string | undefined;
   /** In the order in which they were admitted. */
   readonly containers: readonly ContainerAssignment[];
   readonly policy: string;

@@ -256,6 +256,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
   const known = {
     uid: text(given.uid, `${where}.uid`),
     name: text(given.name, `${where}.name`),
+    namespace: orNull(given.namespace ?? null, text, `${where}.namespace`) ?? undefined,
     containers: list(given.containers, `${where}.containers`).map((c, i) =>
       decodeContainer(c, `${where}.containers[${i}]`),
     ),

@@ -32,7 +32,7 @@ spec:
 `;
 
 // More than are admitted before a signal arrives, however late.
-const MANY = documents(...Array.from({ length: 2_000 }, () => SHARED));
+const MANY = documents(...Array.from({ length: 2_000 }, (_, i) => SHARED.replace('web', `web-${i}`)));
 
 describe('numalign admit', () => {
   it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
@@ -120,10 +120,36 @@ describe('numalign admit', () => {
     expect(other.stderr).toMatch(/^numalign: pod one is not admitted: .* \[ERR_POD_CONFLICT\]\n$/);
   });
 
+  it('refuses a second pod of the name and namespace of a living one, and names that', async () => {
+    const folder = await newState();
+    await admit(folder, pod('one', 1, ', namespace: prod'));
+    const [first] = (await status(folder)).grants;
+    const again = await admit(folder, pod('one', 1, ', namespace: prod'));
+    expect([again.code, again.stdout]).toEqual([1, '']);
+    expect(again.stderr).toContain(`pod prod/one is admitted already, as ${first!.id}: release it first`);
+    expect(again.stderr).toMatch(/\[ERR_POD_CONFLICT\]\n$/);
+    const web = (metadata: string) => SHARED.replace('name: web', `name: one${metadata}`);
+    for (const other of ['', ', namespace: test', ', namespace: prod, uid: two'])
+      expect((await admit(folder, web(other))).stderr).toBe('');
+    expect((await numalign(['release', first!.id, '--state-dir', folder])).code).toBe(0);
+    const after = await numalign(['release', 'one', '--state-dir', folder, '--output', 'json']);
+    const { grants } = await status(folder);
+    const { code, message, details } = JSON.parse(after.stderr).error;
+    expect([code, details.valid]).toEqual(['ERR_INVALID_ARGUMENT', grants.map((grant: { id: string }) => grant.id)]);
+    for (const { id } of grants) expect(message).toContain(id);
+  });
+
+  it('refuses the second of two pods of one name in a file, and keeps none', async () => {
+    const folder = await newState();
+    const { code, stderr } = await admit(folder, documents(SHARED, SHARED));
+    expect([code, stderr]).toEqual([1, expect.stringContaining('admitted before and released again: web')]);
+    expect((await status(folder)).grants).toEqual([]);
+  });
+
   it('explains a rejection, and keeps none of the pods that came before', async () => {
     const folder = await newState();
-    await admit(folder, 'kind: Pod\nmetadata: {name: web, uid: before}\nspec: {containers: [{name: web}]}\n');
-    const again = 'kind: Pod\nmetadata: {name: web, uid: before}\nspec: {containers: [{name: web}]}\n';
+    await admit(folder, 'kind: Pod\nmetadata: {name: early, uid: before}\nspec: {containers: [{name: web}]}\n');
+    const again = 'kind: Pod\nmetadata: {name: early, uid: before}\nspec: {containers: [{name: web}]}\n';
     const { code, stdout, stderr } = await admit(
       folder,
       documents(again, pod('one', 1), SHARED, pod('two', 1)),
@@ -142,12 +168,12 @@ describe('numalign admit', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)('keeps none where it is ended by %s in the middle', async (name) => {
     const folder = await newState();
     const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
+    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'), 'the first pod');
     run.process.kill(name);
     const { signal, stdout, stderr } = await run.ended;
     expect({ signal, stdout }).toEqual({ signal: name, stdout: '' });
     expect(stderr).toMatch(
-      new RegExp(`^numalign: ended by ${name}\nadmitted before and released again: web(, web)*\n$`),
+      new RegExp(`^numalign: ended by ${name}\nadmitted before and released again: web-\\d+(, web-\\d+)*\n$`),
     );
     expect((await status(folder)).grants).toEqual([]);
   });
@@ -155,11 +181,11 @@ describe('numalign admit', () => {
   it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
     const folder = await newState();
     const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web"'), 'the first pod');
+    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'), 'the first pod');
     run.process.kill('SIGQUIT');
     const { code, stdout, stderr } = await run.ended;
     expect({ code, stdout }).toEqual({ code: 128 + 3, stdout: '' });
-    expect(stderr).toMatch(/^numalign: ended by SIGQUIT\nadmitted before and released again: web(, web)*\n$/);
+    expect(stderr).toMatch(/^numalign: ended by SIGQUIT\nadmitted before and released again: web-\d+(, web-\d+)*\n$/);
     expect((await status(folder)).grants).toEqual([]);
   });
 

@@ -1,5 +1,7 @@
 // node --import numalign/preload: a program on CPUs of its own from its first line, or not at all.
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { makeStateDir } from '../support/state-dir.js';
@@ -7,13 +9,15 @@ import { ALL, ofWholePool } from './everything.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** `code`: a program, or the path of one. */
 function run(code: string, variables: Record<string, object | string>) {
-  const { NUMALIGN_GRANT: _grant, NUMALIGN_CPUS: _cpus, ...env } = process.env;
+  const { NUMALIGN_GRANT: _grant, NUMALIGN_CPUS: _cpus, NUMALIGN_PRELOAD_PID: _pid, ...env } = process.env;
   for (const [name, value] of Object.entries(variables)) {
     env[name] = typeof value === 'string' ? value : JSON.stringify(value);
   }
   // The package by its name, as its users import it.
-  return spawnSync(process.execPath, ['--import', 'numalign/preload', '--input-type=module', '-e', code], {
+  const program = code.endsWith('.mjs') ? [code] : ['--input-type=module', '-e', code];
+  return spawnSync(process.execPath, ['--import', 'numalign/preload', ...program], {
     cwd: ROOT,
     encoding: 'utf8',
     env,
@@ -75,6 +79,75 @@ describe.runIf(ALL.size > 1)('numalign/preload', () => {
     const { status, stdout } = run(APP, { NUMALIGN_GRANT: 'of its parent', NUMALIGN_ACQUIRE: { cpu: ALL.size } });
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ isOpen: false, cpus: 'undefined' });
+  });
+});
+
+describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', () => {
+  const variables = () => ({
+    NUMALIGN_ACQUIRE: { cpu: 1, wait: true },
+    NUMALIGN_MANAGER: { stateDir: makeStateDir() },
+  });
+
+  it('takes no second grant where grant.spawn has started them, whatever their environment is', () => {
+    const { status, stdout } = run(
+      `import { openManager } from 'numalign';
+       const { stateDir } = JSON.parse(process.env.NUMALIGN_MANAGER);
+       const manager = await openManager({ stateDir });
+       const grant = await manager.acquire({ cpu: 1 });
+       const script = "import { grant } from 'numalign/preload';" +
+         'console.log(JSON.stringify([grant === undefined, process.env.NUMALIGN_GRANT, process.env.NUMALIGN_CPUS]));';
+       const words = ['--import', 'numalign/preload', '--input-type=module', '-e', script];
+       console.log(JSON.stringify([true, grant.id, String(grant.cpus)]));
+       for (const env of [undefined, { PATH: process.env.PATH }]) {
+         const child = grant.spawn(process.execPath, words, { stdio: 'inherit', ...(env && { env }) });
+         await new Promise((resolve) => child.once('exit', resolve));
+       }
+       process.exit();`,
+      { ...variables(), NUMALIGN_GRANT: 'of its parent' },
+    );
+    const [own, ...children] = stdout.trim().split('\n');
+    expect([status, children]).toEqual([0, [own, own]]);
+  });
+
+  // Where there are two CPUs a second grant waits for the end of the first.
+  it('has each cluster worker acquire its own CPUs, and none run on those of its primary', () => {
+    const stateDir = makeStateDir();
+    const program = `${stateDir}.mjs`;
+    writeFileSync(
+      program,
+      `import cluster from 'node:cluster';
+       import { affinity } from ${JSON.stringify(join(ROOT, 'dist/index.js'))};
+       import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
+       if (cluster.isPrimary) {
+         const { id } = grant;
+         const worker = cluster.fork();
+         worker.once('online', () => grant.release());
+         worker.once('message', ({ own, ...told }) => console.log(JSON.stringify({ ...told, isOwn: own !== id })));
+       } else {
+         const { id, cpus } = grant;
+         process.send({ own: id, isPlaced: affinity().equals(cpus), isNamed: process.env.NUMALIGN_GRANT === id });
+         process.disconnect();
+       }`,
+    );
+    const { status, stdout, stderr } = run(program, { ...variables(), NUMALIGN_MANAGER: { stateDir } });
+    expect([status, stderr]).toEqual([0, '']);
+    expect(JSON.parse(stdout)).toEqual({ isOwn: true, isPlaced: true, isNamed: true });
+  });
+
+  it('has cluster workers share the grant that their primary was started on', () => {
+    const program = `${makeStateDir()}.mjs`;
+    writeFileSync(
+      program,
+      `import cluster from 'node:cluster';
+       import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
+       if (cluster.isPrimary) cluster.fork().once('message', (told) => console.log(told));
+       else {
+         process.send(grant === undefined ? 'shares it' : 'has its own');
+         process.disconnect();
+       }`,
+    );
+    const { stdout } = run(program, { ...variables(), NUMALIGN_GRANT: 'of its parent' });
+    expect(stdout).toBe('shares it\n');
   });
 });
 
