@@ -639,7 +639,9 @@ describe('a custom hint provider', () => {
     const manager = await simulate(MACHINE);
     const gpus = new DeviceProvider('example.com/gpu', [1, 1]);
     manager.addHintProvider(gpus);
-    rmSync(manager.stateDir, { recursive: true });
+    // It comes after the devices are allocated, and before the commit.
+    const removeFolder = () => rmSync(manager.stateDir, { recursive: true });
+    manager.addHintProvider({ ...quiet, name: 'remover', allocate: removeFolder });
     await errorOf(() => manager.admit(pod(1, { 'example.com/gpu': 1 })));
     expect(gpus.free().length).toBe(2);
   });
