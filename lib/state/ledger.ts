@@ -407,10 +407,15 @@ export class Ledger implements Store {
     return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;
   }
 
-  // Numbers above 2^52 leave no room to count on, and are nobody's.
+  // 0 where there is no such file, or somebody has put something else there. Longer numbers leave no room to count on.
   #highest(): number {
-    const text = this.#folder.read(HIGHEST)?.toString('latin1') ?? '';
-    return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+    try {
+      const text = this.#folder.read(HIGHEST)?.toString('latin1') ?? '';
+      return /^\d{1,15}$/.test(text) ? Number(text) : 0;
+    } catch (error) {
+      if (error instanceof NumalignError) return 0;
+      throw error;
+    }
   }
 
   // Under the id of the others, so that what this process commits is of this boot for them too.

@@ -96,6 +96,18 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a number that nothing has led to', (path: string) => writeFileSync(path, '999999999999999')],
+    ['no number', (path: string) => writeFileSync(path, 'x'.repeat(100_000))],
+  ])('may have %s as its record of the highest, and grants go on', async (_, put) => {
+    const stateDir = makeStateDir();
+    const held = await acquire(await opener(stateDir), { cpu: 3 });
+    rmSync(join(stateDir, 'generation'));
+    put(join(stateDir, 'generation'));
+    await expectNoDoubleGrant(await opener(stateDir), held);
+  });
+
   it('does not come back: generations go on above the highest', async () => {
     const stateDir = makeStateDir();
     const { agent } = await acquire(await opener(stateDir), { cpu: 1 });
