@@ -273,7 +273,8 @@ export class Grant {
   #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
     if (isStrict && !group) throw this.#needsGroup();
-    return inGroup({ grant: this.id, cpus: this.cpus, group }, [threads], replace, (isWhole) => {
+    const target = { grant: this.id, cpus: this.cpus, group, learnChoices: () => this.#learnChoices() };
+    return inGroup(target, [threads], replace, (isWhole) => {
       if (isStrict) group?.setMemoryNodes(this.memoryNodes);
       const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
       this.#noteRunning();
@@ -285,6 +286,11 @@ export class Grant {
   #noteRunning(): void {
     if (this.#pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
     beginAudit(this.#site, this.#pod);
+  }
+
+  #learnChoices(): void {
+    const { enforcer, ledger } = this.#site;
+    enforcer.learnChoices(assignmentsOf(this.#site, ledger.read()).settings);
   }
 
   #needsGroup(): NumalignError {
@@ -320,7 +326,7 @@ export class Grant {
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const { result, threads } = undoPin(this.#group, this.id, sharedPool(state, cpusNow(topology)));
+        const { result, threads } = undoPin(this.#site, this.#group, this.id, sharedPool(state, cpusNow(topology)));
         unpinMemory(this.id);
         this.#workerCpus = undefined;
         this.#site.enforcer.apply(state, threads);
@@ -439,6 +445,7 @@ export class Grant {
   // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2, where threads are not moved, it is moved once it is there.
   #startChild(start: () => ChildProcess): ChildProcess {
     const group = this.#group;
+    this.#learnChoices();
     const born = () => native.bornOn(this.#cpusToStay.words, start).value;
     if (!group) return born();
     if (group.canStartInside) return group.startInside(born);
@@ -575,6 +582,7 @@ export class Grant {
       memoryNodes: this.memoryNodes,
       oneToOne,
       group: this.#group,
+      learnChoices: () => this.#learnChoices(),
     };
   }
 
@@ -747,12 +755,13 @@ interface Unpinned {
 
 // Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
 // leave out.
-function undoPin(group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
+function undoPin({ topology }: Site, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
   const bound = group?.leave(pool);
   const outcome = native.undoPin(uid, (bound ?? pool).words);
   const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
     tid,
-    earlier: new CpuSet(earlier),
+    // Who may run anywhere is not to be kept on record for CPUs that there are not.
+    earlier: new CpuSet(earlier).intersection(topology.cpus),
   }));
   const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
   if (bound === undefined || bound === pool) return { threads, result: { moved, unmovable, guaranteed } };
@@ -782,7 +791,7 @@ function vacateOf(site: Site, pod: PodAssignment): Vacate<Unpinned, PinResult> {
   return {
     leave: (pool) => {
       hasLeft = group?.isInUse ?? false;
-      const left = undoPin(group, uid, pool);
+      const left = undoPin(site, group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
       return left;
     },

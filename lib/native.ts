@@ -87,7 +87,7 @@ export interface NativeMove {
   before: Words;
   now: Words;
   errno: number;
-  /** By {@link Native.undoPin}: what it had before it was pinned. */
+  /** By {@link Native.undoPin}: what it had chosen before it was pinned. */
   earlier?: Words;
 }
 
@@ -284,11 +284,29 @@ export interface Native {
   /** Puts threads that are to run on a grant back to where they were put. */
   recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
+  /** What to tell the kernel for the calling thread to have again what it has, wherever its cpuset cuts that. */
+  askedMask(): Words;
+  /** Tells it. False where its cpuset has none of these CPUs. */
+  ask(cpus: Words): boolean;
+  /** The calling thread has chosen what could not be asked for: it has all of its cpuset until {@link settleChoices}. `all`: what to ask for then. */
+  askLater(chosen: Words, all: Words): void;
   /**
-   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. A thread that has
-   * what it was given as a shared member (`known`) has chosen what is known of it; one that may run on all of `limit`, which is its cgroup's, has chosen nothing.
+   * Threads that are pinned for a grant are about to leave its cgroup: asks for what they have chosen. The kernel refuses a mask of which the cgroup that they go to has nothing, but from Linux
+   * 6.2 on it keeps one that it has taken.
    */
-  rememberMasks(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  askChoices(grant: string): void;
+  /**
+   * Threads get what they have chosen, and could not have when they left a grant, because their cpuset had none of it. `limit`: the CPUs that it has now. Answers how many; with
+   * `dryRun` it changes nothing.
+   */
+  settleChoices(limit: Words, dryRun: boolean): number;
+  /** Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. */
+  rememberMasks(): void;
+  /**
+   * Has it known, for pins from now on, what the threads that run on no grant have chosen. `limit`: the CPUs of their cpuset, none where these are not known: a
+   * thread that may run on all of them has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
+   */
+  learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(
     pid: number,
@@ -321,10 +339,10 @@ export interface Native {
     owner: string,
     replace: boolean,
   ): NativePinOutcome[];
-  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown; `before`: the mask of this thread. */
-  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number; before: Words };
-  /** Threads were born on CPUs of a grant; `tid`: a Worker, or 0. */
-  adopt(tid: number, granted: Words, before: Words, grant: string, owner: string): void;
+  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown. */
+  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
+  /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
+  adopt(tid: number, granted: Words, grant: string, owner: string): void;
   /** Of a Worker that has ended. */
   forgetThread(tid: number): void;
   /** The CPU of these that the fewest threads have to themselves. */

@@ -113,6 +113,14 @@ export class CpusetLayout {
     }
   }
 
+  /** What threads of a process may use that run on no grant; undefined where that cannot be told. */
+  cpusOutsideGrants(pid: number): CpuSet | undefined {
+    const path = this.#pathOf(pid);
+    if (path === undefined) return undefined;
+    const isInGrant = !this.isShared(path) && this.#isOfGrant(path);
+    return this.hierarchy.effectiveCpusOf(isInGrant ? this.home : path);
+  }
+
   /**
    * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset, and what only the group of a grant, the shared group or the partition of these grants keeps
    * from it.
@@ -270,8 +278,8 @@ export class CpusetLayout {
     return [...(this.isPartition ? [] : [this.#shared]), ...groups].filter((group) => group.exists());
   }
 
-  // Read back.
-  #isWithin(path: string, pool: CpuSet): boolean {
+  /** Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it reads back. */
+  isWithin(path: string, pool: CpuSet): boolean {
     if (!this.isOurs(path)) return false;
     const group = this.hierarchy.at(path);
     return group.exists() && group.effectiveCpus().isSubsetOf(pool);
@@ -307,17 +315,17 @@ export class CpusetLayout {
     pods: readonly PodAssignment[],
     pool: CpuSet,
   ): boolean {
-    if (member.kind === 'cgroup') return this.#isWithin(member.path, pool);
+    if (member.kind === 'cgroup') return this.isWithin(member.path, pool);
     try {
       const { path } = this.hierarchy.groupOf(member.pid);
       if (!this.isOurs(path)) return false;
       const registered = members.flatMap((each) =>
-        each.kind === 'cgroup' && this.#isWithin(each.path, pool) ? [each.path] : [],
+        each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],
       );
       // In the groups of a grant it is no shared member at present.
       const granted = pods.flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.path));
       if ([...registered, ...granted].some((above) => isBelow(path, above))) return true;
-      return isBelow(path, this.#shared.path) && this.#isWithin(this.#shared.path, pool);
+      return isBelow(path, this.#shared.path) && this.isWithin(this.#shared.path, pool);
     } catch (error) {
       // It has ended, or /proc does not show it.
       if (error instanceof NumalignError) return error.details.reason === 'no-process' && isUnused(member.pid);

@@ -7,6 +7,7 @@ import { CpuSet, NodeSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { NumalignError } from '../errors.js';
 import { bootIsolatedCpus } from '../isolated-cpus.js';
+import { native } from '../native.js';
 import type { Comparison, Found } from '../reconcile/drift.js';
 import {
   type Assignments,
@@ -79,6 +80,11 @@ export interface Enforcer {
   /** Where processes of grants are put; undefined where masks must do. */
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
+  /**
+   * Has it known what the threads of this process have chosen that run on no grant. Before anything that changes their masks, or what their cpuset has: afterwards the kernel shows
+   * only a part of it.
+   */
+  learnChoices(settings: MachineSettings): void;
   /** CPUs that this process may use, or only groups of ours keep from it; none where there are no such groups. */
   cpusWithinReach(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
@@ -101,6 +107,7 @@ export const NO_ENFORCER: Enforcer = {
   levelNow: () => 'recorded',
   layoutOf: () => undefined,
   members: undefined,
+  learnChoices: () => {},
   cpusWithinReach: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
@@ -196,7 +203,14 @@ export class MachineEnforcer implements Enforcer {
     return this.layoutOf(settings)?.cpusWithinReach(process.pid, pods) ?? CpuSet.EMPTY;
   }
 
+  learnChoices(settings: MachineSettings): void {
+    const { possible, cpus } = this.#topology();
+    const limit = this.layoutOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
+    native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
+  }
+
   join(state: Assignments, reopened: () => void): void {
+    this.learnChoices(state.settings);
     this.members.join(() => this.#state()?.pods ?? [], reopened);
     this.share(process.pid, state);
   }
@@ -264,6 +278,7 @@ export class MachineEnforcer implements Enforcer {
     if (isSame && refitted(before, next).length === 0) return NO_ENFORCER.clear(before, next, request);
     const isTaken = added.length > 0 || !now.isSubsetOf(old);
     const isGivenBack = gone.length > 0 || !old.isSubsetOf(now);
+    if (this.layoutOf(next.settings)) this.learnChoices(next.settings);
     return this.#take({ before, next, added, gone, isTaken, isGivenBack, unpinned }, request);
   }
 
@@ -514,6 +529,16 @@ export class MachineEnforcer implements Enforcer {
         },
       });
     }
+    const late = this.#settleChoices(state, true);
+    if (late > 0) {
+      found.push({
+        kind: 'member',
+        uid: null,
+        what: `${late} threads of this process may run on CPUs that they have not chosen`,
+        key: `choices ${taken}`,
+        repair: () => this.#settleChoices(state, false),
+      });
+    }
     return { checked: groups.checked + strays.checked + outside.size, found };
   }
 
@@ -554,9 +579,17 @@ export class MachineEnforcer implements Enforcer {
       failed.push(error.message);
     }
     const { stuck, refused, ...confinement } = this.#confine([state], unpinned);
+    this.#settleChoices(state, false);
     // Whoever hears of it does the same: only what was given back is worth telling.
     if (isReopened) this.members.tellReopened([...stuck, ...refused], confinement);
     return { failed, stuck };
+  }
+
+  // Where masks keep threads in the pool, what they have chosen is for the members' masks to say.
+  #settleChoices(state: Assignments, dryRun: boolean): number {
+    const layout = this.layoutOf(state.settings);
+    const limit = layout?.isPlain ? layout.cpusOutsideGrants(process.pid) : undefined;
+    return limit ? native.settleChoices(limit.words, dryRun) : 0;
   }
 
   // What an earlier end of a grant could not move. Answers what still cannot be.

@@ -11,7 +11,7 @@ import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
 import { childrenOf } from './descent.js';
 import type { Enforcer } from './enforcer.js';
 
-// Where this process was before its threads went into the groups of a grant, by the grant's id.
+// Where this process was before its threads went into the group of a grant, by the path of that.
 const homes = new Map<string, string>();
 
 export interface Machine {
@@ -71,9 +71,7 @@ export class GrantGroup {
     const { hierarchy } = this.#layout;
     const group = this.make();
     if (threads === 'process') {
-      // Single threads may be in it already, and this one among them.
-      const at = hierarchy.groupOf(process.pid).path;
-      this.#remember(at === group.path ? (homes.get(this.#pod.uid) ?? at) : at);
+      this.#remember(hierarchy.groupOf(process.pid).path);
       group.attach(process.pid);
       return true;
     }
@@ -86,16 +84,11 @@ export class GrantGroup {
     return false;
   }
 
-  // Where it was, and what its threads had chosen there.
-  #remember(home: string): void {
-    if (!homes.has(this.#pod.uid)) homes.set(this.#pod.uid, home);
-    this.#rememberMasks(home);
-  }
-
-  #rememberMasks(path: string): void {
-    const { topology, enforcer } = this.#machine;
-    const all = topology.possible.union(topology.cpus);
-    native.rememberMasks(this.#layout.effectiveCpusOf(path).words, all.words, enforcer.members?.ownMasks() ?? []);
+  // Where it came from, also where that is the group of another grant by now or this one, and what masks its threads had there.
+  #remember(at: string): void {
+    const { path } = this.#handle;
+    if (!homes.has(path)) homes.set(path, homes.get(at) ?? at);
+    native.rememberMasks();
   }
 
   #refuseThread(): never {
@@ -115,14 +108,16 @@ export class GrantGroup {
     // What is born is in the group of the thread that starts it.
     const tid = native.threadId();
     const home = hierarchy.groupOf(process.pid, tid).path;
-    const before = native.affinity(0);
+    const mask = native.askedMask();
     const group = this.make();
     group.attachThread(tid);
     try {
       return action();
     } finally {
+      // As in leave().
+      const isAsked = native.ask(mask);
       this.#layout.moveThread(tid, home);
-      native.pin(0, before, '', '', false);
+      if (!native.ask(mask) && !isAsked) native.askLater(mask, this.#all.words);
     }
   }
 
@@ -162,7 +157,7 @@ export class GrantGroup {
 
   /** Whether threads of this process were moved into it, and have not left it by numalign. */
   get wasEntered(): boolean {
-    return homes.has(this.#pod.uid);
+    return homes.has(this.path);
   }
 
   get path(): string {
@@ -200,21 +195,28 @@ export class GrantGroup {
    * @throws ERR_CGROUP where they cannot
    */
   leave(pool: CpuSet): CpuSet | undefined {
-    const home = homes.get(this.#pod.uid);
-    homes.delete(this.#pod.uid);
+    const known = homes.get(this.path);
+    homes.delete(this.path);
     if (!this.isInUse) return undefined;
     const group = this.#handle;
-    this.#rememberMasks(group.path);
+    native.rememberMasks();
+    native.askChoices(this.#pod.uid);
+    let home = known ?? this.#layout.home;
     try {
-      group.moveBack(process.pid, home ?? this.#layout.home);
+      group.moveBack(process.pid, home);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       // The cgroup that it came from may be gone.
-      group.moveBack(process.pid, this.#layout.home);
+      home = this.#layout.home;
+      group.moveBack(process.pid, home);
     }
     this.setMemoryNodes(undefined);
+    return this.#layout.isPartition || this.#layout.isWithin(home, pool) ? this.#all : pool;
+  }
+
+  get #all(): CpuSet {
     const { possible, cpus } = this.#machine.topology;
-    return this.#layout.isPartition || this.#layout.isShared(home ?? '') ? possible.union(cpus) : pool;
+    return possible.union(cpus);
   }
 
   /** Threads that have left come back. @throws ERR_CGROUP */

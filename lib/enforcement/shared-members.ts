@@ -43,7 +43,7 @@ export interface StuckMember {
   readonly names: readonly string[];
 }
 
-/** A thread of this process whose mask was changed for it just now, and what it had before it was pinned. */
+/** A thread of this process whose mask was changed for it just now, and what it had chosen before it was pinned. */
 export interface UnpinnedThread {
   readonly tid: number;
   readonly earlier: CpuSet;
@@ -159,20 +159,14 @@ export function maskOf(tid: number): CpuSet | undefined {
   }
 }
 
-// What it had before it was pinned, it had chosen, unless that was given to it.
 function withUnpinned(
   known: readonly NativeMemberThread[],
   unpinned: readonly UnpinnedThread[],
 ): readonly NativeMemberThread[] {
-  if (unpinned.length === 0) return known;
+  const isKnown = ({ tid }: NativeMemberThread) => !unpinned.some((thread) => thread.tid === tid);
   return [
-    ...known.filter(({ tid }) => !unpinned.some((thread) => thread.tid === tid)),
-    ...unpinned.map(({ tid, earlier }) => {
-      const own = known.filter((thread) => thread.tid === tid);
-      // Where nothing is known of it, it was born of a thread with that mask.
-      const given = (own.length > 0 ? own : known).find(({ applied }) => new CpuSet(applied).equals(earlier));
-      return given ? { ...given, tid } : { tid, chosen: earlier.words, applied: earlier.words, asked: earlier.words };
-    }),
+    ...known.filter(isKnown),
+    ...unpinned.map(({ tid, earlier: { words } }) => ({ tid, chosen: words, applied: words, asked: words })),
   ];
 }
 

@@ -3,6 +3,7 @@
 import { type Threads, toTid } from '../affinity.js';
 import { invalidOption } from '../check-options.js';
 import { CpuSet, type NodeSet } from '../cpu-set.js';
+import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../native.js';
 import type { EnforcementLevel } from '../state/assignments.js';
@@ -18,6 +19,8 @@ export interface GrantedThreads {
   readonly oneToOne: boolean;
   /** Its cgroup, where it has one. */
   readonly group: GrantGroup | undefined;
+  /** See {@link Enforcer.learnChoices}. */
+  readonly learnChoices: () => void;
 }
 
 /**
@@ -47,11 +50,12 @@ export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuS
  * @throws ERR_ALREADY_PINNED unless `replace`, and nothing is moved then; ERR_CGROUP, ERR_ENFORCEMENT
  */
 export function inGroup<T>(
-  { grant, cpus, group }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group'>,
+  { grant, cpus, group, learnChoices }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group' | 'learnChoices'>,
   threads: readonly Threads[],
   replace: boolean,
   put: (isWhole: boolean) => T,
 ): T {
+  learnChoices();
   if (!group) return put(false);
   if (!replace) for (const each of threads) native.checkNotPinned(toTid(each), grant);
   const wasInUse = group.isInUse;

@@ -36,12 +36,12 @@ export function startWorker(
     );
   }
   // A thread is born with the mask and the memory policy of the one that starts it.
-  const before = native.affinity(0);
+  target.learnChoices();
   const { Worker } = workerThreads();
   const start = () => native.bornOn(cpus.words, () => new Worker(filename, workerOptions));
   const startHere = () => target.group?.startInside(start) ?? start();
   const { value: worker, tid } = preferring(target.memoryNodes, startHere);
-  native.adopt(tid, target.cpus.words, before, target.grant, target.owner);
+  native.adopt(tid, target.cpus.words, target.grant, target.owner);
   if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
   return worker;
 }

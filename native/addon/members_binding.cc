@@ -77,11 +77,16 @@ Napi::Value may_move_binding(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), may_move(to_int(info[0], "the process")));
 }
 
-// (words of what their cgroup has, words of all CPUs, what is known of them as shared members)
 void remember_masks(const Napi::CallbackInfo& info) {
+  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks());
+}
+
+// (words of what their cpuset has, none where it is not known; words of all CPUs; what is known of them as
+// shared members)
+void learn_choices(const Napi::CallbackInfo& info) {
   const auto known = to_list<MemberThread>(info[2], "what is known", to_thread);
-  unwrap(info.Env(), ThreadPins::of_this_process().remember_masks(to_id_set<CpuTag>(info[0]),
-                                                                  to_id_set<CpuTag>(info[1]), known));
+  unwrap(info.Env(), ThreadPins::of_this_process().learn_choices(to_id_set<CpuTag>(info[0]),
+                                                                 to_id_set<CpuTag>(info[1]), known));
 }
 
 }  // namespace
@@ -89,6 +94,7 @@ void remember_masks(const Napi::CallbackInfo& info) {
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
   exports["mayMove"] = Napi::Function::New(env, may_move_binding);
+  exports["learnChoices"] = Napi::Function::New(env, learn_choices);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
 }
 

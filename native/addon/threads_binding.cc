@@ -129,24 +129,24 @@ Napi::Value place(const Napi::CallbackInfo& info) {
 }
 
 // (words, action): calls `action` while threads that this one starts are born on these CPUs. { value: what it
-// returns; tid: the one thread that it has started, 0 where unknown; before: words of this thread's mask }
+// returns; tid: the one thread that it has started, 0 where unknown }
 Napi::Value born_on(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   if (!info[1].IsFunction()) throw Napi::TypeError::New(env, "the action must be a function");
-  ThreadBirth birth = unwrap(env, ThreadBirth::on(to_id_set<CpuTag>(info[0])));
+  CpuSet after = unwrap(env, ThreadPins::of_this_process().asked_mask());
+  ThreadBirth birth = unwrap(env, ThreadBirth::on(to_id_set<CpuTag>(info[0]), std::move(after)));
   Napi::Object result = Napi::Object::New(env);
   result["value"] = info[1].As<Napi::Function>().Call({});
   result["tid"] = Napi::Number::New(env, birth.newborn().value_or(0));
-  result["before"] = from_id_set(env, birth.before());
   return result;
 }
 
-// (tid of a Worker, or 0; words of the grant; words of the mask from before; grant; owner)
+// (tid of a Worker, or 0; words of the grant; grant; owner)
 void adopt(const Napi::CallbackInfo& info) {
   const pid_t tid = to_int(info[0], "the thread id");
   if (tid != 0) ThreadRoles::of_this_process().set(tid, ThreadRole::kWorker);
-  ThreadPins::of_this_process().adopt(tid, to_id_set<CpuTag>(info[1]), to_id_set<CpuTag>(info[2]),
-                                      to_string(info[3], "the grant"), to_string(info[4], "the owner"));
+  ThreadPins::of_this_process().adopt(tid, to_id_set<CpuTag>(info[1]), to_string(info[2], "the grant"),
+                                      to_string(info[3], "the owner"));
 }
 
 // (tid of a Worker that has ended)
@@ -277,6 +277,35 @@ Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
 }
 
+Napi::Value asked_mask(const Napi::CallbackInfo& info) {
+  return from_id_set(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().asked_mask()));
+}
+
+// (words of a mask): whether the kernel has taken it
+Napi::Value ask(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(
+      info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().ask(to_id_set<CpuTag>(info[0]))));
+}
+
+// (words of a choice; words of all CPUs)
+void ask_later(const Napi::CallbackInfo& info) {
+  unwrap(info.Env(),
+         ThreadPins::of_this_process().ask_later(to_id_set<CpuTag>(info[0]), to_id_set<CpuTag>(info[1])));
+}
+
+// (grant)
+void ask_choices(const Napi::CallbackInfo& info) {
+  ThreadPins::of_this_process().ask_choices(to_string(info[0], "the grant"));
+}
+
+// (words of what their cpuset has; whether to do nothing): how many threads
+Napi::Value settle_choices(const Napi::CallbackInfo& info) {
+  const bool dry_run = to_bool(info[1], "the dry run");
+  return Napi::Number::New(
+      info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().settle_choices(to_id_set<CpuTag>(info[0]),
+                                                                                  dry_run)));
+}
+
 // (path): words; undefined where there is no such file, or no list in it
 Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
   Result<CpuSet> cpus = read_cpu_list(to_string(info[0], "the path"));
@@ -326,6 +355,11 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["recallThreads"] = Napi::Function::New(env, recall_threads);
   exports["checkNotPinned"] = Napi::Function::New(env, check_not_pinned);
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
+  exports["ask"] = Napi::Function::New(env, ask);
+  exports["askLater"] = Napi::Function::New(env, ask_later);
+  exports["askChoices"] = Napi::Function::New(env, ask_choices);
+  exports["settleChoices"] = Napi::Function::New(env, settle_choices);
+  exports["askedMask"] = Napi::Function::New(env, asked_mask);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);
   exports["onlineCpus"] = Napi::Function::New(env, online_cpus_binding);

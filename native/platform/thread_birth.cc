@@ -31,30 +31,28 @@ std::string next_marker() {
 
 }  // namespace
 
-Result<ThreadBirth> ThreadBirth::on(const CpuSet& cpus) {
+Result<ThreadBirth> ThreadBirth::on(const CpuSet& cpus, CpuSet after) {
   std::set<pid_t> threads;
   for (int reading = 0; reading < kReadings; reading++) {
     if (Result<Done> added = add_threads(threads); !added.ok()) return added.error();
   }
-  Result<CpuSet> before = get_affinity(0);
-  if (!before.ok()) return before.error();
   if (Result<Done> set = set_affinity(0, cpus); !set.ok()) return set.error();
   char name[16] = "";
   prctl(PR_GET_NAME, name);
   std::string marker = next_marker();
   prctl(PR_SET_NAME, marker.c_str());
-  return ThreadBirth(std::move(before).value(), name, std::move(marker), std::move(threads));
+  return ThreadBirth(std::move(after), name, std::move(marker), std::move(threads));
 }
 
-ThreadBirth::ThreadBirth(CpuSet before, std::string name, std::string marker, std::set<pid_t> threads)
-    : before_(std::move(before)),
+ThreadBirth::ThreadBirth(CpuSet after, std::string name, std::string marker, std::set<pid_t> threads)
+    : after_(std::move(after)),
       name_(std::move(name)),
       marker_(std::move(marker)),
       threads_(std::move(threads)) {}
 
 ThreadBirth::ThreadBirth(ThreadBirth&& other) noexcept
     : active_(std::exchange(other.active_, false)),
-      before_(std::move(other.before_)),
+      after_(std::move(other.after_)),
       name_(std::move(other.name_)),
       marker_(std::move(other.marker_)),
       threads_(std::move(other.threads_)) {}
@@ -62,8 +60,9 @@ ThreadBirth::ThreadBirth(ThreadBirth&& other) noexcept
 ThreadBirth::~ThreadBirth() {
   if (!active_) return;
   prctl(PR_SET_NAME, name_.c_str());
-  // Refused only where the cpuset has changed since; the mask inside the new one is then as good.
-  (void)set_affinity(0, before_);
+  // Refused only where the cpuset has none of it, from which the thread is about to leave again, or which has
+  // changed since: the mask inside the new one is then as good.
+  (void)set_affinity(0, after_);
 }
 
 std::optional<pid_t> ThreadBirth::newborn() const {

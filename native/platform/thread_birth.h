@@ -16,16 +16,13 @@ namespace numalign {
 
 class ThreadBirth {
  public:
-  // sched_setaffinity(2), prctl(2). EINVAL: none of `cpus` may be used here; nothing is changed then.
-  static Result<ThreadBirth> on(const CpuSet& cpus);
+  // sched_setaffinity(2), prctl(2). `after`: the mask that the calling thread gets at the end. EINVAL: none of
+  // `cpus` may be used here; nothing is changed then.
+  static Result<ThreadBirth> on(const CpuSet& cpus, CpuSet after);
 
   ThreadBirth(ThreadBirth&& other) noexcept;
   ThreadBirth& operator=(ThreadBirth&&) = delete;
-  // The calling thread has its mask and name again.
   ~ThreadBirth();
-
-  // The mask of the calling thread from before.
-  const CpuSet& before() const { return before_; }
 
   // A thread that was started, of which there must be one at most; nothing where it is not known: threads
   // that name themselves at once (Workers, from Node 22 on) are told from others only where none other that
@@ -33,10 +30,10 @@ class ThreadBirth {
   std::optional<pid_t> newborn() const;
 
  private:
-  ThreadBirth(CpuSet before, std::string name, std::string marker, std::set<pid_t> threads);
+  ThreadBirth(CpuSet after, std::string name, std::string marker, std::set<pid_t> threads);
 
   bool active_ = true;
-  CpuSet before_;
+  CpuSet after_;
   std::string name_;
   std::string marker_;
   std::set<pid_t> threads_;

@@ -1,5 +1,7 @@
 #include "platform/thread_pins.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -61,6 +63,18 @@ uint64_t start_of(pid_t tid) {
   return stat ? stat->start_ticks : 0;
 }
 
+// Without those that end meanwhile.
+Result<std::map<pid_t, CpuSet>> masks_of_all() {
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  std::map<pid_t, CpuSet> masks;
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> mask = get_affinity(tid);
+    if (mask.ok() && !mask.value().empty()) masks[tid] = std::move(mask).value();
+  }
+  return masks;
+}
+
 void add(PinOutcome& outcome, ThreadMove move, const CpuSet& wanted) {
   (move.now == wanted ? outcome.moved : outcome.unmovable).push_back(std::move(move));
 }
@@ -112,16 +126,16 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       }
       found_new = true;
       ThreadMove move = std::move(result).value();
-      if (auto earlier = earlier_.find(thread); earlier != earlier_.end())
-        move.before = earlier->second.chosen;
+      if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
+      if (grant.empty() && move.errno_value == 0) note_choice(thread, cpus);
       if (!grant.empty() && move.errno_value == 0) {
-        auto entry =
-            pins_.try_emplace(thread, Pin{grant, owner, before_grant(grant, move.before), cpus}).first;
-        entry->second = Pin{grant, owner, entry->second.before, move.now};
-        entry->second.start = start_of(thread);
+        const CpuSet before = choice_of(thread, move.before);
+        Pin& pin = pins_[thread] = Pin{grant, owner, before, move.now};
+        pin.start = start_of(thread);
+        Granted& all = granted_.try_emplace(grant, Granted{before, {}}).first->second;
+        if (thread == getpid()) all.before = before;
         // What the kernel has clipped is no place of its choice.
-        granted_.try_emplace(grant, Granted{entry->second.before, {}}).first->second.cpus |=
-            cpus == granted ? entry->second.cpus : granted;
+        all.cpus |= cpus == granted ? pin.cpus : granted;
       }
       moves.done(std::move(move), cpus);
     }
@@ -155,7 +169,7 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t
   if (!result.ok()) return result.error();
   ThreadMove move = std::move(result).value();
   move.tid = tid;
-  if (auto earlier = earlier_.find(tid); earlier != earlier_.end()) move.before = earlier->second.chosen;
+  if (move.errno_value == 0) note_choice(tid, cpus);
   PinOutcome outcome;
   add(outcome, std::move(move), cpus);
   relax();
@@ -238,21 +252,81 @@ void ThreadPins::holds_whole_process(const std::string& grant) {
   for (auto& [id, granted] : granted_) granted.whole_process = id == grant;
 }
 
-// Threads that were born on the grant's CPUs have not chosen them.
-CpuSet ThreadPins::before_grant(const std::string& grant, const CpuSet& mask) {
-  auto found = granted_.find(grant);
-  return found != granted_.end() && mask.is_subset_of(found->second.cpus) ? found->second.before : mask;
+// A thread that runs on a grant has not chosen that; what it chooses there is undone with the pin.
+void ThreadPins::note_choice(pid_t tid, const CpuSet& cpus) {
+  if (choices_.find(tid) && !pins_.contains(tid)) choices_.set(tid, {cpus, cpus});
 }
 
-void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
-                       const std::string& owner) {
+// Threads that were born on a grant's CPUs have not chosen them.
+const ThreadPins::Granted* ThreadPins::born_on(const CpuSet& mask) const {
+  auto found = std::ranges::find_if(
+      granted_, [&](const auto& entry) { return mask.is_subset_of(entry.second.cpus); });
+  return found == granted_.end() ? nullptr : &found->second;
+}
+
+CpuSet ThreadPins::choice_of(pid_t tid, const CpuSet& mask) const {
+  if (auto pin = pins_.find(tid); pin != pins_.end()) return pin->second.before;
+  if (const Granted* granted = born_on(mask)) return granted->before;
+  const ThreadChoice* choice = choices_.find(tid);
+  return choice ? choice->chosen : mask;
+}
+
+void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner) {
   std::lock_guard lock(mutex_);
-  const CpuSet earlier = before_grant(grant, before);
-  granted_.try_emplace(grant, Granted{earlier, {}}).first->second.cpus |= granted;
+  Result<CpuSet> parent = get_affinity(0);
+  const CpuSet before = choice_of(current_thread_id(), parent.ok() ? parent.value() : granted);
+  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
   Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
   if (!now.ok() || now.value().empty()) return;
-  pins_[tid] = Pin{grant, owner, earlier, now.value()};
+  pins_[tid] = Pin{grant, owner, before, now.value()};
   pins_[tid].start = start_of(tid);
+}
+
+Result<CpuSet> ThreadPins::asked_mask() {
+  std::lock_guard lock(mutex_);
+  Result<CpuSet> now = get_affinity(0);
+  if (!now.ok()) return now;
+  const pid_t tid = current_thread_id();
+  const ThreadChoice* choice = choices_.find(tid);
+  return !choice || pins_.contains(tid) || born_on(now.value()) ? now : Result<CpuSet>(choice->asked);
+}
+
+Result<bool> ThreadPins::ask(const CpuSet& cpus) {
+  Result<Done> set = set_affinity(0, cpus);
+  if (set.ok()) return true;
+  if (set.error().errno_value == EINVAL) return false;
+  return set.error();
+}
+
+Result<Done> ThreadPins::ask_later(const CpuSet& chosen, const CpuSet& all) {
+  std::lock_guard lock(mutex_);
+  Result<Done> set = set_affinity(0, all);
+  if (set.ok()) choices_.set(current_thread_id(), {chosen, all});
+  return set;
+}
+
+void ThreadPins::ask_choices(const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  for (auto& [tid, pin] : pins_) {
+    if (pin.grant == grant) pin.asked = is_own_thread(tid) && set_affinity(tid, pin.before).ok();
+  }
+}
+
+Result<int> ThreadPins::settle_choices(const CpuSet& limit, bool dry_run) {
+  std::lock_guard lock(mutex_);
+  int settled = 0;
+  for (const auto& [tid, chosen] : choices_.unsettled(limit)) {
+    Result<CpuSet> now = get_affinity(tid);
+    // It has ended, is pinned again, or has made another choice.
+    if (pins_.contains(tid) || !now.ok() || now.value() != limit) continue;
+    if (!dry_run) {
+      Result<ThreadMove> move = move_thread(tid, chosen);
+      if (!move.ok() && !is_gone(move.error())) return move.error();
+      if (move.ok() && move.value().errno_value == 0) choices_.set(tid, {chosen, chosen});
+    }
+    settled++;
+  }
+  return settled;
 }
 
 Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const Scheduling& wanted,
@@ -336,13 +410,21 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
 Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   PinOutcome outcome;
-  auto restore = [&](pid_t tid, const CpuSet& before) -> Result<Done> {
+  auto restore = [&](pid_t tid, const CpuSet& before, bool is_asked) -> Result<Done> {
     CpuSet wanted = before & pool;
     if (wanted.empty()) wanted = pool;
     Result<ThreadMove> move = move_thread(tid, wanted);
+    // Its cpuset has none of it at present.
+    const bool is_refused = move.ok() && move.value().errno_value == EINVAL && wanted != pool;
+    if (is_refused && !is_asked) {
+      wanted = pool;
+      move = move_thread(tid, wanted);
+    }
     if (move.ok()) {
       ThreadMove moved = std::move(move).value();
       moved.earlier = before;
+      if (is_refused && is_asked) moved.errno_value = 0;
+      choices_.set(tid, {before, wanted});
       add(outcome, std::move(moved), wanted);
     } else if (!is_gone(move.error())) {
       return move.error();
@@ -352,7 +434,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
 
   auto mask_of = [&](pid_t tid) -> Result<CpuSet> {
     auto earlier = earlier_.find(tid);
-    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second.mask);
+    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
   };
 
   for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
@@ -365,6 +447,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   CpuSet granted;
+  std::set<pid_t> had_pins;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     if (pin->second.grant != grant) {
       ++pin;
@@ -377,9 +460,11 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     // offline.
     const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
     if (now.ok() && (is_out || now.value().intersects(pin->second.cpus))) {
-      if (Result<Done> restored = restore(pin->first, pin->second.before); !restored.ok())
+      if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked);
+          !restored.ok())
         return restored.error();
     }
+    had_pins.insert(pin->first);
     pin = pins_.erase(pin);
   }
 
@@ -389,10 +474,10 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
-      if (pins_.contains(tid)) continue;
+      if (pins_.contains(tid) || had_pins.contains(tid)) continue;
       Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
-      if (Result<Done> restored = restore(tid, entry.mapped().before); !restored.ok())
+      if (Result<Done> restored = restore(tid, entry.mapped().before, false); !restored.ok())
         return restored.error();
     }
   }
@@ -557,20 +642,27 @@ Result<PinOutcome> ThreadPins::recall(const std::string& grant, const CpuSet& cp
   return outcome;
 }
 
-Result<Done> ThreadPins::remember_masks(const CpuSet& limit, const CpuSet& all,
-                                        const std::vector<MemberThread>& known) {
+Result<Done> ThreadPins::remember_masks() {
   std::lock_guard lock(mutex_);
-  earlier_.clear();
-  Result<std::vector<pid_t>> threads = process_threads();
-  if (!threads.ok()) return threads.error();
-  for (pid_t tid : threads.value()) {
-    Result<CpuSet> now = get_affinity(tid);
-    if (!now.ok() || now.value().empty()) continue;
-    const CpuSet& mask = now.value();
-    auto given = std::ranges::find_if(
-        known, [&](const MemberThread& each) { return each.tid == tid && each.applied == mask; });
-    earlier_[tid] = {mask, given != known.end() ? given->chosen : mask == limit ? all : mask};
+  Result<std::map<pid_t, CpuSet>> masks = masks_of_all();
+  if (!masks.ok()) return masks.error();
+  earlier_ = std::move(masks).value();
+  return Done{};
+}
+
+Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
+                                       const std::vector<MemberThread>& known) {
+  std::lock_guard lock(mutex_);
+  Result<std::map<pid_t, CpuSet>> found = masks_of_all();
+  if (!found.ok()) return found.error();
+  std::map<pid_t, CpuSet> masks = std::move(found).value();
+  std::vector<pid_t> others;
+  for (const auto& [tid, mask] : masks) {
+    const bool is_elsewhere = !limit.empty() && !mask.is_subset_of(limit);
+    if (is_elsewhere || pins_.contains(tid) || born_on(mask)) others.push_back(tid);
   }
+  for (pid_t tid : others) masks.erase(tid);
+  choices_.learn(masks, others, limit, all, known);
   return Done{};
 }
 

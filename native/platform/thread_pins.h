@@ -16,6 +16,7 @@
 #include "platform/affinity.h"
 #include "platform/member_masks.h"
 #include "platform/scheduling.h"
+#include "platform/thread_choices.h"
 #include "platform/thread_roles.h"
 
 namespace numalign {
@@ -26,7 +27,7 @@ struct ThreadMove {
   CpuSet before;
   CpuSet now;           // read back
   int errno_value = 0;  // why it could not be moved; 0 where it was, or where the kernel clipped the mask
-  CpuSet earlier = {};  // by undo(): its mask before it was pinned, of which it gets what lies in the pool
+  CpuSet earlier = {};  // by undo(): what it had chosen before it was pinned, of which it gets what lies in the pool
 };
 
 struct PinOutcome {
@@ -74,11 +75,28 @@ class ThreadPins {
                                                               const CpuSet& granted, const std::string& grant,
                                                               const std::string& owner, bool replace);
 
-  // Threads have been born on CPUs of the grant, `tid` (or 0 where it is not known) on its present mask;
-  // `before`: the mask that undo() is to give them as if it had been theirs. `granted`: all CPUs of the
-  // grant.
-  void adopt(pid_t tid, const CpuSet& granted, const CpuSet& before, const std::string& grant,
-             const std::string& owner);
+  // Threads have been born on CPUs of the grant by the calling thread, whose choice undo() is to give them:
+  // `tid` (or 0 where it is not known) on its present mask. `granted`: all CPUs of the grant.
+  void adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner);
+
+  // What to tell the kernel for the calling thread to have again what it has now, wherever its cpuset cuts that.
+  Result<CpuSet> asked_mask();
+
+  // Tells the kernel so, for the calling thread. False where its cpuset has none of these CPUs.
+  Result<bool> ask(const CpuSet& cpus);
+
+  // The calling thread has chosen `chosen`, which could not be asked for: it gets all of its cpuset until
+  // settle_choices(). `all`: what to ask for then.
+  Result<Done> ask_later(const CpuSet& chosen, const CpuSet& all);
+
+  // The threads that are pinned for `grant` are about to leave its cpuset: asks for what they have chosen as
+  // far as it has some of that. The kernel refuses a mask of which the cpuset that they go to has nothing, but
+  // from Linux 6.2 on it keeps one that it has taken.
+  void ask_choices(const std::string& grant);
+
+  // Threads get what they have chosen that could not be asked for when they left a grant, because their cpuset
+  // had none of it. `limit`: what it has now. Answers how many; with `dry_run` it changes nothing.
+  Result<int> settle_choices(const CpuSet& limit, bool dry_run);
 
   // Gives a thread another scheduling class until undo(), and reads it back. Refused where threads of this
   // process would have nowhere else to run than on the CPUs of real-time threads. EPERM, ESRCH as
@@ -115,10 +133,11 @@ class ThreadPins {
   Result<PinOutcome> recall(const std::string& grant, const CpuSet& cpus, const std::vector<pid_t>& tids);
 
   // Remembers the masks of all threads: a cgroup into which they are moved changes them, and the next pin(),
-  // place() or undo() is to go by what they were. A thread that has what it was given as a shared member
-  // (`known`) has chosen what is known of it; one that may run on all of `limit`, which is its cgroup's, has
-  // chosen nothing: `all` is remembered of it.
-  Result<Done> remember_masks(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
+  // place() or undo() is to go by what they were.
+  Result<Done> remember_masks();
+
+  // What the threads that run on no grant have chosen, for pins from now on; as ThreadChoices::learn().
+  Result<Done> learn_choices(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
 
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
@@ -127,17 +146,18 @@ class ThreadPins {
   struct Pin {
     std::string grant;
     std::string owner;
-    CpuSet before;
+    CpuSet before;  // its choice
     CpuSet cpus;
     CpuSet given = {};  // its mask when it was last moved to `cpus`: the kernel leaves out those offline
     bool parked = false;
+    bool asked = false;  // see ask_choices()
     uint64_t start = 0;  // of the thread, in clock ticks: its id may be another's by now
   };
 
   // What concerns all threads of a grant, also those that have no pin of their own because they were born
   // with the mask of another.
   struct Granted {
-    CpuSet before;  // of its first thread before the first pin
+    CpuSet before;  // the choice of the main thread, else of its first thread, before the first pin
     CpuSet cpus;    // where they were put
     bool whole_process = false;
   };
@@ -146,11 +166,6 @@ class ThreadPins {
     std::string grant;
     Scheduling before;
     Scheduling now;
-  };
-
-  struct Earlier {
-    CpuSet mask;
-    CpuSet chosen;
   };
 
   Result<std::variant<PinOutcome, AlreadyPinned>> pin_for_nobody(pid_t tid, const CpuSet& cpus);
@@ -167,7 +182,9 @@ class ThreadPins {
                                             const std::string& grant, const std::string& owner, bool replace);
   std::vector<pid_t> threads_for(const std::string& grant, const std::vector<pid_t>& threads);
   void holds_whole_process(const std::string& grant);
-  CpuSet before_grant(const std::string& grant, const CpuSet& mask);
+  void note_choice(pid_t tid, const CpuSet& cpus);
+  const Granted* born_on(const CpuSet& mask) const;
+  CpuSet choice_of(pid_t tid, const CpuSet& mask) const;
   std::vector<ThreadMove> places_of(const std::string& grant, const CpuSet& cpus,
                                     const std::vector<pid_t>& threads);
   const Pin* pinned_for_another(pid_t tid, const std::string& grant);
@@ -179,7 +196,8 @@ class ThreadPins {
   std::map<pid_t, Pin> pins_;
   std::map<std::string, Granted> granted_;  // by grant
   std::map<pid_t, Scheduled> scheduled_;
-  std::map<pid_t, Earlier> earlier_;  // see remember_masks()
+  std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
+  ThreadChoices choices_;
 };
 
 }  // namespace numalign

@@ -13,6 +13,7 @@ export const EVERYTHING: GrantedThreads = {
   memoryNodes: (await discover()).nodesOf(ALL),
   oneToOne: false,
   group: undefined,
+  learnChoices: () => {},
 };
 
 /** After each test of the file that calls it. */

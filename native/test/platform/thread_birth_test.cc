@@ -41,12 +41,11 @@ TEST(ThreadBirth, LetsAThreadBeBornElsewhereAndKnowsIt) {
   const std::string name = thread_name(current_thread_id());
   std::optional<Sleeper> sleeper;
   {
-    Result<ThreadBirth> birth = ThreadBirth::on(last);
+    Result<ThreadBirth> birth = ThreadBirth::on(last, all);
     ASSERT_TRUE(birth.ok());
     EXPECT_EQ(birth.value().newborn(), std::nullopt);
     sleeper.emplace();
     EXPECT_EQ(birth.value().newborn(), sleeper->tid());
-    EXPECT_EQ(birth.value().before(), all);
   }
   EXPECT_EQ(get_affinity(sleeper->tid()).value(), last);
   EXPECT_EQ(get_affinity(0).value(), all);
@@ -62,7 +61,7 @@ TEST(ThreadBirth, KnowsItAmongThreadsThatOthersStart) {
     }
   });
   for (int i = 0; i < 300; i++) {
-    Result<ThreadBirth> birth = ThreadBirth::on(all);
+    Result<ThreadBirth> birth = ThreadBirth::on(all, all);
     ASSERT_TRUE(birth.ok());
     Sleeper sleeper;
     EXPECT_EQ(birth.value().newborn(), sleeper.tid());
@@ -74,7 +73,7 @@ TEST(ThreadBirth, KnowsItAmongThreadsThatOthersStart) {
 TEST(ThreadBirth, ChangesNothingWhereTheCpusCannotBeUsed) {
   const CpuSet all = get_affinity(0).value();
   const std::string name = thread_name(current_thread_id());
-  Result<ThreadBirth> birth = ThreadBirth::on(CpuSet{16'383});
+  Result<ThreadBirth> birth = ThreadBirth::on(CpuSet{16'383}, all);
   ASSERT_FALSE(birth.ok());
   EXPECT_EQ(birth.error().errno_value, EINVAL);
   EXPECT_EQ(get_affinity(0).value(), all);

@@ -77,13 +77,13 @@ TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
   pin_or_die(0, first_, "grant");
   ASSERT_TRUE(set_affinity(child, first_).ok());
   pin_or_die(child, first_, "grant");
-  pins_.adopt(child, first_, first_, "grant", "owner");
+  pins_.adopt(child, first_, "grant", "owner");
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
   // As where the grant has a cgroup, which they leave.
   pin_or_die(0, first_, "grant");
   ASSERT_TRUE(set_affinity(child, first_).ok());
-  ASSERT_TRUE(pins_.remember_masks(first_, all_, {}).ok());
+  ASSERT_TRUE(pins_.remember_masks().ok());
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(child), all_);
   stop = true;
@@ -217,7 +217,7 @@ TEST_F(ThreadPinsTest, TakesAdoptedThreadsOffTheCpus) {
   RoleThread worker(ThreadRole::kWorker), unknown(ThreadRole::kOther);
   ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
   ASSERT_TRUE(set_affinity(unknown.tid(), first_).ok());
-  pins_.adopt(worker.tid(), first_, all_, "grant", "owner");
+  pins_.adopt(worker.tid(), first_, "grant", "owner");
   EXPECT_EQ(
       std::get<AlreadyPinned>(pins_.pin(worker.tid(), second_, "another", "owner", false).value()).grant,
       "grant");

@@ -1,0 +1,51 @@
+// What masks threads have after any sequence of operations on grants, at each level of enforcement: test/threads/masks.mjs on the real cgroup v2 of a machine with 16
+// CPUs (0-15) and nothing else on it, as root. Run by node --test.
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { budget } from '../../support/budget.mjs';
+import { MaskProgram, sequences } from '../../threads/masks.mjs';
+import { removeCgroup } from './cgroup-removal.mjs';
+
+const MOUNT = '/sys/fs/cgroup';
+const ROOT = '/numalign-masks';
+const HOME = join(MOUNT, ROOT, 'work');
+
+const LEVELS = {
+  members: { cgroupRoot: null },
+  'members beside cgroups': { cgroupRoot: ROOT, enforcement: 'members' },
+  cpuset: { cgroupRoot: ROOT, enforcement: 'cpuset', require: 'cpuset' },
+  partition: { cgroupRoot: ROOT, enforcement: 'partition' },
+  isolated: { cgroupRoot: ROOT, enforcement: 'isolated' },
+};
+
+afterEach(() => {
+  for (const name of readdirSync(MOUNT)) if (`/${name}` === ROOT) removeCgroup(join(MOUNT, name));
+});
+
+function homeBelowRoot() {
+  if (!existsSync(join(MOUNT, ROOT))) mkdirSync(join(MOUNT, ROOT));
+  writeFileSync(join(MOUNT, ROOT, 'cgroup.subtree_control'), '+cpuset');
+  mkdirSync(HOME);
+  return HOME;
+}
+
+describe('the masks of threads', () => {
+  for (const [level, options] of Object.entries(LEVELS)) {
+    it(`are after any sequence of operations on grants what they were before, at the level ${level}`, async () => {
+      const program = new MaskProgram(level === 'cpuset' ? homeBelowRoot() : '');
+      try {
+        await fc.assert(
+          fc.asyncProperty(sequences(['0', '1', '0-1', '2-3', '1,4', '4-7', '0-15'], [1, 2, 4]), async (sequence) => {
+            assert.deepEqual(await program.run({ options, ...sequence }), []);
+          }),
+          { numRuns: budget(100, 8) },
+        );
+      } finally {
+        await program.end();
+      }
+    });
+  }
+});
