@@ -1,53 +1,20 @@
 // Runs what `npm test` runs, the core's tests beside the others, and closes with one line that adds them up. Arguments go to vitest.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { existsSync } from 'node:fs';
 import { whyNotPlaceable } from '../test/support/usable-cpus.mjs';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-const reports = `${root}.cache/tests`;
-mkdirSync(reports, { recursive: true });
+import { runVitest } from './run-vitest.mjs';
+import { root } from './steps.mjs';
 
 let [passed, failed, skipped] = [0, 0, 0];
 const failures = [];
 
-async function run(command, args) {
-  const [status] = await once(spawn(command, args, { cwd: root, stdio: 'inherit' }), 'exit');
-  return status === 0;
-}
-
-// Undefined where there is none, or not the whole of it.
-function readReport(path) {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'));
-  } catch {
-    return undefined;
-  }
-}
-
 async function vitest(name, args) {
-  const report = `${reports}/${name}.json`;
-  rmSync(report, { force: true });
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const ok = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args]);
-  const read = readReport(report);
-  if (!read) {
-    failed += 1;
-    failures.push(`vitest ended without its report ${report}`);
-    return;
-  }
-  const { numPassedTests, numFailedTests, numPendingTests, testResults } = read;
-  passed += numPassedTests;
-  skipped += numPendingTests;
-  // A file that could not even be loaded has no failed test, yet it has failed.
-  failed += Math.max(numFailedTests, ok ? 0 : 1);
-  for (const { name, message, assertionResults } of testResults) {
-    if (message) failures.push(`${name}: ${message}`);
-    for (const { status, fullName, failureMessages } of assertionResults) {
-      if (status === 'failed') failures.push(`${fullName}\n${failureMessages.join('\n')}`);
-    }
-  }
+  const result = await runVitest(name, args);
+  passed += result.passed;
+  failed += result.failed;
+  skipped += result.skipped;
+  failures.push(...result.failures);
 }
 
 // Answers what is to be said of it when it has ended.

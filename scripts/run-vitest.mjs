@@ -1,0 +1,45 @@
+// Runs vitest and answers what its report says.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { root } from './steps.mjs';
+
+const reports = `${root}.cache/tests`;
+
+// Undefined where there is none, or not the whole of it.
+function readReport(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** `name`: of the report. `node`: the binary that vitest and its tests run under. */
+export async function runVitest(name, args, { node = process.execPath, env = process.env } = {}) {
+  mkdirSync(reports, { recursive: true });
+  const path = `${reports}/${name}.json`;
+  rmSync(path, { force: true });
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
+  const command = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args];
+  const [status] = await once(spawn(node, command, { cwd: root, stdio: 'inherit', env }), 'exit');
+  const report = readReport(path);
+  if (!report) {
+    return { passed: 0, failed: 1, skipped: 0, failures: [`vitest ended without its report ${path}`] };
+  }
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = report;
+  const failures = [];
+  for (const { name: file, message, assertionResults } of testResults) {
+    if (message) failures.push(`${file}: ${message}`);
+    for (const test of assertionResults) {
+      if (test.status === 'failed') failures.push(`${test.fullName}\n${test.failureMessages.join('\n')}`);
+    }
+  }
+  return {
+    passed: numPassedTests,
+    // A file that could not even be loaded has no failed test, yet it has failed.
+    failed: Math.max(numFailedTests, status === 0 ? 0 : 1),
+    skipped: numPendingTests,
+    failures,
+  };
+}
