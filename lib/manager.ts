@@ -130,6 +130,9 @@ interface ListenerEvents {
   removeListener: [event: string | symbol];
 }
 
+/** The grants on record of living owners, for the package's own modules. */
+export let livingPods: (manager: Manager) => readonly PodAssignment[];
+
 /**
  * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
  * the folder and keeps the process alive. Listened to or not, it takes back what dead owners had within a second:
@@ -298,6 +301,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** What every NUMA node has of each type of memory, and how much of it is granted. The machine itself keeps no such account. */
   get memory(): readonly MemoryTable[] {
     return memoryTables(this.#state(), this.topology);
+  }
+
+  static {
+    livingPods = (manager) => {
+      const { pods } = manager.#state();
+      const dead = new Set(manager.#ledger.owners.deadPods(pods));
+      return pods.filter((pod) => !dead.has(pod));
+    };
   }
 
   /** All grants on record, those of other processes too. */

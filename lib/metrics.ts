@@ -2,6 +2,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
+import type { AuditTotals } from './audit/account.js';
+import { WatchedGrants } from './audit/watched-grants.js';
 import { checkOptions, invalidOption } from './check-options.js';
 import { CpuSet } from './cpu-set.js';
 import {
@@ -12,9 +14,9 @@ import {
   type DiagnosticsStep,
 } from './diagnostics.js';
 import { type ErrorCode, NumalignError } from './errors.js';
-import { Manager } from './manager.js';
+import { livingPods, Manager } from './manager.js';
 import type { StateChange } from './manager-watch.js';
-import { ENFORCEMENT_LEVELS } from './state/assignments.js';
+import { ENFORCEMENT_LEVELS, presentCpus } from './state/assignments.js';
 
 /** What {@link collectMetrics} takes. */
 export interface MetricsOptions {
@@ -29,6 +31,17 @@ export interface MetricsOptions {
    * owners had is taken back. Default: false.
    */
   watch?: boolean;
+  /**
+   * Also show what happens to each grant of a living owner, in whatever process it is: run delay, involuntary switches,
+   * interrupts, tasks of others. Each scrape then looks at every process of the machine, in this thread, for
+   * milliseconds (docs/audit.md). Not on simulated machines. Default: false.
+   */
+  audit?: boolean;
+  /**
+   * Count what is asked of this manager itself: admissions, releases and moves of threads. A process that only watches
+   * over the grants of others has nothing to show there. Default: true.
+   */
+  requests?: boolean;
 }
 
 /** Metrics that are being collected. */
@@ -51,8 +64,9 @@ export function collectMetrics(manager: Manager, options: MetricsOptions = {}): 
   const client = loadPromClient();
   const metrics = new MetricSet(client, given);
   const { register = client.register } = given;
-  const handlers = { admit: admissions(metrics), ...steps(metrics) };
+  const handlers: Handlers = { ...(given.requests && requests(metrics)), ...steps(metrics) };
   state(metrics, manager);
+  if (given.audit && !manager.topology.isSimulated) grantActivity(metrics, manager);
   const onChange = given.watch ? changes(metrics) : undefined;
   metrics.checkNew(register);
   if (onChange) manager.on('change', onChange);
@@ -70,13 +84,17 @@ export function collectMetrics(manager: Manager, options: MetricsOptions = {}): 
 
 type ParsedOptions = Required<Omit<MetricsOptions, 'register'>> & Pick<MetricsOptions, 'register'>;
 
+const OPTIONS = ['register', 'prefix', 'kubeletPrefix', 'watch', 'audit', 'requests'] as const;
+
 function parseOptions(options: MetricsOptions): ParsedOptions {
   const {
     register,
     prefix = 'numalign_',
     kubeletPrefix = 'kubelet_',
     watch = false,
-  } = checkOptions(options, ['register', 'prefix', 'kubeletPrefix', 'watch'], 'collectMetrics') as MetricsOptions;
+    audit = false,
+    requests = true,
+  } = checkOptions(options, OPTIONS, 'collectMetrics') as MetricsOptions;
   if (register !== undefined && typeof register?.registerMetric !== 'function') {
     invalidOption('register', register, 'a Registry of prom-client');
   }
@@ -84,8 +102,10 @@ function parseOptions(options: MetricsOptions): ParsedOptions {
     if (typeof value === 'string' && /^([a-zA-Z_:][a-zA-Z0-9_:]*)?$/.test(value)) continue;
     invalidOption(name, value, 'letters, digits, _ and :, not a digit first');
   }
-  if (typeof watch !== 'boolean') invalidOption('watch', watch, 'true or false');
-  return { ...(register && { register }), prefix, kubeletPrefix, watch };
+  for (const [name, value] of Object.entries({ watch, audit, requests })) {
+    if (typeof value !== 'boolean') invalidOption(name, value, 'true or false');
+  }
+  return { ...(register && { register }), prefix, kubeletPrefix, watch, audit, requests };
 }
 
 type PromClient = typeof import('prom-client');
@@ -136,8 +156,18 @@ class MetricSet {
     return metric;
   }
 
-  counter(name: string, help: string, labelNames: readonly string[] = []) {
-    return this.#add(new this.#client.Counter(this.#common(name, help, labelNames)));
+  /** With `values`, they are asked for at every scrape, and what has none is left out. */
+  counter(name: string, help: string, labelNames: readonly string[] = [], values?: () => Values) {
+    const collect =
+      values &&
+      (() => {
+        counter.reset();
+        for (const [labels, value] of values() ?? []) counter.inc(labels, value);
+      });
+    const counter = this.#add(
+      new this.#client.Counter({ ...this.#common(name, help, labelNames), ...(collect && { collect }) }),
+    );
+    return counter;
   }
 
   histogram(name: string, help: string, buckets: number[], labelNames: readonly string[] = []) {
@@ -324,7 +354,7 @@ function allocations(message: AdmitMessage, stage: number, asks: (container: Dia
   return containers.slice(0, failedAt >= stage ? failing + 1 : failing).filter(asks).length;
 }
 
-function steps(metrics: MetricSet): Handlers {
+function requests(metrics: MetricSet): Handlers {
   const releases = metrics.histogram('release_duration_seconds', 'How long releases of this manager took.', BUCKETS_S);
   const applies = metrics.histogram(
     'apply_duration_seconds',
@@ -334,6 +364,18 @@ function steps(metrics: MetricSet): Handlers {
   );
   const moved = metrics.counter('threads_moved_total', 'Threads that were put on CPUs of a grant, or off them.');
   const unmovable = metrics.counter('threads_unmovable_total', 'Threads that were to be moved and could not be.');
+  return {
+    admit: admissions(metrics),
+    release: ({ durationMs }) => releases.observe(durationMs / 1000),
+    apply: (message) => {
+      applies.observe({ action: message.action }, message.durationMs / 1000);
+      moved.inc(message.moved ?? 0);
+      unmovable.inc(message.unmovable ?? 0);
+    },
+  };
+}
+
+function steps(metrics: MetricSet): Handlers {
   const reconciles = metrics.histogram(
     'reconcile_duration_seconds',
     'How long it took to compare what is with what should be, and to repair it.',
@@ -349,12 +391,6 @@ function steps(metrics: MetricSet): Handlers {
     'code',
   ]);
   return {
-    release: ({ durationMs }) => releases.observe(durationMs / 1000),
-    apply: (message) => {
-      applies.observe({ action: message.action }, message.durationMs / 1000);
-      moved.inc(message.moved ?? 0);
-      unmovable.inc(message.unmovable ?? 0);
-    },
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
       if (message.error !== null) return;
@@ -379,18 +415,22 @@ function changes(metrics: MetricSet): (change: StateChange) => void {
 
 // ---- what the state says
 
-function state(metrics: MetricSet, manager: Manager): void {
-  // One look for all gauges of a scrape: they are asked one after the other, at once.
-  let seen: Snapshot | 'nothing' | undefined;
-  const look = () => {
+/** One look for all metrics of a scrape, which are asked one after the other, at once. Undefined where the state cannot be read. */
+function oncePerScrape<T>(read: () => T): () => T | undefined {
+  let seen: { readonly value: T | undefined } | undefined;
+  return () => {
     if (seen === undefined) {
-      seen = snapshotOf(manager) ?? 'nothing';
+      seen = { value: unlessUnreadable(read) };
       queueMicrotask(() => {
         seen = undefined;
       });
     }
-    return seen === 'nothing' ? undefined : seen;
+    return seen.value;
   };
+}
+
+function state(metrics: MetricSet, manager: Manager): void {
+  const look = oncePerScrape(() => readSnapshot(manager));
   const number = (name: string, help: string, value: (now: Snapshot) => number) => {
     metrics.gauge(name, help, [], () => {
       const now = look();
@@ -453,9 +493,9 @@ function state(metrics: MetricSet, manager: Manager): void {
 type Snapshot = ReturnType<typeof readSnapshot>;
 
 /** Undefined where the state cannot be read, or nobody can tell from it what is free. */
-function snapshotOf(manager: Manager): Snapshot | undefined {
+function unlessUnreadable<T>(read: () => T): T | undefined {
   try {
-    return readSnapshot(manager);
+    return read();
   } catch (error) {
     if (error instanceof NumalignError) return undefined;
     throw error;
@@ -470,4 +510,74 @@ function readSnapshot(manager: Manager) {
     CpuSet.EMPTY,
   );
   return { generation, sharedPool, freeCpus, settings, memory, grants, exclusiveCpus, isUsable: refusal === null };
+}
+
+// ---- what happens to the grants
+
+const OF_GRANT = ['grant', 'name'];
+
+function grantActivity(metrics: MetricSet, manager: Manager): void {
+  const watched = new WatchedGrants('first look');
+  const look = oncePerScrape(() => {
+    const { topology } = manager;
+    const pods = livingPods(manager);
+    const audits = watched.look(topology, pods);
+    return pods.map((pod, i) => {
+      const cpus = presentCpus(pod);
+      const numaNodes = topology.nodesOf(cpus);
+      return { pod, cpus, numaNodes, totals: audits[i]!.totals, throttling: audits[i]!.throttling };
+    });
+  });
+  type Seen = NonNullable<ReturnType<typeof look>>[number];
+  const labelsOf = ({ pod }: Seen) => ({ grant: pod.uid, name: pod.name });
+  metrics.gauge(
+    'grant_info',
+    'A grant of a living owner: 1, and its CPUs, their NUMA nodes, and how strongly others are kept off.',
+    [...OF_GRANT, 'cpus', 'numa_nodes', 'enforcement'],
+    () =>
+      look()?.map((seen) => {
+        const { pod, cpus, numaNodes } = seen;
+        const more = { cpus: `${cpus}`, numa_nodes: `${numaNodes}`, enforcement: pod.enforcement.level };
+        return [{ ...labelsOf(seen), ...more }, 1] as const;
+      }),
+  );
+  const counter = (name: string, help: string, amountOf: (seen: Seen) => number | null) =>
+    metrics.counter(name, help, OF_GRANT, () =>
+      look()?.flatMap((seen) => {
+        const value = amountOf(seen);
+        return value === null ? [] : [[labelsOf(seen), value] as const];
+      }),
+    );
+  const seconds = (ns: number | null) => ns && ns / 1e9;
+  // Nobody knows who runs on a persistent grant.
+  const ofThreads = ({ pod, totals }: Seen, name: keyof AuditTotals) =>
+    pod.owner.kind === 'persistent' ? null : totals[name];
+
+  counter('grant_run_seconds_total', 'How long threads of the grant have run on its CPUs.', (seen) =>
+    seconds(ofThreads(seen, 'runTimeNs')),
+  );
+  counter('grant_run_delay_seconds_total', 'How long threads of the grant could have run and had to wait.', (seen) =>
+    seconds(ofThreads(seen, 'runDelayNs')),
+  );
+  counter(
+    'grant_involuntary_switches_total',
+    'How many times a thread of the grant had to leave its CPU to another.',
+    (seen) => ofThreads(seen, 'involuntarySwitches'),
+  );
+  counter(
+    'grant_foreign_tasks_total',
+    'How many times a task of another process was found on CPUs of the grant that was not there at the scrape before.',
+    ({ totals }) => totals.foreignTasks,
+  );
+  counter('grant_interrupts_total', 'Interrupts on CPUs of the grant.', ({ totals }) => totals.interrupts);
+  counter(
+    'grant_steal_seconds_total',
+    'How long the hypervisor ran somebody else on CPUs of the grant.',
+    ({ totals }) => seconds(totals.stealNs),
+  );
+  counter(
+    'grant_throttled_seconds_total',
+    'How long a quota has stopped the cgroups of the grant’s processes.',
+    ({ throttling }) => seconds(throttling?.throttledNs ?? null),
+  );
 }

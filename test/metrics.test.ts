@@ -1,5 +1,6 @@
 // What collectMetrics makes of what a manager does, read as Prometheus reads it.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -27,6 +28,13 @@ function collect(manager: Manager, options: MetricsOptions = {}) {
 async function collected(options: ManagerOptions = {}, metricsOptions: MetricsOptions = {}) {
   const manager = await simulate(MACHINE, options);
   return { manager, ...collect(manager, metricsOptions) };
+}
+
+/** A manager of this machine, in a folder of its own. */
+async function openReal(): Promise<Manager> {
+  const manager = await openManager({ stateDir: makeStateDir() });
+  onTestFinished(() => manager.close());
+  return manager;
 }
 
 const ALIGNED = 'kubelet_container_aligned_compute_resources_count';
@@ -66,7 +74,7 @@ describe('collectMetrics', () => {
   });
 
   it('has what docs/metrics.md lists, and nothing else', async () => {
-    const { scrape } = await collected({}, { watch: true });
+    const { scrape } = collect(await openReal(), { watch: true, audit: true });
     const document = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
     const listed = (pattern: RegExp) =>
       [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
@@ -240,6 +248,70 @@ describe('collectMetrics', () => {
     expect(page.value('numalign_apply_duration_seconds_count', { action: 'pin' })).toBe(2);
     expect(page.value('numalign_errors_total', { step: 'apply', code: error.code })).toBe(1);
     expect(page.value('numalign_release_duration_seconds_count')).toBe(1);
+  });
+
+  it('counts for each living grant what happens on its CPUs, and nothing of it once it has ended', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager, { audit: true });
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    const labels = { grant: grant.id, name: 'gateway' };
+    const counters = ['run_seconds', 'run_delay_seconds', 'involuntary_switches', 'foreign_tasks', 'interrupts'];
+    const valuesOf = (page: Scrape) => counters.map((name) => page.value(`numalign_grant_${name}_total`, labels));
+    grant.pin();
+    const info = { ...labels, cpus: `${grant.cpus}`, numa_nodes: `${grant.numaNodes}`, enforcement: grant.enforcement };
+    const first = await scrape();
+    expect(first.value('numalign_grant_info', info)).toBe(1);
+    expect(valuesOf(first)).toEqual([0, 0, 0, 0, 0]);
+
+    const child = spawn('taskset', ['-c', `${grant.cpus}`, 'sh', '-c', 'echo; while :; do :; done']);
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    const before = process.cpuUsage();
+    while (process.cpuUsage(before).user < 200_000);
+    const second = valuesOf(await scrape());
+    expect(second[0]).toBeGreaterThan(0.1);
+    for (const value of second) expect(value).toBeGreaterThan(0);
+    const third = valuesOf(await scrape());
+    for (const [i, value] of third.entries()) expect(value).toBeGreaterThanOrEqual(second[i]!);
+
+    await grant.release();
+    const after = await scrape();
+    expect(valuesOf(after)).toEqual(counters.map(() => undefined));
+    expect(after.value('numalign_grant_info', info)).toBeUndefined();
+  });
+
+  it('leaves out what threads have done where nobody knows them: of a persistent grant', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager, { audit: true });
+    const { uid } = await manager.admit(
+      { name: 'db', containers: [guaranteed('a', { cpu: 1 })] },
+      { owner: 'persistent' },
+    );
+    const page = await scrape();
+    const value = (name: string) => page.value(`numalign_grant_${name}_total`, { grant: uid, name: 'db' });
+    expect(value('interrupts')).toBe(0);
+    expect([value('run_seconds'), value('run_delay_seconds'), value('involuntary_switches')]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    await manager.release(uid);
+  });
+
+  it('looks at no process unless audits are asked for', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager);
+    await manager.acquire({ cpu: 1 });
+    expect(Object.keys((await scrape()).types).filter((name) => name.startsWith('numalign_grant_'))).toEqual([]);
+  });
+
+  it('has nothing of what is asked of the manager itself, where it is not to count that', async () => {
+    const { manager, scrape } = await collected({}, { requests: false });
+    await manager.acquire({ cpu: 1 });
+    const names = Object.keys((await scrape()).types);
+    expect(names.filter((name) => /admission|pinning|aligned|release|apply|threads_/.test(name))).toEqual([]);
+    expect(names).toContain('kubelet_cpu_manager_exclusive_cpu_allocation_count');
+    expect(names).toContain('numalign_errors_total');
   });
 
   it('counts what reconciling tells', async () => {

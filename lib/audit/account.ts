@@ -48,7 +48,7 @@ export interface CpuAudit extends CpuCounters {
   readonly foreign: readonly ForeignTask[] | null;
 }
 
-/** Sums over all threads and CPUs. */
+/** Sums over all threads and CPUs, with what CPUs had done before the grant lost them. */
 export interface AuditTotals extends ThreadCounters, CpuCounters {
   /** Threads that have ended since, or left these CPUs; what they had done when last looked at is part of the sums. */
   readonly endedThreads: number;
@@ -93,6 +93,8 @@ export interface Account {
   readonly threads: ReadonlyMap<string, ThreadCounters>;
   readonly ended: { readonly threads: number; readonly counters: ThreadCounters };
   readonly cpus: ReadonlyMap<number, CpuCounters>;
+  /** Of CPUs that the grant has no more. */
+  readonly cpusBefore: CpuCounters;
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
   /** Of cgroups in which no process is any more. */
   readonly throttledBefore: ThrottlingCounters;
@@ -117,6 +119,7 @@ export function openAccount(snapshot: Snapshot): Account {
     threads: new Map(threads.map((thread) => [keyOf(thread), thread.counters])),
     ended: { threads: 0, counters: zero(THREAD_COUNTERS) },
     cpus: new Map(cpus.map(({ cpu, counters }) => [cpu, counters])),
+    cpusBefore: zero(CPU_COUNTERS),
     throttling,
     throttledBefore: zero(THROTTLING_COUNTERS),
     foreign: tasks && { bootNs: snapshot.bootNs, tasks: byKey(tasks), ran: [], count: 0 },
@@ -135,6 +138,8 @@ export function advance(account: Account, snapshot: Snapshot): Account {
     }),
   );
   const gone = last.threads.filter((thread) => !threads.has(keyOf(thread)));
+  const cpus = new Map(snapshot.cpus.map(({ cpu, counters }) => [cpu, account.cpus.get(cpu) ?? counters]));
+  const lost = last.cpus.filter(({ cpu }) => !cpus.has(cpu));
   const left = [...last.throttling].filter(([file]) => !snapshot.throttling.has(file));
   return {
     since,
@@ -147,7 +152,11 @@ export function advance(account: Account, snapshot: Snapshot): Account {
         ...gone.map((thread) => threadCounters(account, thread)),
       ]),
     },
-    cpus: new Map(snapshot.cpus.map(({ cpu, counters }) => [cpu, account.cpus.get(cpu) ?? counters])),
+    cpus,
+    cpusBefore: sum(CPU_COUNTERS, [
+      account.cpusBefore,
+      ...lost.map(({ cpu, counters }) => difference(CPU_COUNTERS, counters, account.cpus.get(cpu)!)),
+    ]),
     throttling: new Map(
       [...snapshot.throttling].map(([file, counters]) => [file, account.throttling.get(file) ?? counters]),
     ),
@@ -212,7 +221,7 @@ export function auditOf(account: Account, grant: string, level: EnforcementLevel
     offNodePages: last.offNodePages,
     totals: {
       ...sum(THREAD_COUNTERS, [ended.counters, ...threads]),
-      ...sum(CPU_COUNTERS, cpus),
+      ...sum(CPU_COUNTERS, [account.cpusBefore, ...cpus]),
       endedThreads: ended.threads,
       foreignTasks: foreign?.count ?? null,
     },

@@ -132,7 +132,7 @@ function onceEach(tell: (text: string) => void): (error: Error) => void {
 
 function metricsOf(manager: Manager, tell: (text: string) => void): () => Promise<Answer> {
   try {
-    const { register } = collectMetrics(manager, { watch: true });
+    const { register } = collectMetrics(manager, { watch: true, audit: true, requests: false });
     return async () => ({ status: 200, type: register.contentType, text: await register.metrics() });
   } catch (error) {
     if (!(error instanceof NumalignError && error.code === 'ERR_OPTIONAL_DEPENDENCY')) throw error;

@@ -25,7 +25,7 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
   let screen: Screen | undefined;
   try {
     let topology = await discover();
-    const grants = new WatchedGrants();
+    const grants = new WatchedGrants('last look');
     const look = () => {
       const view = readState(stateDir, topology);
       if (view?.assignments.settings.simulated) throw simulated(stateDir);

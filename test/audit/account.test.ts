@@ -92,6 +92,19 @@ describe('an account', () => {
     expect(totals).toMatchObject({ runTimeNs: 11, endedThreads: 1 });
   });
 
+  it('keeps in its totals what CPUs had done before the grant lost them', () => {
+    const { cpus, totals } = audit(
+      snapshot(100, { cpus: [cpu(1, 50), cpu(2, 500)] }),
+      snapshot(101, { cpus: [cpu(1, 53), cpu(2, 507)] }),
+      snapshot(102, { cpus: [cpu(1, 54)] }),
+      // Back again, it counts from when it is first seen.
+      snapshot(103, { cpus: [cpu(1, 55), cpu(2, 900)] }),
+      snapshot(104, { cpus: [cpu(1, 55), cpu(2, 901)] }),
+    );
+    expect(cpus.map(({ interrupts }) => interrupts)).toEqual([5, 1]);
+    expect(totals).toMatchObject({ interrupts: 13, stealNs: 13 });
+  });
+
   it('takes what a cgroup has throttled while processes were in it', () => {
     const at = (groups: Record<string, number>) =>
       new Map(Object.entries(groups).map(([file, value]) => [file, counters(THROTTLING_COUNTERS, value)]));

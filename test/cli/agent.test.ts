@@ -63,7 +63,7 @@ describe('numalign agent', () => {
     const before = await scrape(served);
     const other = new Agent();
     await other.tell('open', { stateDir: folder });
-    const { id, cpus } = await other.tell('acquire', { cpu: 1, memory: '64Mi' });
+    const { id, cpus } = await other.tell('acquire', { cpu: 1, memory: '64Mi', name: 'gateway' });
     expect(cpus).not.toBe('');
     expect((await other.ask('acquire', { cpu: 4096 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
 
@@ -78,9 +78,10 @@ describe('numalign agent', () => {
     expect(difference('numalign_shared_pool_cpus')).toBe(-1);
     expect(difference('numalign_state_generation')).toBe(1);
     expect(difference('numalign_grants', { enforcement: 'members' })).toBe(1);
-    // It has not admitted anything itself, and rejections of others leave no trace.
-    expect(page.value('kubelet_topology_manager_admission_requests_total')).toBe(0);
-    expect(page.value('kubelet_topology_manager_admission_errors_total')).toBe(0);
+    // It admits nothing itself, and rejections of others leave no trace.
+    expect(page.types).not.toHaveProperty('kubelet_topology_manager_admission_requests_total');
+    expect(page.types).not.toHaveProperty('numalign_admissions_total');
+    expect(page.value('numalign_grant_interrupts_total', { grant: id, name: 'gateway' })).toBeGreaterThanOrEqual(0);
 
     await other.tell('release', { id });
     expect((await scrape(served)).value(EXCLUSIVE)).toBe(0);
@@ -166,6 +167,8 @@ describe('numalign agent', () => {
       served.process.kill(name);
       expect(await served.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
       expect(await other.tell('grants')).toMatchObject([{ alive: true }]);
+      // A living owner would write its files again while the folder is being removed.
+      await other.kill();
     },
   );
 
