@@ -1,0 +1,51 @@
+// Which test files judge the mutants of a folder: those that run its code in their own process. Quick ones first.
+const tests = (folder, ...names) => names.map((name) => `test/${folder}${name}.test.ts`);
+
+const DECISIONS = [
+  ...tests(
+    '',
+    'pod-request',
+    'topology-manager',
+    'memory-manager',
+    'device-manager',
+    'divergences',
+    'kubelet-exchange',
+  ),
+  ...tests('', 'admit', 'isolated-cpus', 'hint-families', 'changed-machine', 'kubelet-conflict', 'partition'),
+];
+
+export const JUDGES = {
+  'lib/managers': [
+    ...DECISIONS,
+    ...tests('', 'manager'),
+    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life'),
+    ...tests('conformance/', 'conformance'),
+  ],
+  'lib/state': [
+    ...tests('', 'topology-manager', 'device-manager'),
+    ...tests(
+      'state/',
+      'checkpoint',
+      'kubelet-format',
+      'newer-format',
+      'owner-watch',
+      'lock',
+      'machine-group',
+      'owners',
+    ),
+    ...tests('state/', 'recovery', 'folder-errors', 'put-back'),
+    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
+  ],
+  'lib/enforcement': [
+    ...tests('enforcement/', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'shared-members'),
+    ...tests('cli/', 'enforcement'),
+    ...tests('reconcile/', 'drift'),
+    ...tests('lifecycle/', 'grant-life', 'processes'),
+  ],
+  'lib/cgroups': [
+    ...tests('cgroups/', 'made-groups', 'mounts', 'cpuset-v1'),
+    ...tests('enforcement/', 'quota', 'levels', 'attach'),
+    ...tests('doctor/', 'foreign-cpusets'),
+    ...tests('', 'diagnostics'),
+  ],
+};

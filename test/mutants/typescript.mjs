@@ -1,0 +1,102 @@
+// Mutants of TypeScript by StrykerJS: in a copy of the package, since it writes all mutants of a file into the file.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fail, root, say } from '../../scripts/steps.mjs';
+import { copyPackage } from '../support/planting.mjs';
+import { JUDGES } from './judges.mjs';
+import { isSampled, keyOf } from './sample.mjs';
+
+// Not a dev dependency: 65 MB that few contributors use. The last that runs on Node 20.
+const VERSION = '9.6.1';
+const PACKAGES = [`@stryker-mutator/core@${VERSION}`, `@stryker-mutator/vitest-runner@${VERSION}`];
+const CACHE = join(root, '.cache/mutants');
+const TOOL = join(CACHE, `stryker-${VERSION}`);
+const BIN = join(TOOL, 'node_modules/@stryker-mutator/core/bin/stryker.js');
+
+function installTool() {
+  if (existsSync(BIN)) return;
+  say(`installing StrykerJS ${VERSION} into ${TOOL}`);
+  mkdirSync(TOOL, { recursive: true });
+  writeFileSync(join(TOOL, 'package.json'), '{"private":true}\n');
+  // Its peers are the project's own: vitest is found in the folders above.
+  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
+  const { status } = spawnSync('npm', ['install', ...options, ...PACKAGES], { cwd: TOOL, stdio: 'inherit' });
+  if (status !== 0) fail('npm could not install StrykerJS');
+}
+
+const configOf = (mutate, report) => ({
+  mutate,
+  inPlace: true,
+  testRunner: 'vitest',
+  plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs'],
+  checkers: ['sample'],
+  vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
+  coverageAnalysis: 'perTest',
+  // What runs once when a module is loaded would ask for all tests.
+  ignoreStatic: true,
+  // Messages are not held to the word.
+  mutator: { excludedMutations: ['StringLiteral'] },
+  concurrency: 1,
+  timeoutMS: 15_000,
+  timeoutFactor: 3,
+  dryRunTimeoutMinutes: 30,
+  allowEmpty: true,
+  reporters: ['json', 'progress-append-only'],
+  jsonReporter: { fileName: report },
+  tempDirName: '.stryker',
+  disableTypeChecks: false,
+});
+
+const KILLED = ['Killed', 'Timeout'];
+const LIVED = ['Survived', 'NoCoverage'];
+
+function readReport(path, sample) {
+  const { files } = JSON.parse(readFileSync(path, 'utf8'));
+  const all = Object.entries(files).flatMap(([file, { source, mutants }]) =>
+    mutants.map((mutant) => ({ ...mutant, file, source })),
+  );
+  const judged = all.filter(
+    (each) => [...KILLED, ...LIVED].includes(each.status) && isSampled(keyOf(each.file, each), sample),
+  );
+  const survivors = judged
+    .filter(({ status }) => LIVED.includes(status))
+    .map(({ file, source, location, replacement, status }) => ({
+      at: `${file}:${location.start.line}:${location.start.column}`,
+      before: textAt(source, location),
+      after: replacement,
+      note: status === 'NoCoverage' ? 'no test runs it' : undefined,
+    }));
+  return { all: all.filter(({ status }) => status !== 'Ignored').length, judged: judged.length, survivors };
+}
+
+function textAt(source, { start, end }) {
+  const lines = source.split('\n').slice(start.line - 1, end.line);
+  lines[lines.length - 1] = lines.at(-1).slice(0, end.column - 1);
+  lines[0] = lines[0].slice(start.column - 1);
+  return lines.join('\n');
+}
+
+/** Judges the mutants of one folder or file of lib/. */
+export function judgeTypeScript(path, sample) {
+  const judges = Object.entries(JUDGES).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
+  if (!judges)
+    fail(`no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`);
+  installTool();
+  const work = join(CACHE, 'work');
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(work, { recursive: true });
+  copyPackage(work, 'test');
+  const report = join(CACHE, `${path.replaceAll('/', '-')}.json`);
+  rmSync(report, { force: true });
+  const mutate = [path.endsWith('.ts') ? path : `${path}/**/*.ts`];
+  writeFileSync(join(work, 'stryker.config.json'), JSON.stringify(configOf(mutate, report)));
+  const env = {
+    ...process.env,
+    NUMALIGN_MUTANTS_JUDGES: JSON.stringify(judges),
+    NUMALIGN_MUTANTS_SAMPLE: JSON.stringify(sample),
+  };
+  spawnSync(process.execPath, [BIN, 'run'], { cwd: work, env, stdio: 'inherit' });
+  if (!existsSync(report)) fail('StrykerJS ended without its report');
+  return readReport(report, sample);
+}

@@ -1,0 +1,37 @@
+// The judges of one folder, for Stryker: its runner asks for threads, but affinity and pids want processes.
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+
+const judges: string[] = JSON.parse(process.env.NUMALIGN_MUTANTS_JUDGES ?? '[]');
+
+// In the order of the list, which has the quick ones first: the first failure ends a mutant's run.
+class AsListed extends BaseSequencer {
+  override async sort(files: Parameters<BaseSequencer['sort']>[0]) {
+    const rank = ({ moduleId }: { moduleId: string }) => judges.findIndex((judge) => moduleId.endsWith(`/${judge}`));
+    return [...files].sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+export default defineConfig({
+  root: fileURLToPath(new URL('../..', import.meta.url)),
+  plugins: [
+    {
+      name: 'processes',
+      configureVitest: ({ project }) => {
+        project.config.pool = 'forks';
+      },
+    },
+  ],
+  test: {
+    include: judges,
+    setupFiles: ['test/mutants/unfit.ts'],
+    fileParallelism: false,
+    sequence: { sequencer: AsListed },
+    // A machine that is busy must not pass for a killed mutant.
+    retry: 1,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 10_000 } },
+  },
+});

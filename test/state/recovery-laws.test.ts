@@ -1,0 +1,126 @@
+// What holds of every recovery: the generation that follows, the files that it leaves, and who counts as alive.
+import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { discover, type Manager, openManager } from '../../lib/index.js';
+import { native } from '../../lib/native.js';
+import { isCgroupAlive, namespaceOf } from '../../lib/state/cgroup-owner.js';
+import { type Checkpoint, decodeCheckpoint } from '../../lib/state/checkpoint.js';
+import { Ledger } from '../../lib/state/ledger.js';
+import { decodeOwnerFile } from '../../lib/state/owner-file.js';
+import { type Clues, generationAfter } from '../../lib/state/recovery.js';
+import { isLocked, NO_OWNERS } from '../../lib/state/state-files.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const isRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
+
+async function open(stateDir = makeStateDir()): Promise<Manager> {
+  const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+const checkpointIn = (stateDir: string, name: string) => decodeCheckpoint(readFileSync(join(stateDir, name)));
+
+/** As this process, but for root's rights to files. */
+function asNobody<T>(look: () => T): T {
+  process.seteuid!(NOBODY);
+  try {
+    return look();
+  } finally {
+    process.seteuid!(0);
+  }
+}
+
+describe('the generation after a recovery', () => {
+  const missing = { kind: 'missing' } as const;
+  const NOTHING: Clues = { found: missing, previous: missing, base: undefined, owners: NO_OWNERS, highest: 0 };
+  const damaged = (generation: number) => ({ kind: 'damaged', why: '', generation }) as const;
+  const goodAt = (generation: number) => ({ generation }) as Checkpoint;
+  const ownerAt = (generation: number) => ({ generation }) as NonNullable<Clues['owners']['latest']>;
+
+  it('is above the one after the last good one, which may have been seen and is lost', () => {
+    expect(generationAfter({ ...NOTHING, base: goodAt(5) })).toBe(7);
+  });
+
+  it.each<[string, Partial<Clues>]>([
+    ['a damaged state', { found: damaged(9) }],
+    ['a damaged state before it', { previous: damaged(9) }],
+    ['an owner that lives', { owners: { ...NO_OWNERS, living: [ownerAt(3), ownerAt(9)] } }],
+    ['an owner that lives or has ended', { owners: { ...NO_OWNERS, latest: ownerAt(9) } }],
+    ['the record of the highest', { highest: 9 }],
+  ])('is above that of %s', (_, clue) => {
+    expect(generationAfter({ ...NOTHING, base: goodAt(5), ...clue })).toBe(10);
+  });
+});
+
+/** A transaction that commits nothing: what is there after it is the recovery's. */
+const recover = ({ stateDir }: Manager) =>
+  Ledger.open(stateDir).transact({ lockTimeoutMs: 60_000, totalOn: () => 0 }, async () => {});
+
+describe('a recovery', () => {
+  it('leaves the state it has made in both files, so that the loss of the newer one loses nothing', async () => {
+    const manager = await open();
+    const { stateDir } = manager;
+    await manager.acquire({ cpu: 2, owner: 'persistent', name: 'first' });
+    await manager.acquire({ cpu: 2, owner: 'persistent', name: 'second' });
+    // It lacks the second grant, of which the owner's file tells.
+    copyFileSync(join(stateDir, 'state.prev.json'), join(stateDir, 'state.json'));
+    await recover(manager);
+    const [now, previous] = ['state.json', 'state.prev.json'].map((name) => checkpointIn(stateDir, name));
+    const namesOf = ({ assignments }: Checkpoint) => assignments.pods.map(({ name }) => name);
+    expect([namesOf(now!), namesOf(previous!)]).toEqual([
+      ['first', 'second'],
+      ['first', 'second'],
+    ]);
+    expect(now!.generation).toBe(previous!.generation + 1);
+  });
+
+  it('has the owner’s file say from which generation on its grants are held', async () => {
+    const manager = await open();
+    const { stateDir } = manager;
+    const { id } = await manager.acquire({ cpu: 2 });
+    for (let i = 0; i < 3; i++) await manager.acquire({ cpu: 1, owner: 'persistent' });
+    const { pods } = checkpointIn(stateDir, 'state.json').assignments;
+    const path = join(stateDir, 'owners', pods.find(({ uid }) => uid === id)!.owner.uuid);
+    writeFileSync(join(stateDir, 'state.json'), 'torn');
+    writeFileSync(path, 'torn');
+    await recover(manager);
+    const file = decodeOwnerFile(readFileSync(path));
+    expect(file.pods.map(({ uid }) => uid)).toEqual([id]);
+    // An owner's file that is older than the last good generation claims only what that has on record.
+    expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.prev.json').generation - 1);
+  });
+});
+
+describe('who may be alive and cannot be judged counts as alive:', () => {
+  it.runIf(isRoot)('an owner whose file is closed to this user', async () => {
+    const manager = await open();
+    await manager.acquire({ cpu: 1 });
+    const owners = join(manager.stateDir, 'owners');
+    const [uuid] = readdirSync(owners) as [string];
+    const folder = native.Folder.open(owners, false, 0o700, -1);
+    chmodSync(join(owners, uuid), 0o600);
+    chmodSync(owners, 0o711);
+    expect([isLocked(folder, uuid), asNobody(() => isLocked(folder, uuid))]).toEqual([true, true]);
+  });
+
+  it('a cgroup of another cgroup namespace', () => {
+    const nowhere = { path: '/sys/fs/cgroup/numalign-test-nowhere', device: '0', inode: '0' };
+    expect(isCgroupAlive({ ...nowhere, namespace: 'cgroup:[1]' })).toBe(true);
+  });
+
+  it('a cgroup on another file system than the one that is mounted here', () => {
+    const nowhere = { path: '/sys/fs/cgroup/numalign-test-nowhere', device: '0', inode: '0' };
+    expect(isCgroupAlive({ ...nowhere, namespace: namespaceOf('cgroup') })).toBe(true);
+  });
+
+  it('a cgroup whose folder cannot be looked at', () => {
+    const path = `${makeStateDir()}-loop`;
+    onTestFinished(() => rmSync(path));
+    symlinkSync(path, path);
+    const inLoop = { path: join(path, 'inner'), device: '0', inode: '0', namespace: namespaceOf('cgroup') };
+    expect(isCgroupAlive(inLoop)).toBe(true);
+  });
+});
