@@ -8,6 +8,7 @@ const DECISIONS = [
     'topology-manager',
     'memory-manager',
     'device-manager',
+    'managers-devices',
     'divergences',
     'kubelet-exchange',
   ),
