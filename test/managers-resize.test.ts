@@ -69,12 +69,12 @@ describe('a resize to no memory', () => {
 });
 
 describe('a grant that grows', () => {
-  // The lower node has as much room, and would be taken first without the grant.
+  // The other node has less room, and would be filled first without the grant.
   it.each(['none', 'best-effort'] as const)('takes CPUs near those that it has, with policy %s', async (policy) => {
     const manager = await open(await twoNodes());
     const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
     const grant = await manager.acquire({ cpu: 2, policy });
-    await other.release();
+    await other.resize({ cpu: 3 });
     expect(String(grant.cpus)).toBe('4-5');
     await grant.resize({ cpu: 3 });
     expect(String(grant.cpus)).toBe('4-6');

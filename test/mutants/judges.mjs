@@ -8,6 +8,7 @@ const DECISIONS = [
     'topology-manager',
     'memory-manager',
     'device-manager',
+    'managers-devices',
     'divergences',
     'kubelet-exchange',
   ),
@@ -17,7 +18,7 @@ const DECISIONS = [
 export const JUDGES = {
   'lib/managers': [
     ...DECISIONS,
-    ...tests('', 'manager'),
+    ...tests('', 'managers-resize', 'manager'),
     ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life'),
     ...tests('conformance/', 'conformance'),
   ],
@@ -33,17 +34,17 @@ export const JUDGES = {
       'machine-group',
       'owners',
     ),
-    ...tests('state/', 'recovery', 'folder-errors', 'put-back'),
+    ...tests('state/', 'recovery-laws', 'recovery', 'folder-errors', 'put-back'),
     ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ],
   'lib/enforcement': [
-    ...tests('enforcement/', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'shared-members'),
+    ...tests('enforcement/', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'shared-members'),
     ...tests('cli/', 'enforcement'),
     ...tests('reconcile/', 'drift'),
     ...tests('lifecycle/', 'grant-life', 'processes'),
   ],
   'lib/cgroups': [
-    ...tests('cgroups/', 'made-groups', 'mounts', 'cpuset-v1'),
+    ...tests('cgroups/', 'limits', 'made-groups', 'mounts', 'cpuset-v1'),
     ...tests('enforcement/', 'quota', 'levels', 'attach'),
     ...tests('doctor/', 'foreign-cpusets'),
     ...tests('', 'diagnostics'),
