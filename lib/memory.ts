@@ -232,10 +232,9 @@ export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): Mem
   };
 }
 
-/** Of the machine, and of the memory cgroup where the process has a limit (Node 20.13). */
+/** Of the machine, and of the memory cgroup where the process has a limit. */
 function availableBytes(): number {
-  const { availableMemory } = process as { availableMemory?: () => number };
-  return Math.min(freemem(), availableMemory?.() ?? Number.POSITIVE_INFINITY);
+  return Math.min(freemem(), process.availableMemory());
 }
 
 /** Bytes that are free, on a node or anywhere; null where unknown. */

@@ -22,10 +22,15 @@ export async function runVitest(name, args, { node = process.execPath, env = pro
   rmSync(path, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
   const command = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args];
-  const [status] = await once(spawn(node, command, { cwd: root, stdio: 'inherit', env }), 'exit');
+  const [status, signal] = await once(spawn(node, command, { cwd: root, stdio: 'inherit', env }), 'exit');
   const report = readReport(path);
   if (!report) {
-    return { passed: 0, failed: 1, skipped: 0, failures: [`vitest ended without its report ${path}`] };
+    return {
+      passed: 0,
+      failed: 1,
+      skipped: 0,
+      failures: [`vitest ended with ${status ?? signal} and without its report ${path}`],
+    };
   }
   const { numPassedTests, numFailedTests, numPendingTests, testResults } = report;
   const failures = [];

@@ -37,7 +37,9 @@ function javascript() {
 }
 
 if (process.platform !== 'linux') fail(`numalign runs on Linux only, not on ${process.platform}`);
-if (Number(process.versions.node.split('.')[0]) < 20) fail(`Node 20 or newer is needed, this is ${process.version}`);
+const [major, minor] = process.versions.node.split('.').map(Number);
+const isOld = major < 20 || (major === 20 && minor < 19) || (major === 22 && minor < 12);
+if (isOld || major === 21) fail(`Node 20.19, 22.12 or newer is needed, this is ${process.version}`);
 const needed = installPackages(BUILD_PACKAGES);
 if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
 const wanted = forTests ? installPackages(TEST_PACKAGES) : [];

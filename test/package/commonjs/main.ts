@@ -1,0 +1,16 @@
+// CommonJS, as the package.json beside it has no `type`: what tsc makes of this calls require().
+import { discover, type Grant, type Manager, openManager } from 'numalign';
+import { collectMetrics } from 'numalign/metrics';
+
+async function main(): Promise<void> {
+  const topology = await discover({ synthetic: 'numa:2 core:4 pu:2' });
+  const manager: Manager = await openManager({ topology });
+  const grant: Grant = await manager.acquire({ cpu: 2 });
+  // @ts-expect-error: a number, since the types are the package's own.
+  const text: string = grant.cpus.size;
+  // One module, whichever way it comes.
+  const imported = await import('numalign');
+  console.log(text, typeof collectMetrics, imported.openManager === openManager);
+}
+
+void main();
