@@ -244,10 +244,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
 
   // The folder of a FolderObject.
   static const Folder& of(const Napi::Value& value, const char* what) {
-    bool is_folder = value.IsObject() && value.As<Napi::Object>().InstanceOf(
-                                             Environment::of(value.Env()).folder_class.Value());
-    if (!is_folder)
-      throw Napi::TypeError::New(value.Env(), std::string("the ") + what + " must be a Folder");
+    bool is_folder = value.IsObject() &&
+                     value.As<Napi::Object>().InstanceOf(Environment::of(value.Env()).folder_class.Value());
+    if (!is_folder) throw Napi::TypeError::New(value.Env(), std::string("the ") + what + " must be a Folder");
     return *Unwrap(value.As<Napi::Object>())->folder_;
   }
 
@@ -347,9 +346,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
   // (name, name of the kept previous file or "", bytes, stamp, the lock under which it is done or undefined,
-  // whether to release it once it is durable, name of a file that says so or undefined, its text): the version of the new file, or a promise of it where a device
-  // has to be waited for. The job shares the lock: it cannot go to somebody else before the files are in
-  // place.
+  // whether to release it once it is durable, name of a file that says so or undefined, its text): the
+  // version of the new file, or a promise of it where a device has to be waited for. The job shares the lock:
+  // it cannot go to somebody else before the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
@@ -403,8 +402,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Boolean::New(info.Env(), waiters_ && LockRequest::give_up(*waiters_, id));
   }
 
-  // (name, text, start and length of the lock as bigints, or undefined): a new file in place of any other, with
-  // this text and locked. Nobody sees half of it, and where it fails nothing has changed.
+  // (name, text, start and length of the lock as bigints, or undefined): a new file in place of any other,
+  // with this text and locked. Nobody sees half of it, and where it fails nothing has changed.
   Napi::Value create_owner(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");

@@ -107,17 +107,16 @@ class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
     watcher_->close();
   }
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Inotify",
-                       {InstanceMethod<&InotifyObject::add>("add"),
-                        InstanceMethod<&InotifyObject::close>("close")});
+    return DefineClass(
+        env, "Inotify",
+        {InstanceMethod<&InotifyObject::add>("add"), InstanceMethod<&InotifyObject::close>("close")});
   }
 
  private:
   Napi::Value add(const Napi::CallbackInfo& info) {
     std::string path = to_string(info[0], "the path");
     auto mask = static_cast<uint32_t>(to_int(info[1], "the mask"));
-    if (!watcher_)
-      throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
+    if (!watcher_) throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
     return Napi::Number::New(info.Env(), unwrap(info.Env(), watcher_->inotify().add(path, mask)));
   }
   void close(const Napi::CallbackInfo&) {
@@ -131,8 +130,6 @@ class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
 
 }  // namespace
 
-void export_inotify(Napi::Env env, Napi::Object exports) {
-  exports["Inotify"] = InotifyObject::define(env);
-}
+void export_inotify(Napi::Env env, Napi::Object exports) { exports["Inotify"] = InotifyObject::define(env); }
 
 }  // namespace numalign::addon
