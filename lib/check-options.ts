@@ -16,32 +16,48 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-// What is called otherwise in a request than in a manager's options.
+// What is called otherwise in a request than in a manager's options, or on the command line.
 const SYNONYMS: Readonly<Record<string, string>> = {
+  reserved: 'reservedSystemCPUs',
+  reservedcpus: 'reservedSystemCPUs',
+  isolated: 'isolatedCPUs',
+  strict: 'strictCPUReservation',
+  count: 'cpu',
+  devices: 'resources',
   policy: 'topologyManagerPolicy',
   scope: 'topologyManagerScope',
   topologymanagerpolicy: 'policy',
   topologymanagerscope: 'scope',
 };
 
-/** Refuses anything but an object whose keys are all in `valid`. @throws ERR_INVALID_OPTION, naming the nearest valid key. */
+// The one that was meant, where it is likely: else a guess would mislead. REQUIRES: small letters.
+function nearestOf(key: string, valid: readonly string[]): string | undefined {
+  const synonym = SYNONYMS[key];
+  if (synonym !== undefined && valid.includes(synonym)) return synonym;
+  const distance = (name: string) => editDistance(key, name.toLowerCase());
+  const [nearest] = [...valid].sort((a, b) => distance(a) - distance(b));
+  if (nearest !== undefined && distance(nearest) <= Math.max(key.length, nearest.length) / 3) return nearest;
+  const [longer, another] = valid.filter((name) => name.toLowerCase().startsWith(key));
+  return another === undefined ? longer : undefined;
+}
+
+/** Refuses anything but an object whose keys are all in `valid`. @throws ERR_INVALID_OPTION, naming the valid key that was probably meant. */
 export function checkOptions(options: unknown, valid: readonly string[], what: string): Record<string, unknown> {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new NumalignError('ERR_INVALID_OPTION', `${what}: the options must be an object, not ${display(options)}`, {
-      value: options,
-      valid,
-    });
+    throw new NumalignError(
+      'ERR_INVALID_OPTION',
+      `${what}: the options must be an object, not ${display(options)}. Valid are: ${valid.join(', ')}`,
+      { value: options, valid },
+    );
   }
   for (const key of Object.keys(options)) {
     if (valid.includes(key)) continue;
-    const distance = (name: string) => editDistance(key.toLowerCase(), name.toLowerCase());
-    const synonym = SYNONYMS[key.toLowerCase()];
-    const isSynonym = synonym !== undefined && valid.includes(synonym);
-    const nearest = isSynonym ? synonym : [...valid].sort((a, b) => distance(a) - distance(b))[0];
+    const nearest = nearestOf(key.toLowerCase(), valid);
+    const guess = nearest === undefined ? '.' : `; did you mean "${nearest}"?`;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      `${what} has no option "${key}"; did you mean "${nearest}"? Valid are: ${valid.join(', ')}`,
-      { value: key, nearest, valid },
+      `${what} has no option "${key}"${guess} Valid are: ${valid.join(', ')}`,
+      { value: key, ...(nearest !== undefined && { nearest }), valid },
     );
   }
   return options as Record<string, unknown>;

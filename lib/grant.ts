@@ -218,6 +218,16 @@ export class Grant {
     return this.#pod;
   }
 
+  // Where the record cannot be read, as it was.
+  #isOnRecord(): boolean {
+    try {
+      return this.#onRecord() !== undefined;
+    } catch (error) {
+      if (error instanceof NumalignError) return true;
+      throw error;
+    }
+  }
+
   #onRecord(): PodAssignment | undefined {
     const { ledger } = this.#site;
     return findGrant(assignmentsOf(this.#site, ledger.read()), this.#pod);
@@ -540,7 +550,8 @@ export class Grant {
 
   /** What console.log shows. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
-    return `Grant ${inspect(this.toJSON(), options)}`;
+    const isReleased = this.isReleased || !this.#isOnRecord();
+    return `Grant ${isReleased ? '(released) ' : ''}${inspect(this.toJSON(), options)}`;
   }
 
   #checkOnRecord(): PodAssignment {

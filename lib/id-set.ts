@@ -1,5 +1,6 @@
 // What CpuSet and NodeSet share: an immutable bitmap of small ids.
 import { inspect } from 'node:util';
+import { NumalignError } from './errors.js';
 import type { Words } from './native.js';
 
 const WORD_BITS = 32;
@@ -8,6 +9,15 @@ function trimmed(words: Words): Words {
   let length = words.length;
   while (length > 0 && words[length - 1] === 0) length--;
   return length === words.length ? words : words.slice(0, length);
+}
+
+function notWords(name: string, value: unknown): NumalignError {
+  const ways = `${name}.of(0, 1), ${name}.from([0, 1]), ${name}.parse('0-1')`;
+  return new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    `new ${name}() takes the words of a bitmap, not ${inspect(value, { depth: 0, maxStringLength: 80 })}; a set is made by ${ways}`,
+    { value, valid: ways },
+  );
 }
 
 /** How many bits of a 32-bit word are set. */
@@ -27,6 +37,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** Takes ownership of `words`. */
   constructor(words: Words) {
+    if (!ArrayBuffer.isView(words)) throw notWords(this.constructor.name, words);
     this.words = trimmed(words);
   }
 

@@ -216,9 +216,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /** What console.log shows: nothing that has to be read from the state. */
-  [inspect.custom](_depth: number, options: InspectOptions): string {
+  /** What JSON.stringify writes. */
+  toJSON() {
     const { id, scope, stateDir, topology } = this;
-    return `Manager ${inspect({ id, scope, stateDir, cpus: topology.cpus }, options)}`;
+    return { id, scope, stateDir, cpus: topology.cpus };
+  }
+
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `Manager ${inspect(this.toJSON(), options)}`;
   }
 
   // One for all, its grants too: what is changed in it all of them see.

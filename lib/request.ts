@@ -165,7 +165,8 @@ function parseResources({ memory, resources = {} }: Record<string, unknown>): Co
 
 function parseCount(cpu: unknown): number {
   if (typeof cpu === 'number' && Number.isInteger(cpu) && cpu >= 1 && cpu <= CpuSet.MAX_ID) return cpu;
-  return invalidOption('cpu', cpu, 'a whole number of CPUs, at least 1 (a part of a CPU cannot be exclusive)');
+  const valid = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
+  return invalidOption('cpu', cpu, valid);
 }
 
 /** @throws ERR_INVALID_OPTION */
@@ -241,8 +242,11 @@ export function checkAcquirable(
     }
     const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
     if (unknown !== undefined && !isOpen) {
-      const valid = known.size > 0 ? `hugepages, ${[...known].join(', ')}` : 'hugepages: no devices are registered';
-      invalidOption('resources', unknown, `one of ${valid}`);
+      throw new NumalignError(
+        'ERR_INVALID_OPTION',
+        `resources: nobody gives out ${unknown} here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
+        { option: 'resources', value: unknown, valid: ['hugepages', ...known] },
+      );
     }
   }
 }

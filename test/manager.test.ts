@@ -104,7 +104,7 @@ describe('acquire', () => {
     const before = readFileSync(join(manager.stateDir, 'state.json'), 'utf8');
     const bad: [object, RegExp][] = [
       [{ cpu: 0.5 }, /a part of a CPU cannot be exclusive/],
-      [{ cpu: 0 }, /at least 1/],
+      [{ cpu: 0 }, /from 1 to/],
       [{ cpu: '1' }, /cpu must be/],
       [{}, /cpu must be/],
       [{ cpus: 1 }, /did you mean "cpu"/],

@@ -1,8 +1,9 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
 import type { MachineOptions, ReservedMemory } from '../config.js';
-import type { CpuSet } from '../cpu-set.js';
+import { type CpuSet, cpusNamed } from '../cpu-set.js';
 import { openManager } from '../manager.js';
+import { grantableCpus, sharedPool, withoutPods } from '../state/assignments.js';
 import { discover } from '../topology.js';
 import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from './arguments.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -10,7 +11,7 @@ import { print, tell } from './output.js';
 import { openingLines } from './pod-text.js';
 import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
-import { readState } from './state-view.js';
+import { readState, type StateView } from './state-view.js';
 import { flagLines, settingsRows } from './status-text.js';
 import { table } from './table.js';
 import { stdoutPage } from './terminal.js';
@@ -80,6 +81,16 @@ Examples:
     });
 }
 
+// Of CPUs that nobody has yet. Undefined where some can be granted.
+function whyNothing({ assignments, present, managed, isolated }: StateView): string | undefined {
+  const { settings } = assignments;
+  const grantable = grantableCpus(settings, present, 'ordinary');
+  if (!isolated.isEmpty || grantable.size > 1) return undefined;
+  if (grantable.isEmpty) return `all that are managed (${managed}) are reserved`;
+  const isAllShared = sharedPool(withoutPods(assignments), present).equals(grantable);
+  return isAllShared ? `${cpusNamed(grantable)} is all that is shared, and stays so` : undefined;
+}
+
 async function configure(flags: ConfigureFlags): Promise<void> {
   const {
     managed,
@@ -110,6 +121,8 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     manager.close();
   }
   const after = readState(stateDir, topology)!;
+  const why = whyNothing(after);
+  if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
   if (output === 'json') {
     const flagged = after.grants
       .filter(({ flags }) => flags.length > 0)

@@ -1,5 +1,5 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
-import type { CpuSet } from '../cpu-set.js';
+import { type CpuSet, cpusNamed } from '../cpu-set.js';
 import type { MemoryTable } from '../managers/memory-manager.js';
 import type { LapsedGrant } from '../managers/warnings.js';
 import type { MachineSettings } from '../state/assignments.js';
@@ -50,8 +50,8 @@ export function settingsRows({
 }: StateView): [label: string, text: string][] {
   const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
-    ['managed:', managesAll ? `all (${managed})` : listed(managed)],
-    ['reserved:', `${listed(reserved)}${reserved.isEmpty ? '' : keptOut}`],
+    ['managed:', managesAll ? `all (${managed})` : named(managed)],
+    ['reserved:', `${named(reserved)}${reserved.isEmpty ? '' : keptOut}`],
     ['strict:', strict ? 'yes' : 'no'],
     ['isolated:', isolatedText(isolated, isolatedByKernel)],
     ['reserved memory:', reservedMemoryText(assignments.settings.reservedMemory)],
@@ -59,21 +59,26 @@ export function settingsRows({
   ];
 }
 
+/** Not `1`, which could be how many there are. */
+export function named(cpus: CpuSet): string {
+  return cpus.isEmpty ? 'none' : cpusNamed(cpus);
+}
+
 /** The shared pool, as far as it is known. */
 export function sharedText({ refusal, sharedPool }: Pick<StateView, 'refusal' | 'sharedPool'>): string {
-  return refusal === null ? listed(sharedPool) : `at most ${listed(sharedPool)}`;
+  return refusal === null ? named(sharedPool) : `at most ${named(sharedPool)}`;
 }
 
 /** CPUs that are free, where that is known. */
 export function freeListed({ refusal }: Pick<StateView, 'refusal'>, cpus: CpuSet): string {
-  return refusal === null ? listed(cpus) : 'unknown';
+  return refusal === null ? named(cpus) : 'unknown';
 }
 
 /** The free CPUs; where nothing else is shared, not all of them can be granted. */
 export function freeText(view: Pick<StateView, 'refusal' | 'free' | 'sharedPool'>): string {
   const { refusal, free, sharedPool } = view;
   if (refusal !== null || free.isEmpty || !sharedPool.isSubsetOf(free)) return freeListed(view, free);
-  return `${free} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
+  return `${named(free)} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
 }
 
 function cgroupsText({ cgroupRoot }: MachineSettings): string {
@@ -81,8 +86,8 @@ function cgroupsText({ cgroupRoot }: MachineSettings): string {
 }
 
 function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
-  if (isByKernel) return `${isolated.isEmpty ? 'none' : isolated} (what the kernel isolates)`;
-  return isolated.isEmpty ? 'none' : isolated.toString();
+  if (isByKernel) return `${named(isolated)} (what the kernel isolates)`;
+  return named(isolated);
 }
 
 function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): string {

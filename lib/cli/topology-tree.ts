@@ -12,7 +12,7 @@ import {
   type PackageBox,
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
-import { freeListed, freeText, sharedText } from './status-text.js';
+import { freeListed, freeText, named, sharedText } from './status-text.js';
 import { type Colors, type Page, PLAIN } from './terminal.js';
 import { counted, fill, formatBytes, labelled, listed, printable } from './text.js';
 
@@ -201,7 +201,7 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
       ({ name, cpus, alive }) =>
         `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
     );
-  const unmanaged = view.managesAll ? [] : [['managed:', listed(view.managed)] as const];
+  const unmanaged = view.managesAll ? [] : [['managed:', named(view.managed)] as const];
   const rows = [
     ['state:', stateTitle(view)],
     ...unmanaged,
@@ -209,8 +209,8 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
     ['shared:', sharedText(view)],
     ...(view.isolated.isEmpty
       ? []
-      : [['isolated:', `${view.isolated} (not shared), free: ${freeListed(view, view.freeIsolated)}`] as const]),
-    ['reserved:', `${listed(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
+      : [['isolated:', `${named(view.isolated)} (not shared), free: ${freeListed(view, view.freeIsolated)}`] as const]),
+    ['reserved:', `${named(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
   const green = view.refusal === null ? 'free (shared until granted)' : 'not known to be exclusive';

@@ -201,7 +201,9 @@ function cpusets(facts: MachineFacts): Verdict {
   const partitions = near.filter(({ isPartition }) => isPartition);
   const without = (cpusets: readonly ForeignCpuset[]) => {
     const left = managed.difference(cpusets.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY));
-    return left.isEmpty ? [] : [command(facts, `configure --managed ${left}`)];
+    // One CPU stays shared: a single one could never be granted.
+    const isOfUse = left.size > 1 && left.intersects(candidates);
+    return isOfUse ? [command(facts, `configure --managed ${left}`)] : [];
   };
   if (partitions.length > 0) {
     const ways = [
@@ -272,6 +274,8 @@ function moveAway(facts: MachineFacts, how: (cpus: CpuSet) => string): string {
   const { online, candidates, firstCore } = facts;
   const others = online.difference(candidates);
   if (!others.isEmpty) return how(others);
+  const rest = candidates.difference(firstCore);
+  if (rest.isEmpty) return `there is no CPU to spare for such work: all of ${candidates} would be reserved`;
   return `keep CPUs for such work, ${command(facts, `configure --reserved ${firstCore}`)}; then ${how(firstCore)}`;
 }
 

@@ -4,7 +4,7 @@ import { CpuSet, type NodeSet } from '../cpu-set.js';
 import { type ErrorDetails, NumalignError } from '../errors.js';
 import { HintFamily, type TopologyHint } from '../hints.js';
 import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../pod-request.js';
-import { sharedPool } from '../state/assignments.js';
+import { grantableCpus, sharedPool } from '../state/assignments.js';
 import type { Topology } from '../topology.js';
 import type { Draft } from './draft.js';
 
@@ -252,7 +252,7 @@ function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError 
   const message = isOrdinary
     ? keptShared(draft, count, most)
     : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
-  return new NumalignError('ERR_INSUFFICIENT_CPUS', message, {
+  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${message}${neverText(draft, count)}`, {
     reason: 'UnexpectedAdmissionError',
     value: count,
     valid: upTo(most),
@@ -260,10 +260,20 @@ function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError 
   });
 }
 
-function nounOf({ placement, pool }: Draft, count: number): string {
+// Of a request that waiting would not help.
+function neverText(draft: Draft, count: number): string {
+  const { state, present, pool, allowed, kept } = draft;
+  const all = grantableCpus(state.settings, present, pool).intersection(allowed);
+  if (kept || count <= all.size) return '';
+  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `more than ${all.size} never can be, of the CPUs ${all}`}`;
+}
+
+function nounOf({ placement, pool, kept }: Draft, count: number): string {
   const s = count === 1 ? '' : 's';
-  if (placement.holdSiblings) return `whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
-  return `${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
+  // Beside those that a grant which is resized has.
+  const more = kept ? 'more ' : '';
+  if (placement.holdSiblings) return `${more}whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
+  return `${more}${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
 }
 
 function upTo(most: number): string {

@@ -1,5 +1,6 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
 import { randomUUID } from '../builtins.js';
+import { display } from '../check-options.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import type { DeviceResources } from '../device-resources.js';
@@ -388,11 +389,16 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
   );
 }
 
-export function unknownGrant(uid: string, { pods }: Assignments, path: string): NumalignError {
-  return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant ${uid} in ${path}`, {
-    value: uid,
-    valid: pods.map((pod) => pod.uid),
-  });
+/** `uid`: what the caller has given for one. */
+export function unknownGrant(uid: unknown, { pods }: Assignments, path: string): NumalignError {
+  const valid = pods.map((pod) => pod.uid);
+  if (typeof uid !== 'string') {
+    const message = `a grant is named by its id, a text (grant.id, pod.uid), not ${display(uid)}`;
+    return new NumalignError('ERR_INVALID_ARGUMENT', message, { value: uid, valid });
+  }
+  const named = pods.filter(({ name }) => name === uid).map((pod) => pod.uid);
+  const hint = named.length === 0 ? '' : `: that is the name of ${named.join(' and ')}; give the id`;
+  return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${uid}" in ${path}${hint}`, { value: uid, valid });
 }
 
 /** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import { describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { type CompletedCommand, commandTree } from '../../lib/cli/completion/com
 import { fishCompletion } from '../../lib/cli/completion/fish.js';
 import { zshCompletion } from '../../lib/cli/completion/zsh.js';
 import { createProgram } from '../../lib/cli/program.js';
+import { formatJson } from '../../lib/cli/text.js';
 import { newFolder, numalign } from './numalign.js';
 
 const TREE = commandTree(createProgram());
@@ -118,6 +119,17 @@ describe('in bash', () => {
     expect(offers('status', '--state-dir', join(folder, 'p'))).toEqual(['']);
     expect(offers('status', '--state-dir', folder)).toEqual([folder]);
     expect(offers('run', '--cpus', '')).toEqual(['']);
+  });
+
+  it('ids of grants are offered where one is meant, and none that the shell would expand', () => {
+    const [folder, id] = [newFolder(), '3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34'];
+    const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({ id: each }));
+    writeFileSync(join(folder, 'status.json'), formatJson({ grants, lapsed: [] }));
+    writeFileSync(join(folder, 'numalign'), `#!/bin/sh\ncat ${folder}/status.json\n`, { mode: 0o755 });
+    const withIt = `PATH=${folder}:$PATH; cd ${folder}\n${script}`;
+    expect(offered(withIt, 'release', '')).toEqual([id, 'pod.of-kubernetes']);
+    expect(offered(withIt, 'attach', '3f')).toEqual([id]);
+    expect(readdirSync(folder)).not.toContain('expanded');
   });
 
   it('programs are offered to run, then files, and options no more', () => {

@@ -12,7 +12,7 @@ describe('isolated CPUs on this machine', () => {
     if (cpus.size < 2) return;
     const folder = ['--state-dir', newFolder()];
     const configured = await numalign(['configure', '--isolated', last, ...folder]);
-    expect(configured.stdout).toMatch(new RegExp(`^isolated: +none \\(what the kernel isolates\\) +${last}$`, 'm'));
+    expect(configured.stdout).toMatch(new RegExp(`^isolated: +none \\(what the kernel isolates\\) +CPU ${last}$`, 'm'));
 
     const run = (...flags: string[]) =>
       numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
@@ -23,15 +23,15 @@ describe('isolated CPUs on this machine', () => {
     expect((await run('--isolated', 'none')).stderr).toContain(`isolatedCPUs is ${last}, not none`);
 
     const status = await numalign(['status', ...folder]);
-    expect(status.stdout).toMatch(new RegExp(`^isolated: +${last}$`, 'm'));
-    expect(status.stdout).toMatch(new RegExp(`^free isolated: +${last}$`, 'm'));
+    expect(status.stdout).toMatch(new RegExp(`^isolated: +CPU ${last}$`, 'm'));
+    expect(status.stdout).toMatch(new RegExp(`^free isolated: +CPU ${last}$`, 'm'));
     const json = JSON.parse((await numalign(['status', '--output', 'json', ...folder])).stdout);
     expect(json).toMatchObject({ freeIsolated: last, settings: { isolatedCPUs: last, isolatedByKernel: false } });
     const tree = await numalign(['topology', ...folder]);
-    expect(tree.stdout).toContain(`${last} (not shared), free: ${last}`);
+    expect(tree.stdout).toContain(`CPU ${last} (not shared), free: CPU ${last}`);
 
     const undone = await numalign(['configure', '--isolated', 'kernel', ...folder]);
-    expect(undone.stdout).toMatch(new RegExp(`^isolated: +${last} +none \\(what the kernel isolates\\)$`, 'm'));
+    expect(undone.stdout).toMatch(new RegExp(`^isolated: +CPU ${last} +none \\(what the kernel isolates\\)$`, 'm'));
     expect((await numalign(['status', ...folder])).stdout).not.toContain('free isolated');
   });
 

@@ -37,9 +37,9 @@ describe('numalign status', () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
     const freeLine = async () => /^free: +(.*)$/m.exec((await numalign(['status', '--state-dir', folder])).stdout)?.[1];
-    expect(await freeLine()).toBe('0-1 (one of them stays shared)');
+    expect(await freeLine()).toBe('CPUs 0-1 (one of them stays shared)');
     await numalign(['admit', '-f', newFile(pod('one', 1)), '--state-dir', folder]);
-    expect(await freeLine()).toBe('1 (it stays shared)');
+    expect(await freeLine()).toBe('CPU 1 (it stays shared)');
   });
 
   it('shows settings, shared pool, free CPUs and a table of grants, and changes nothing', async () => {
@@ -49,8 +49,8 @@ describe('numalign status', () => {
     const { code, stdout } = await numalign(['status', '--state-dir', folder]);
     expect(code).toBe(0);
     expect(stdout).toContain(`${folder} (private), generation 2`);
-    expect(stdout).toMatch(/^reserved: +0 \(shared, never exclusive\)$/m);
-    expect(stdout).toMatch(/^shared: +0/m);
+    expect(stdout).toMatch(/^reserved: +CPU 0 \(shared, never exclusive\)$/m);
+    expect(stdout).toMatch(/^shared: +CPUs? 0/m);
     // Something else is shared.
     expect(stdout).not.toContain('stays shared');
     expect(stdout).toMatch(/^ID {8}NAME {5}CPUS {2}NUMA {2}OWNER {7}STATE {2}ENFORCEMENT {2}SINCE$/m);
@@ -270,6 +270,20 @@ describe('numalign release', () => {
 });
 
 describe('numalign configure', () => {
+  it('warns where its settings leave no CPU that could be granted', async () => {
+    const folder = newFolder();
+    const warningOf = async (...args: string[]) =>
+      (await numalign(['configure', ...args, '--state-dir', folder])).stderr;
+    const warning = 'numalign: warning: with these settings no CPU can be granted: ';
+    expect(await warningOf('--managed', '0-1', '--reserved', '0-1')).toBe(
+      `${warning}all that are managed (0-1) are reserved\n`,
+    );
+    expect(await warningOf('--reserved', '0')).toBe('');
+    expect(await warningOf('--managed', '0', '--reserved', 'none')).toBe(
+      `${warning}CPU 0 is all that is shared, and stays so\n`,
+    );
+  });
+
   it('changes settings and prints them before and after', async () => {
     const folder = newFolder();
     const first = await numalign([
@@ -284,8 +298,8 @@ describe('numalign configure', () => {
     ]);
     expect(first.code).toBe(0);
     expect(first.stdout).toMatch(/BEFORE +AFTER\n/);
-    expect(first.stdout).toMatch(/^managed: +all \(0.*\) +0-1$/m);
-    expect(first.stdout).toMatch(/^reserved: +none +0 \(strictly: not shared\)$/m);
+    expect(first.stdout).toMatch(/^managed: +all \(0.*\) +CPUs 0-1$/m);
+    expect(first.stdout).toMatch(/^reserved: +none +CPU 0 \(strictly: not shared\)$/m);
     expect(first.stdout).toMatch(/^strict: +no +yes$/m);
     const second = await numalign([
       'configure',
@@ -297,7 +311,7 @@ describe('numalign configure', () => {
       '--state-dir',
       folder,
     ]);
-    expect(second.stdout).toMatch(/^managed: +0-1 +all \(0.*\)$/m);
+    expect(second.stdout).toMatch(/^managed: +CPUs 0-1 +all \(0.*\)$/m);
     expect(second.stdout).toMatch(/^strict: +yes +no$/m);
   });
 

@@ -142,10 +142,10 @@ describe('the tree of a machine', () => {
     const text = topologyTree(topology, { width: 120, state });
     expect(text.slice(text.indexOf('state:')).split('\n')).toEqual([
       'state:      /run/numalign (machine), generation 7',
-      'managed:    0-6',
-      'free:       1-3,6',
-      'shared:     0-3,6',
-      'reserved:   0',
+      'managed:    CPUs 0-6',
+      'free:       CPUs 1-3,6',
+      'shared:     CPUs 0-3,6',
+      'reserved:   CPU 0',
       'exclusive:  4 (job), 5 (gone?[2J, dead: taken back at the next transaction)',
       '',
     ]);
@@ -159,8 +159,8 @@ describe('the tree of a machine', () => {
     expect(text.slice(text.indexOf('state:')).split('\n').slice(0, 4)).toEqual([
       'state:      /run/numalign (machine), generation 7; nothing is granted: it is of version 99',
       'free:       unknown',
-      'shared:     at most 0-7',
-      'isolated:   7 (not shared), free: unknown',
+      'shared:     at most CPUs 0-7',
+      'isolated:   CPU 7 (not shared), free: unknown',
     ]);
   });
 

@@ -339,7 +339,32 @@ describe('the doctor', () => {
         },
       },
       'problem',
-      /or `echo member > '\/sys\/fs\/cgroup\/unified\/foo\\x2dbar\.slice\/cpuset\.cpus\.partition'`$/,
+      // All that would be left to manage is reserved.
+      /has 2-7\n`echo member > '\/sys\/fs\/cgroup\/unified\/foo\\x2dbar\.slice\/cpuset\.cpus\.partition'`$/,
+    ],
+    [
+      'a partition of somebody else beside which there is one CPU, which would stay shared',
+      'cpusets',
+      {
+        ...{ online: cpus('0-1'), managed: cpus('0-1'), candidates: cpus('0-1'), firstCore: cpus('0') },
+        foreignCpusets: {
+          mount: '/sys/fs/cgroup',
+          cpusets: [{ path: '/rt', cpus: cpus('1'), isPartition: true }],
+          isComplete: true,
+        },
+      },
+      'problem',
+      /has 1\n`echo member > /,
+    ],
+    [
+      'device interrupts on the only CPU',
+      'interrupts',
+      {
+        ...{ online: cpus('0'), managed: cpus('0'), candidates: cpus('0'), firstCore: cpus('0') },
+        interrupts: [{ irq: 9, name: 'nic', cpus: cpus('0'), counts: new Map([[0, 7]]) }],
+      },
+      'warning',
+      /\nthere is no CPU to spare for such work/,
     ],
     [
       'more cgroups than are looked at',

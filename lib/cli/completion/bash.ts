@@ -1,8 +1,14 @@
 // The completion script for bash, 4 or newer. Pure.
 import { quoted } from '../../shell-word.js';
-import { allCommands, type CompletedCommand, type Value } from './command-tree.js';
+import { allCommands, type CompletedCommand, idsCommand, type Value } from './command-tree.js';
 
-const ACTIONS = { file: 'kind=file', folder: 'kind=directory', program: 'kind=command', text: ':' } as const;
+const ACTIONS = {
+  file: 'kind=file',
+  folder: 'kind=directory',
+  program: 'kind=command',
+  grant: 'words=$(_numalign_ids)',
+  text: ':',
+} as const;
 
 function action(value: Value): string {
   return typeof value === 'string' ? ACTIONS[value] : `words=${quoted(value.join(' '))}`;
@@ -38,6 +44,9 @@ export function bashCompletion(name: string, program: CompletedCommand): string 
     (command) => [quoted(where(command)), action(command.options.flatMap(({ flags }) => flags))] as const,
   );
   return `# Completion of ${name} for bash: source it, or put it into ~/.local/share/bash-completion/completions/${name}
+_numalign_ids() {
+  ${idsCommand(name)}
+}
 _${name}() {
   local current=\${COMP_WORDS[COMP_CWORD]} command='' waiting='' ended='' count=0 words='' kind='' word i
   for ((i = 1; i < COMP_CWORD; i++)); do

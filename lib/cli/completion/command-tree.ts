@@ -1,8 +1,8 @@
 // The commands and options of a program as a shell is to complete them: read from the program itself. Pure.
 import type { Argument, Command, Option } from 'commander';
 
-/** What a value can be: one of these words, or by its kind. */
-export type Value = readonly string[] | 'file' | 'folder' | 'program' | 'text';
+/** What a value can be: one of these words, or by its kind. `grant`: an id, as `numalign status` tells it. */
+export type Value = readonly string[] | 'file' | 'folder' | 'program' | 'grant' | 'text';
 
 export interface CompletedOption {
   /** Such as `-f` and `--file`. */
@@ -23,8 +23,18 @@ export interface CompletedCommand {
   readonly commands: readonly CompletedCommand[];
 }
 
+/** A command that prints the ids of grants, a line each. No other text: what is in names the shell would expand. */
+export const idsCommand = (name: string) =>
+  `${name} status --output json 2>/dev/null | sed -n 's/^      "id": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\1/p'`;
+
 // By the names that commands use in their usage.
-const KINDS: Readonly<Record<string, Value>> = { file: 'file', dir: 'folder', command: 'program', args: 'file' };
+const KINDS: Readonly<Record<string, Value>> = {
+  file: 'file',
+  dir: 'folder',
+  command: 'program',
+  args: 'file',
+  id: 'grant',
+};
 
 export function commandTree(command: Command, path: readonly string[] = []): CompletedCommand {
   const { registeredArguments } = command;

@@ -1,5 +1,5 @@
 // The completion script for fish. Pure.
-import { allCommands, type CompletedCommand, type Value } from './command-tree.js';
+import { allCommands, type CompletedCommand, idsCommand, type Value } from './command-tree.js';
 
 const quoted = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
@@ -7,6 +7,7 @@ const ACTIONS = {
   file: '-r -F',
   folder: "-x -a '(__fish_complete_directories)'",
   program: "-x -a '(__fish_complete_command)'",
+  grant: "-x -a '(__numalign_ids)'",
   text: '-x',
 } as const;
 
@@ -46,6 +47,9 @@ end
 function __${name}_at_operand
     set -l words (commandline -opc)
     test "$words[-1]" = --
+end
+function __numalign_ids
+    ${idsCommand(name)}
 end
 complete -c ${name} -f
 ${allCommands(program)

@@ -1,10 +1,16 @@
 // The completion script for zsh. Pure.
-import { allCommands, type CompletedCommand, type Value } from './command-tree.js';
+import { allCommands, type CompletedCommand, idsCommand, type Value } from './command-tree.js';
 
 // In single quotes, inside of a specification of _arguments or _describe.
 const escaped = (text: string) => text.replace(/[\\[\]:]/g, '\\$&').replaceAll("'", "'\\''");
 
-const ACTIONS = { file: '_files', folder: '_files -/', program: '_command_names -e', text: ' ' } as const;
+const ACTIONS = {
+  file: '_files',
+  folder: '_files -/',
+  program: '_command_names -e',
+  grant: '_numalign_ids',
+  text: ' ',
+} as const;
 
 const action = (value: Value) => (typeof value === 'string' ? ACTIONS[value] : `(${value.map(escaped).join(' ')})`);
 
@@ -52,6 +58,10 @@ function functionText(name: string, command: CompletedCommand): string {
 export function zshCompletion(name: string, program: CompletedCommand): string {
   return `#compdef ${name}
 # Completion of ${name} for zsh: source it after compinit, or put it as _${name} into a folder of $fpath
+_numalign_ids() {
+  local -a ids=(\${(f)"$(${idsCommand(name)})"})
+  compadd -a ids
+}
 ${allCommands(program)
   .map((command) => functionText(name, command))
   .join('\n')}
