@@ -301,9 +301,8 @@ void ask_choices(const Napi::CallbackInfo& info) {
 // (words of what their cpuset has; whether to do nothing): how many threads
 Napi::Value settle_choices(const Napi::CallbackInfo& info) {
   const bool dry_run = to_bool(info[1], "the dry run");
-  return Napi::Number::New(
-      info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().settle_choices(to_id_set<CpuTag>(info[0]),
-                                                                                  dry_run)));
+  return Napi::Number::New(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().settle_choices(
+                                                              to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
 // (path): words; undefined where there is no such file, or no list in it

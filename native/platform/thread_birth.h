@@ -16,8 +16,8 @@ namespace numalign {
 
 class ThreadBirth {
  public:
-  // sched_setaffinity(2), prctl(2). `after`: the mask that the calling thread gets at the end. EINVAL: none of
-  // `cpus` may be used here; nothing is changed then.
+  // sched_setaffinity(2), prctl(2). `after`: the mask that the calling thread gets at the end. EINVAL: none
+  // of `cpus` may be used here; nothing is changed then.
   static Result<ThreadBirth> on(const CpuSet& cpus, CpuSet after);
 
   ThreadBirth(ThreadBirth&& other) noexcept;

@@ -1,6 +1,6 @@
 // ThreadChoices: which masks the threads of this process have chosen. Where a cpuset or numalign leaves a
-// thread less than that, the kernel shows only what is left, so it has to be known from before. Thread-safety:
-// none of its own; ThreadPins takes turns.
+// thread less than that, the kernel shows only what is left, so it has to be known from before.
+// Thread-safety: none of its own; ThreadPins takes turns.
 #pragma once
 
 #include <sys/types.h>

@@ -259,8 +259,8 @@ void ThreadPins::note_choice(pid_t tid, const CpuSet& cpus) {
 
 // Threads that were born on a grant's CPUs have not chosen them.
 const ThreadPins::Granted* ThreadPins::born_on(const CpuSet& mask) const {
-  auto found = std::ranges::find_if(
-      granted_, [&](const auto& entry) { return mask.is_subset_of(entry.second.cpus); });
+  auto found =
+      std::ranges::find_if(granted_, [&](const auto& entry) { return mask.is_subset_of(entry.second.cpus); });
   return found == granted_.end() ? nullptr : &found->second;
 }
 
@@ -460,8 +460,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     // offline.
     const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
     if (now.ok() && (is_out || now.value().intersects(pin->second.cpus))) {
-      if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked);
-          !restored.ok())
+      if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked); !restored.ok())
         return restored.error();
     }
     had_pins.insert(pin->first);

@@ -27,7 +27,8 @@ struct ThreadMove {
   CpuSet before;
   CpuSet now;           // read back
   int errno_value = 0;  // why it could not be moved; 0 where it was, or where the kernel clipped the mask
-  CpuSet earlier = {};  // by undo(): what it had chosen before it was pinned, of which it gets what lies in the pool
+  CpuSet earlier =
+      {};  // by undo(): what it had chosen before it was pinned, of which it gets what lies in the pool
 };
 
 struct PinOutcome {
@@ -79,7 +80,8 @@ class ThreadPins {
   // `tid` (or 0 where it is not known) on its present mask. `granted`: all CPUs of the grant.
   void adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner);
 
-  // What to tell the kernel for the calling thread to have again what it has now, wherever its cpuset cuts that.
+  // What to tell the kernel for the calling thread to have again what it has now, wherever its cpuset cuts
+  // that.
   Result<CpuSet> asked_mask();
 
   // Tells the kernel so, for the calling thread. False where its cpuset has none of these CPUs.
@@ -90,12 +92,12 @@ class ThreadPins {
   Result<Done> ask_later(const CpuSet& chosen, const CpuSet& all);
 
   // The threads that are pinned for `grant` are about to leave its cpuset: asks for what they have chosen as
-  // far as it has some of that. The kernel refuses a mask of which the cpuset that they go to has nothing, but
-  // from Linux 6.2 on it keeps one that it has taken.
+  // far as it has some of that. The kernel refuses a mask of which the cpuset that they go to has nothing,
+  // but from Linux 6.2 on it keeps one that it has taken.
   void ask_choices(const std::string& grant);
 
-  // Threads get what they have chosen that could not be asked for when they left a grant, because their cpuset
-  // had none of it. `limit`: what it has now. Answers how many; with `dry_run` it changes nothing.
+  // Threads get what they have chosen that could not be asked for when they left a grant, because their
+  // cpuset had none of it. `limit`: what it has now. Answers how many; with `dry_run` it changes nothing.
   Result<int> settle_choices(const CpuSet& limit, bool dry_run);
 
   // Gives a thread another scheduling class until undo(), and reads it back. Refused where threads of this

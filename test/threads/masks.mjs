@@ -70,8 +70,6 @@ export function sequences(lists, sizes) {
   return fc.record({
     chosen: fc.dictionary(fc.constantFrom('0', '1', '2'), list, { maxKeys: 3 }),
     // Most of what can be done is done on a grant.
-    steps: fc
-      .tuple(size, fc.array(step, { maxLength: 10 }))
-      .map(([first, rest]) => [['acquire', 0, first], ...rest]),
+    steps: fc.tuple(size, fc.array(step, { maxLength: 10 })).map(([first, rest]) => [['acquire', 0, first], ...rest]),
   });
 }
