@@ -1,5 +1,5 @@
 // A process that runs sequences of operations on grants, and compares the masks of its threads with what a model says after each. Each line of its input is a JSON
-// sequence { options, chosen, steps } (see masks.mjs); each line of its output is what was wrong, as JSON.
+// sequence { level, options, chosen, steps } (see masks.mjs); each line of its output is what was wrong, as JSON.
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -49,6 +49,7 @@ const SLOTS = [MAIN, ...plain];
 let successor;
 
 class Sequence {
+  #level;
   #options;
   #manager;
   // The two grants: { grant, cpus, isGone }, the latter once they were handed over.
@@ -59,7 +60,8 @@ class Sequence {
   #workers = [];
   wrong = [];
 
-  async run({ options, chosen, steps }) {
+  async run({ level, options, chosen, steps }) {
+    this.#level = level;
     const stateDir = mkdtempSync(join(tmpdir(), 'numalign-masks-'));
     for (const { tid } of threads()) pin(ALL, { threads: tid });
     for (const [slot, list] of Object.entries(chosen)) this.#choose(SLOTS[slot], CpuSet.parse(list));
@@ -107,6 +109,7 @@ class Sequence {
     if (this.#held[at]) return;
     const grant = await this.#manager.acquire({ cpu });
     this.#held[at] = { grant, cpus: grant.cpus };
+    if (grant.enforcement !== this.#level) this.wrong.push(`only ${grant.enforcement} is reached`);
   }
 
   // Threads of this process can run on it.

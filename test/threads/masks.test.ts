@@ -7,12 +7,13 @@ import { budget } from '../support/budget.mjs';
 // @ts-expect-error without declarations
 import { MaskProgram, sequences } from './masks.mjs';
 
-const LEVELS: Record<string, object> = {
-  members: { cgroupRoot: null },
-  cpuset: { cgroupRoot: ROOT },
+// By the level that grants reach.
+const LEVELS = [
+  ['members', { cgroupRoot: null }],
+  ['cpuset', { cgroupRoot: ROOT }],
   // Others are kept off by less, but this process is in cgroups all the same.
-  'members, in cgroups': { cgroupRoot: ROOT, enforcement: 'members' },
-};
+  ['members', { cgroupRoot: ROOT, enforcement: 'members' }],
+] as const;
 
 // A grant of one of two CPUs, CPU 0. `chosen`: by the main thread (0) and by Workers (1, 2).
 const FOUND: Record<string, { chosen?: Record<string, string>; steps: readonly (readonly unknown[])[] }> = {
@@ -49,18 +50,19 @@ describe.skipIf(!isUsable)('the masks of threads', () => {
     removeAll(groupPath());
   });
 
-  for (const [level, options] of Object.entries(LEVELS)) {
+  for (const [level, options] of LEVELS) {
+    const where = `${level}, ${options.cgroupRoot ? 'with cgroups' : 'without cgroups'}`;
     const program = new MaskProgram();
     programs.add(program);
-    const wrongAfter = (sequence: object) => program.run({ options, ...sequence });
+    const wrongAfter = (sequence: object) => program.run({ level, options, ...sequence });
 
     for (const [who, { chosen = {}, steps }] of Object.entries(FOUND)) {
-      it(`are after a grant what they were before, of ${who} (${level})`, async () => {
+      it(`are after a grant what they were before, of ${who} (${where})`, async () => {
         expect(await wrongAfter({ chosen, steps: [['acquire', 0, 1], ...steps] })).toEqual([]);
       });
     }
 
-    it(`are after any sequence of operations on grants what they were before (${level})`, async () => {
+    it(`are after any sequence of operations on grants what they were before (${where})`, async () => {
       await fc.assert(
         fc.asyncProperty(sequences(['0', '1', '0-1'], [1]), async (sequence: object) => {
           expect(await wrongAfter(sequence)).toEqual([]);
