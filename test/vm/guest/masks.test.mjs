@@ -5,7 +5,6 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { budget } from '../../support/budget.mjs';
 import { MaskProgram, sequences } from '../../threads/masks.mjs';
 import { removeCgroup } from './cgroup-removal.mjs';
 
