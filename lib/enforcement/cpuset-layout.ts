@@ -117,8 +117,14 @@ export class CpusetLayout {
   cpusOutsideGrants(pid: number): CpuSet | undefined {
     const path = this.#pathOf(pid);
     if (path === undefined) return undefined;
-    const isInGrant = !this.isShared(path) && this.#isOfGrant(path);
-    return this.hierarchy.effectiveCpusOf(isInGrant ? this.home : path);
+    try {
+      const isInGrant = !this.isShared(path) && this.#isOfGrant(path);
+      return this.hierarchy.effectiveCpusOf(isInGrant ? this.home : path);
+    } catch (error) {
+      // Outside of what is mounted here, as seen from a container.
+      if (!(error instanceof NumalignError)) throw error;
+      return undefined;
+    }
   }
 
   /**

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { budget } from '../../support/budget.mjs';
 import { MaskProgram, sequences } from '../../threads/masks.mjs';
 import { removeCgroup } from './cgroup-removal.mjs';
 
@@ -42,7 +43,7 @@ describe('the masks of threads', () => {
           fc.asyncProperty(sequences(['0', '1', '0-1', '2-3', '1,4', '4-7', '0-15'], [1, 2, 4]), async (sequence) => {
             assert.deepEqual(await program.run({ level, options, ...sequence }), []);
           }),
-          { numRuns: 30, includeErrorInReport: true },
+          { numRuns: budget(100, 10), includeErrorInReport: true },
         );
       } finally {
         await program.end();
