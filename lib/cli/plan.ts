@@ -15,6 +15,7 @@ import { outputOption } from './arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from './devices.js';
 import { inPlace } from './documents.js';
 import { type MachineFlags, machineOf, machineOptions } from './machine.js';
+import { tell } from './output.js';
 import { holdingsOfPlan } from './picture/holdings.js';
 import { machinePicture } from './picture/machine-picture.js';
 import { managerOptions, type PlacementFlags, placementOptions } from './placement.js';
@@ -28,7 +29,7 @@ import {
   warningLines,
 } from './pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
-import { readState } from './state-view.js';
+import { lookAt } from './state-view.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from './svg-file.js';
 import { type Page, PLAIN, stdoutPage } from './terminal.js';
 import { fitted, formatJson, printable } from './text.js';
@@ -167,7 +168,8 @@ interface Site {
 /** Checked as openManager and an admission check it. */
 function siteOf(config: Config, topology: Topology): Site {
   const { stateDir = MACHINE_STATE_DIR } = config;
-  const view = topology.isSimulated ? undefined : readState(stateDir, topology);
+  const { view, closed } = topology.isSimulated ? {} : lookAt(config.stateDir, topology);
+  if (closed !== undefined) tell(`planned as if nothing were granted, which is not known: ${closed}`);
   if (!view) {
     const present = cpusNow(topology);
     return { state: firstState(config, topology, present), present };

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { encodeName } from '../cgroups/cgroup-path.js';
+import { MACHINE_STATE_DIR } from '../config.js';
 import type { CpuSet } from '../cpu-set.js';
 import { cpusNow } from '../cpus-now.js';
 import { ALL_CONTAINERS } from '../enforcement/cpuset-layout.js';
@@ -139,6 +140,22 @@ export function childOf(folder: NativeFolder, name: string): NativeFolder | unde
 export function readState(stateDir: string, topology: Topology): StateView | undefined {
   const folder = openExisting(stateDir);
   return folder && explaining(stateDir, () => readFolder(folder, stateDir, topology));
+}
+
+/**
+ * The same where the folder was given. What there is to see beside the state of the machine is shown also to those to whom that is closed: then `closed` says why.
+ * @throws as {@link readState}
+ */
+export function lookAt(
+  stateDir: string | undefined,
+  topology: Topology,
+): { readonly view?: StateView | undefined; readonly closed?: string } {
+  try {
+    return { view: readState(stateDir ?? MACHINE_STATE_DIR, topology) };
+  } catch (error) {
+    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER') throw error;
+    return { closed: error.message };
+  }
 }
 
 function readFolder(folder: NativeFolder, stateDir: string, topology: Topology): StateView | undefined {

@@ -7,11 +7,11 @@ import { type KeptFiles, keptFiles } from './kept-files.js';
 import { print } from './output.js';
 import { settingsJson } from './settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from './state-dir.js';
-import { readState, type StateView } from './state-view.js';
+import { lookAt, type StateView } from './state-view.js';
 import { statusText } from './status-text.js';
 import { watchStatus } from './status-watch.js';
 import { stdoutPage } from './terminal.js';
-import { formatJson } from './text.js';
+import { formatJson, printable } from './text.js';
 
 export function addStatus(program: Command): void {
   const command = program.command('status');
@@ -30,7 +30,7 @@ With --watch, of each grant: how long its threads ran (of one CPU) and waited fo
 made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
 seen where not everybody is to be seen.
 
-Exit code: 0, also where there is no state, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
+Exit code: 0, also where there is no state, or the machine's is closed to you, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign status
@@ -41,8 +41,8 @@ Examples:
   $ numalign status --output json | jq '.grants[] | select(.flags != []) | {id, name, flags}'`,
     )
     .action((flags: StatusFlags) => {
-      const { watch = false, interval, stateDir = MACHINE_STATE_DIR, output } = flags;
-      if (watch) return watchStatus({ stateDir, seconds: interval ?? 1, output });
+      const { watch = false, interval, stateDir, output } = flags;
+      if (watch) return watchStatus({ stateDir: stateDir ?? MACHINE_STATE_DIR, seconds: interval ?? 1, output });
       if (interval !== undefined) command.error('error: --interval needs --watch');
       return showStatus(stateDir, output);
     });
@@ -64,8 +64,14 @@ function intervalSeconds(value: string): number {
   return seconds;
 }
 
-async function showStatus(stateDir: string, output: 'text' | 'json'): Promise<void> {
-  const view = readState(stateDir, await discover());
+async function showStatus(given: string | undefined, output: 'text' | 'json'): Promise<void> {
+  const stateDir = given ?? MACHINE_STATE_DIR;
+  const { view, closed } = lookAt(given, await discover());
+  if (closed !== undefined) {
+    const unknown = { stateDir, scope: scopeOf(stateDir), exists: true, closed, grants: null };
+    print(output === 'json' ? formatJson(unknown) : `what is granted is not known: ${printable(closed)}\n`);
+    return;
+  }
   const kept = keptFiles(stateDir);
   if (output === 'json') print(formatJson(statusJson(stateDir, view, kept)));
   else if (view) print(statusText(view, kept, stdoutPage()));

@@ -258,7 +258,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   #layout({ cgroupRoot }: MachineSettings): FoundLayout {
-    if (cgroupRoot === null) return 'cgroupRoot is null: no cgroups are used';
+    if (cgroupRoot === null) return 'the settings of this state name no cgroup root, so that no cgroups are used';
     const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#layouts.set(cgroupRoot, found);
     return found;

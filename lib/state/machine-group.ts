@@ -63,20 +63,29 @@ export function mendText(folder: string): string {
   return `chgrp -R ${GROUP} ${word} && chmod 2770 ${word}`;
 }
 
-/** Why this user, who is not let in, is not. */
+/** Why this user, who is not let in, is not, and the one command that mends it. */
 export function whyClosed(folder: string): string {
   const group = readGroup();
-  const others = 'set stateDir for a private one';
-  if (group === undefined) return `only root may use it, for the machine has no group ${GROUP}; ${others}`;
   const [user, name] = userNow();
+  const join = `usermod -aG ${GROUP} ${shellWord(name ?? user)}`;
+  const make = `install -d -m 2770 -g ${GROUP} ${shellWord(folder)}`;
+  const again = 'then log in again: a session that is open stays without the group';
+  if (group === undefined) {
+    const all = `groupadd -rf ${GROUP} && ${join} && ${make} && chgrp -R ${GROUP} ${shellWord(folder)}`;
+    return `only root may use it, for the machine has no group ${GROUP}: as root \`${all}\`, ${again}`;
+  }
   if (![...(process.getgroups?.() ?? []), process.getegid?.()].includes(group.id)) {
     const isNew = name !== undefined && group.members.includes(name);
-    const who = isNew ? `this process was started before user ${user} became one: log in anew` : `user ${user} is none`;
-    return `only root and members of the group ${GROUP} may use it, and ${who}; ${isNew ? 'or ' : ''}${others}`;
+    const who = isNew
+      ? `this process was started before user ${user} became one: log in again`
+      : `user ${user} is none: as root \`${join}\`, ${again}`;
+    return `only root and members of the group ${GROUP} may use it, and ${who}`;
   }
+  const members = `members of the group ${GROUP} may use it, but`;
+  if (groupOf(folder) === undefined) return `${members} it is not there: as root \`${make}\``;
   const path = notTheGroups(folder);
   const cause = path === undefined ? 'its modes do not let them in' : `${path} belongs to another group`;
-  return `members of the group ${GROUP} may use it, but ${cause}: as root \`${mendText(folder)}\`; or ${others}`;
+  return `${members} ${cause}: as root \`${mendText(folder)}\``;
 }
 
 function userNow(): [user: string, name: string | undefined] {

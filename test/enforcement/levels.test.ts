@@ -82,7 +82,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
 describe.skipIf(!isUsable)('a level that is required', () => {
   it.each([
     ['members', { sharedMember: false }, 'recorded', /nobody is registered/],
-    ['cpuset', {}, 'members', /cgroupRoot is null/],
+    ['cpuset', {}, 'members', /no cgroup root/],
     ['partition', { ...{ cgroups: true } }, 'cpuset', /cgroup v2.*here.*v1/],
     ['isolated', { ...{ cgroups: true } }, 'cpuset', /cgroup v2/],
   ] as const)(

@@ -77,14 +77,68 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       'chgrp -R numalign /run/numalign && chmod 2770 /run/numalign',
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
-    expect(printed).toMatch(/no group\n.*the machine has no group numalign.*\[ERR_STATE_FOLDER\]/);
-    expect(printed).toMatch(/not yet\n.*was started before user bob became one: log in anew/);
-    expect(printed).toMatch(/stranger\n.*members of the group numalign may use it, and user bob is none/);
+    expect(printed).toMatch(/no group\nwhat is granted is not known: .*the machine has no group numalign/);
+    expect(printed).toMatch(/not yet\n.*was started before user bob became one: log in again/);
     expect(printed).toMatch(
-      /member\n.*lock belongs to another group: as root `chgrp -R.*\[ERR_STATE_FOLDER\]\n[^`]*lock belongs to another group/,
+      /stranger\n.*members of the group numalign may use it, and user bob is none: as root `usermod -aG numalign bob`, then log in again/,
+    );
+    expect(printed).toMatch(
+      /member\n.*what is granted is not known: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
     );
     expect(printed).toMatch(/doctor\n.*problem +state-folder[^`]*`chgrp -R numalign/);
     expect(printed).toContain('bob ran\n');
+  });
+
+  it('need not be there for those who only look', () => {
+    const pod = 'kind: Pod\\nspec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Mi}}}]}';
+    const bob = `${asBob('none')} ${numalign}`;
+    const look = [
+      `${bob} status; echo "status $?"`,
+      `${bob} status --output json | tr -d ' \\n'; echo`,
+      `${bob} topology > /run/bob && grep -c 'Machine:' /run/bob`,
+      `${bob} plan -f /run/pod.yaml | tail -1`,
+      `${bob} doctor | grep -c state-folder`,
+    ];
+    const printed = inNamespace(
+      `echo "${pod}" > /run/pod.yaml; touch /run/bob; chmod 666 /run/bob`,
+      ...look,
+      `${configure} > /dev/null`,
+      'echo closed',
+      ...look,
+      `${bob} status --state-dir /run/numalign > /dev/null; echo "asked for: $?"`,
+    );
+    const [open, closed] = printed.split('closed\n');
+    const admitted = 'admitted under best-effort, scope container\n';
+    expect(open).toMatch(/^no state in \/run\/numalign: nothing is granted\nstatus 0\n/);
+    expect(closed).toMatch(/^what is granted is not known: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/);
+    for (const part of [open, closed]) expect(part).toContain(`\n1\n`);
+    expect(open).toContain(`\n${admitted}1\n`);
+    expect(closed).toMatch(
+      /\nnumalign: planned as if nothing were granted, which is not known: .*\nadmitted under best-effort, scope container\n1\n/,
+    );
+    expect(closed).toMatch(/\[ERR_STATE_FOLDER\][^]*asked for: 1\n$/);
+  });
+
+  it('is mended for an ordinary user of a fresh machine by the one command that he is told', () => {
+    const printed = inNamespace(
+      // As groupadd and usermod of shadow do, which the bind mount of /etc/group keeps from renaming.
+      'mkdir /run/bin',
+      `printf '#!/bin/sh\\n${addGroup.replace('bob', '')}\\n' > /run/bin/groupadd`,
+      `printf '#!/bin/sh\\nsed s/^numalign:.*/numalign:x:${GROUP}:$3/ /etc/group > /run/group; cat /run/group > /etc/group\\n' > /run/bin/usermod`,
+      'chmod +x /run/bin/*; PATH=/run/bin:$PATH',
+      `${asBob('none')} ${numalign} ${run} 2> /run/told; cat /run/told`,
+      "command=$(sed -n 's/.*as root `\\(.*\\)`.*/\\1/p' /run/told)",
+      'eval "$command" && echo mended',
+      `${asBob('none')} ${numalign} ${run}`,
+      `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
+    );
+    expect(printed).toMatch(
+      /no group numalign: as root `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
+    );
+    expect(printed).toMatch(/`, then log in again: .*\[ERR_STATE_FOLDER\]\n/);
+    expect(printed).toMatch(/mended\n.*was started before user bob became one: log in again/);
+    expect(printed).toContain('bob ran\n');
+    expect(printed).not.toContain('stateDir');
   });
 
   it('is given nothing through links, or that has another name elsewhere, and no folder that was closed', () => {
