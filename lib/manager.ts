@@ -124,6 +124,10 @@ export interface KubeletImport {
   readonly verified: boolean;
 }
 
+// The lock may be held for long, a disk full.
+const RECLAIM_ATTEMPTS = 10;
+const RECLAIM_PAUSE_MS = 1000;
+
 // Of every emitter.
 interface ListenerEvents {
   newListener: [event: string | symbol];
@@ -192,9 +196,13 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       },
     };
     this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
-    this.#endOwnerWatch = ledger.watchOwners(() => {
-      reclaim(site).catch((error) => publishError(site, 'watch', error));
-    });
+    const takeBack = (attempts: number) => {
+      reclaim(site).catch((error) => {
+        publishError(site, 'watch', error);
+        if (attempts > 1 && !this.#closed) setTimeout(takeBack, RECLAIM_PAUSE_MS, attempts - 1).unref();
+      });
+    };
+    this.#endOwnerWatch = ledger.watchOwners(() => takeBack(RECLAIM_ATTEMPTS));
     // Told before the listener is added.
     this.on('newListener', (event) => {
       if (event !== 'change') return;

@@ -34,6 +34,8 @@ const RESTORE_ATTEMPTS = 20;
 const RESTORE_PAUSE_MS = 20;
 // Within this time one of the processes that hear of an owner's end takes back what it had.
 const OWNER_END_SPREAD_MS = 50;
+const OWNER_END_LOOK_MS = 5;
+const OWNER_END_LOOKS = 20;
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
@@ -325,15 +327,20 @@ export class Ledger implements Store {
     this.transact(options, async () => {}).catch(() => {});
   }
 
-  // An owner has closed its file.
-  #mourn(uuid: string): void {
-    this.#watch.ring();
-    const [listener] = this.#onOwnerEnd;
-    if (!listener || !this.owners.hasLeftGrants(uuid)) return;
-    const tell = () => {
-      if (this.#onOwnerEnd.has(listener) && this.owners.hasLeftGrants(uuid)) listener();
+  // An owner has closed its file. The kernel says so just before it lets the lock go.
+  #mourn(uuid: string, looks = OWNER_END_LOOKS): void {
+    const look = () => {
+      const hasEnded = this.owners.hasEnded(uuid);
+      if (!hasEnded && looks > 1) this.#mourn(uuid, looks - 1);
+      if (!hasEnded) return;
+      this.#watch.ring();
+      setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
     };
-    setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
+    const tell = () => {
+      const [listener] = this.#onOwnerEnd;
+      if (this.owners.hasLeftGrants(uuid)) listener?.();
+    };
+    setTimeout(look, OWNER_END_LOOK_MS).unref();
   }
 
   watchOwners(listener: Listener): () => void {

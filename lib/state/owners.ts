@@ -121,11 +121,21 @@ export class Owners implements OwnerRegistry {
     return (this.#own?.file.pods.length ?? 0) > 0;
   }
 
+  /** Whether the process (or Worker) with this file has ended. False where that cannot be told. */
+  hasEnded(uuid: string): boolean {
+    if (!OWNER_NAME.test(uuid)) return false;
+    try {
+      return !this.isProcessAlive(uuid) || native.isOrphanedOwner(uuid);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
   /** Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock. */
   hasLeftGrants(uuid: string): boolean {
-    if (!OWNER_NAME.test(uuid) || this.isOwnProcess(uuid)) return false;
+    if (!this.hasEnded(uuid)) return false;
     try {
-      if (isLocked(this.#folder, uuid, this.#path) && !native.isOrphanedOwner(uuid)) return false;
       const bytes = this.#folder.read(uuid);
       return bytes !== undefined && decodeOwnerFile(bytes).pods.length > 0;
     } catch (error) {
