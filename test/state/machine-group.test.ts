@@ -116,7 +116,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(closed).toMatch(
       /\nnumalign: planned as if nothing were granted, which is not known: .*\nadmitted under best-effort, scope container\n1\n/,
     );
-    expect(closed).toMatch(/\[ERR_STATE_FOLDER\][^]*asked for: 1\n$/);
+    expect(closed).toMatch(/\[ERR_STATE_FOLDER\][\s\S]*asked for: 1\n$/);
   });
 
   it('is mended for an ordinary user of a fresh machine by the one command that he is told', () => {
