@@ -144,7 +144,7 @@ function machineWith(files: Record<string, string>): string {
   return root;
 }
 
-// What tells of a kubelet is root's.
+// Processes and files of a kubelet are root's.
 describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
   const ROOTS = 'Uid:\t0\t0\t0\t0\n';
   const HOST = {

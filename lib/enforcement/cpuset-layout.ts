@@ -59,6 +59,16 @@ const isBelow = (path: string, above: string) => path === above || path.startsWi
 /** Where processes of a group go that is to be removed. */
 type Home = string | ((pid: number) => string);
 
+// A group may be outside of what is mounted here, as seen from a container: then nothing can be told of it.
+function whereMounted<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
+}
+
 /** REQUIRES for everything that writes: the state's lock. */
 export class CpusetLayout {
   readonly hierarchy: CpusetHierarchy;
@@ -105,26 +115,17 @@ export class CpusetLayout {
 
   /** The CPUs that threads of a process may use; undefined where it has ended. */
   cpusetOf(pid: number): CpuSet | undefined {
-    try {
-      return this.hierarchy.effectiveCpusOf(this.hierarchy.groupOf(pid).path);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      return undefined;
-    }
+    return whereMounted(() => this.hierarchy.effectiveCpusOf(this.hierarchy.groupOf(pid).path));
   }
 
   /** What threads of a process may use that run on no grant; undefined where that cannot be told. */
   cpusOutsideGrants(pid: number): CpuSet | undefined {
     const path = this.#pathOf(pid);
     if (path === undefined) return undefined;
-    try {
+    return whereMounted(() => {
       const isInGrant = !this.isShared(path) && this.#isOfGrant(path);
       return this.hierarchy.effectiveCpusOf(isInGrant ? this.home : path);
-    } catch (error) {
-      // Outside of what is mounted here, as seen from a container.
-      if (!(error instanceof NumalignError)) throw error;
-      return undefined;
-    }
+    });
   }
 
   /**

@@ -37,7 +37,7 @@ export function lastGood(files: readonly FoundState[], known: Checkpoint | undef
   );
 }
 
-/** What a state that says it is whole does not have, in words; undefined where nothing tells of any such thing. */
+/** What a state that says it is whole does not have, in words; undefined where nothing of the kind is known. */
 export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
   const seen = Math.max(0, ...living.map((file) => file.generation));
   if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;

@@ -1,7 +1,7 @@
 // What an owner had that has ended: given back by any process that has a manager open, without anybody's doing.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { canUnshare } from '../support/rights.js';
@@ -13,6 +13,13 @@ const QUIET = { cpuManagerReconcilePeriod: '1h' };
 const NAMESPACE = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
 
 beforeEach(() => void pin(ALL));
+
+async function quietManager(): Promise<{ stateDir: string; manager: Manager }> {
+  const stateDir = makeStateDir();
+  const manager = await openManager({ stateDir, ...QUIET });
+  onTestFinished(() => manager.close());
+  return { stateDir, manager };
+}
 
 async function owner(stateDir: string, prefix: string[] = []): Promise<Agent> {
   const agent = new Agent(prefix);
@@ -32,43 +39,35 @@ describe.runIf(ALL.size > 1)('a manager that is open, and does nothing,', () => 
   ];
 
   it.each(deaths.slice(0, canUnshare ? 2 : 1))('gives back what a process had %s', async (_, prefix) => {
-    const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir, ...QUIET });
+    const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir, prefix);
     expect(affinity().size).toBe(ALL.size - 1);
     await agent.kill();
     await expectGivenBack(manager);
-    manager.close();
   });
 
   it('gives back what a process had that has ended by itself', async () => {
-    const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir, ...QUIET });
+    const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir);
     agent.process.stdin!.end();
     await expectGivenBack(manager);
-    manager.close();
   });
 
   it('gives back what was a child’s that has ended after its parent', async () => {
-    const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir, ...QUIET });
+    const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir);
     const child = await agent.tell('spawn', ['sleep', '60']);
     await agent.kill();
     expect(manager.grants()).toMatchObject([{ alive: true }]);
     process.kill(child, 'SIGKILL');
     await expectGivenBack(manager);
-    manager.close();
   });
 
   it('leaves no file of the dead owner behind', async () => {
-    const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir, ...QUIET });
+    const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir);
     await agent.kill();
     await expectGivenBack(manager);
     await expect.poll(() => readdirSync(join(stateDir, 'owners'))).toEqual([]);
-    manager.close();
   });
 });
