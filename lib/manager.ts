@@ -125,8 +125,8 @@ export interface KubeletImport {
 }
 
 // The lock may be held for long, a disk full.
-const RECLAIM_ATTEMPTS = 10;
-const RECLAIM_PAUSE_MS = 1000;
+const RECLAIM_PAUSE_MS = 50;
+const RECLAIM_LONGEST_PAUSE_MS = 30_000;
 
 // Of every emitter.
 interface ListenerEvents {
@@ -196,13 +196,13 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
       },
     };
     this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
-    const takeBack = (attempts: number) => {
+    const takeBack = (pauseMs: number) => {
       reclaim(site).catch((error) => {
         publishError(site, 'watch', error);
-        if (attempts > 1 && !this.#closed) setTimeout(takeBack, RECLAIM_PAUSE_MS, attempts - 1).unref();
+        if (pauseMs < RECLAIM_LONGEST_PAUSE_MS && !this.#closed) setTimeout(takeBack, pauseMs, 2 * pauseMs).unref();
       });
     };
-    this.#endOwnerWatch = ledger.watchOwners(() => takeBack(RECLAIM_ATTEMPTS));
+    this.#endOwnerWatch = ledger.watchOwners(() => takeBack(RECLAIM_PAUSE_MS));
     // Told before the listener is added.
     this.on('newListener', (event) => {
       if (event !== 'change') return;

@@ -201,6 +201,8 @@ export interface NativeFolder {
 export interface NativeInotify {
   /** A folder; `mask` as inotify(7) has it. Answers the number of the watch. */
   add(path: string, mask: number): number;
+  /** Nothing where the watch has ended with its folder. */
+  remove(watch: number): void;
   close(): void;
 }
 

@@ -35,7 +35,7 @@ const RESTORE_PAUSE_MS = 20;
 // Within this time one of the processes that hear of an owner's end takes back what it had.
 const OWNER_END_SPREAD_MS = 50;
 const OWNER_END_LOOK_MS = 5;
-const OWNER_END_LOOKS = 20;
+const OWNER_END_LONGEST_MS = 5000;
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
@@ -248,6 +248,10 @@ export class Ledger implements Store {
       disturbed: (name) => {
         if (name === undefined || this.owners.isOwnProcess(name)) this.#restore();
       },
+      missed: () => {
+        this.#restore();
+        for (const uuid of this.owners.withLeftGrants()) this.#mourn(uuid);
+      },
     });
   }
 
@@ -328,10 +332,10 @@ export class Ledger implements Store {
   }
 
   // An owner has closed its file. The kernel says so just before it lets the lock go.
-  #mourn(uuid: string, looks = OWNER_END_LOOKS): void {
+  #mourn(uuid: string, pauseMs = OWNER_END_LOOK_MS): void {
     const look = () => {
       const hasEnded = this.owners.hasEnded(uuid);
-      if (!hasEnded && looks > 1) this.#mourn(uuid, looks - 1);
+      if (!hasEnded && pauseMs < OWNER_END_LONGEST_MS) this.#mourn(uuid, 2 * pauseMs);
       if (!hasEnded) return;
       this.#watch.ring();
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
@@ -340,7 +344,7 @@ export class Ledger implements Store {
       const [listener] = this.#onOwnerEnd;
       if (this.owners.hasLeftGrants(uuid)) listener?.();
     };
-    setTimeout(look, OWNER_END_LOOK_MS).unref();
+    setTimeout(look, pauseMs).unref();
   }
 
   watchOwners(listener: Listener): () => void {

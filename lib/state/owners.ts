@@ -145,6 +145,15 @@ export class Owners implements OwnerRegistry {
     }
   }
 
+  /** The owners of which {@link hasLeftGrants} is true. */
+  withLeftGrants(): string[] {
+    let names: string[] = [];
+    harmlessly(() => {
+      names = this.#folder.list();
+    });
+    return names.filter((uuid) => this.hasLeftGrants(uuid));
+  }
+
   /**
    * Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. Where it has no
    * grant in it, its lock is let go instead: nobody need wait for it. REQUIRES: no transaction of this environment.

@@ -89,7 +89,7 @@ class Watcher {
   bool closing_ = false;
 };
 
-// (callback(watch, mask, name)): { add(path, mask), close() }.
+// (callback(watch, mask, name)): { add(path, mask), remove(watch), close() }.
 class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
  public:
   explicit InotifyObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
@@ -109,7 +109,8 @@ class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Inotify",
-        {InstanceMethod<&InotifyObject::add>("add"), InstanceMethod<&InotifyObject::close>("close")});
+        {InstanceMethod<&InotifyObject::add>("add"), InstanceMethod<&InotifyObject::remove>("remove"),
+         InstanceMethod<&InotifyObject::close>("close")});
   }
 
  private:
@@ -118,6 +119,10 @@ class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
     auto mask = static_cast<uint32_t>(to_int(info[1], "the mask"));
     if (!watcher_) throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
     return Napi::Number::New(info.Env(), unwrap(info.Env(), watcher_->inotify().add(path, mask)));
+  }
+  void remove(const Napi::CallbackInfo& info) {
+    int watch = to_int(info[0], "the watch");
+    if (watcher_) watcher_->inotify().remove(watch);
   }
   void close(const Napi::CallbackInfo&) {
     if (!watcher_) return;

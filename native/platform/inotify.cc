@@ -16,6 +16,8 @@ Result<int> Inotify::add(const std::string& path, uint32_t mask) {
   return watch;
 }
 
+void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }
+
 Result<std::vector<FolderEvent>> Inotify::read() {
   std::vector<FolderEvent> events;
   alignas(inotify_event) char buffer[4096];

@@ -23,6 +23,8 @@ class Inotify {
   static Result<Inotify> open();
   // Watches a folder for the events of `mask`; no link is followed. ENOSPC at fs.inotify.max_user_watches.
   Result<int> add(const std::string& path, uint32_t mask);
+  // Ends a watch; nothing where it has ended with its folder. Its last event is IN_IGNORED.
+  void remove(int watch);
   // What has happened since the last call; never waits.
   Result<std::vector<FolderEvent>> read();
   // Becomes readable with an event. Owned by this object.

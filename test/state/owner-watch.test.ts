@@ -1,9 +1,10 @@
 // What the kernel says of owners' files, and what it does not.
-import { renameSync } from 'node:fs';
+import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { OwnerWatch } from '../../lib/state/owner-watch.js';
 import { Agent } from '../support/agent.js';
+import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 async function watched() {
@@ -16,6 +17,7 @@ async function watched() {
   const watch = new OwnerWatch(stateDir, {
     closed: (name) => events.push(`closed ${name}`),
     disturbed: (name) => events.push(`disturbed ${name}`),
+    missed: () => events.push('missed'),
   });
   watch.start();
   onTestFinished(() => watch.stop());
@@ -50,4 +52,36 @@ it('hears that its folder is moved away, and no more after it was stopped', asyn
   watch.start();
   renameSync(stateDir, join(stateDir, '../away'));
   await expect.poll(() => events).toEqual(['disturbed undefined']);
+});
+
+it('takes one inotify instance for all folders, and none after the last', async () => {
+  const instances = () =>
+    readdirSync('/proc/self/fd').filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:inotify';
+      } catch {
+        return false;
+      }
+    }).length;
+  // Those of the tests before close in turns of the event loop.
+  await expect.poll(instances).toBe(0);
+  const all = await Promise.all([watched(), watched(), watched()]);
+  expect(instances()).toBe(1);
+  for (const { watch } of all.slice(1)) watch.stop();
+  await all[1]!.agent.kill();
+  await all[0]!.agent.kill();
+  await expect.poll(() => all[0]!.events).toHaveLength(1);
+  expect(all[1]!.events).toEqual([]);
+  all[0]!.watch.stop();
+  await expect.poll(instances).toBe(0);
+});
+
+it.runIf(canUnshare)('looks for the dead where the user has no inotify instance left', async () => {
+  const { stateDir, agent } = await watched();
+  const limited = 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$0" "$@"';
+  const other = new Agent(['unshare', '--user', '--map-root-user', 'sh', '-c', limited]);
+  await other.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+  expect(await other.tell('grants')).toHaveLength(1);
+  await agent.kill();
+  await expect.poll(() => other.tell('grants')).toEqual([]);
 });
