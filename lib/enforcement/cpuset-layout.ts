@@ -2,6 +2,7 @@
 // partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group. A container's group is a leaf: the kernel makes no partition of
 // all CPUs of a group whose processes are deeper.
 import { readlinkSync } from 'node:fs';
+import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { childNames } from '../cgroups/cgroup-files.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
@@ -38,6 +39,12 @@ export function isInInitialCgroupNamespace(): boolean {
     // Kernels without such namespaces have one.
     return true;
   }
+}
+
+// From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.
+function keepsMasks(): boolean {
+  const [major = 0, minor = 0] = release().split('.').map(Number);
+  return major > 6 || (major === 6 && minor >= 2);
 }
 
 /** Whether a grant's CPUs are in the root partition. */
@@ -276,6 +283,12 @@ export class CpusetLayout {
   /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
   setPool(pool: CpuSet, members: readonly SharedMember[]): void {
     for (const group of this.#poolGroups(members)) this.#fit(group, pool);
+  }
+
+  /** Whether {@link setPool} has the kernel give threads all CPUs of their cpuset, whatever they have chosen. */
+  resetsMasks(pool: CpuSet, members: readonly SharedMember[]): boolean {
+    const cpus = this.#present(pool);
+    return !keepsMasks() && !cpus.isEmpty && this.#poolGroups(members).some((group) => !group.cpus().equals(cpus));
   }
 
   #poolGroups(members: readonly SharedMember[]): CpusetGroup[] {

@@ -446,10 +446,13 @@ export class MachineEnforcer implements Enforcer {
     const confinement = this.#confinement(states, unpinned);
     const { pool, pods } = confinement;
     const list = members.list();
+    if (layout?.isPartition || layout?.resetsMasks(pool, list)) {
+      this.#choices ??= this.#choicesOf(layout, states, unpinned);
+    }
+    const choices = this.#choices;
+    this.#choices = undefined;
     const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
     const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods, pool);
-    const choices = this.#choices ?? (layout?.isPartition ? this.#choicesOf(layout, states, unpinned) : undefined);
-    this.#choices = undefined;
     const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
     return { stuck, refused, byMask, members: list.length, ...confinement };
   }
@@ -461,11 +464,14 @@ export class MachineEnforcer implements Enforcer {
     const [first, last] = [states[0]!, states.at(-1)!];
     const added = podsNotIn(last, first);
     const staying = last.pods.filter((pod) => !added.includes(pod));
+    const before = new Map(first.pods.map((pod) => [pod.uid, cpusOf(pod)]));
+    const rightfulCpus = (pod: PodAssignment) => cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.#topology();
     const cpusetOf = (pid: number) => this.layoutOf(last.settings)?.cpusetOf(pid);
-    return { taken, pool, all: possible.union(cpus), pods: staying, held: last.pods, unpinned, cpusetOf };
+    const all = possible.union(cpus);
+    return { taken, pool, all, pods: staying, rightfulCpus, held: last.pods, unpinned, cpusetOf };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

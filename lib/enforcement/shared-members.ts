@@ -58,6 +58,8 @@ export interface Confinement {
   readonly all: CpuSet;
   /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
+  /** The CPUs of one of them where its holders' threads can be by right: none that it is only about to get. */
+  readonly rightfulCpus: (pod: PodAssignment) => CpuSet;
   /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
   readonly held: readonly PodAssignment[];
   readonly unpinned: readonly UnpinnedThread[];
@@ -247,6 +249,7 @@ export class SharedMembers {
       pool,
       all: taken.union(pool),
       pods,
+      rightfulCpus: cpusOf,
       held: pods,
       unpinned: [],
       cpusetOf: () => undefined,
@@ -260,7 +263,7 @@ export class SharedMembers {
   }
 
   /**
-   * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a partition: before Linux 6.2 the kernel gives a thread all CPUs of
+   * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a cpuset: before Linux 6.2 the kernel gives a thread all CPUs of
    * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`,
    * which are those that nobody has isolated.
    */
@@ -299,7 +302,8 @@ export class SharedMembers {
     const refused: StuckMember[] = [];
     let [moved, byMask] = [0, 0];
     const names = this.#folder.list();
-    for (const { member, names: registrations, process, reason } of unconfined(this.registry.all(names), isConfined)) {
+    const all = this.registry.all(names);
+    for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
       byMask++;
       const result: Outcome = process
         ? this.#confineProcess(process, confinement, names, false, choices.get(process.pid))
@@ -307,6 +311,12 @@ export class SharedMembers {
       moved += result.moved;
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
       else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
+    }
+    // A cpuset keeps these off, but its change may have reset their masks.
+    for (const { process } of unconfined(all, (member) => !isConfined(member))) {
+      const chosen = process && choices.get(process.pid);
+      if (!chosen?.some(({ isFree }) => !isFree)) continue;
+      moved += this.#confineProcess(process!, confinement, names, false, chosen).moved;
     }
     return { stuck, refused, moved, byMask };
   }
@@ -368,7 +378,7 @@ export class SharedMembers {
   // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
   #plan(
     process: Process,
-    { all, pods, unpinned, cpusetOf, ...confinement }: Confinement,
+    { all, pods, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly MemberChoice[],
@@ -386,7 +396,7 @@ export class SharedMembers {
     const own = (chosen ?? left).map(({ tid }) => tid);
     const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = [...(attached ? [attached] : []), ...allowed.map(cpusOf)].map(({ words }) => words);
+      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(({ words }) => words);
       return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun, limit.words);
     };
     let allowed = pods.filter((pod) => mayRunOn(pod, process));

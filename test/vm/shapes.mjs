@@ -84,6 +84,7 @@ export const SHAPES = [
       'hugepages',
       'cgroups-v2',
       'enforcement',
+      'masks',
       'drift',
       'hotplug',
       'recipes',
@@ -208,7 +209,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     kernel: 'backports',
-    tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement', 'drift'],
+    tests: ['machine', 'grants', 'memory', 'cgroups-v2', 'enforcement', 'masks', 'drift'],
   },
 ];
 

@@ -1,7 +1,5 @@
 // What masks threads have after any sequence of operations on grants, at each level of enforcement: test/threads/masks.mjs on the real cgroup v2 of a machine with 16
 // CPUs (0-15) and nothing else on it, as root. Run by node --test.
-// No machine in shapes.mjs lists it yet, for it finds what is still wrong on Linux 6.1 at the level `members` with cgroups: a
-// main thread that has chosen CPUs 1,4 stays on 4 where [acquire 1, acquire 1, resize the first to 4] grants both.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
