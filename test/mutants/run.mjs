@@ -1,9 +1,10 @@
 // Mutation tests: small changes are put into a copy of the package, one at a time; which of them do its tests let through?
 //
-//   npm run test:mutants -- [--sample PERCENT] [--seed S] FOLDER|FILE …     of lib/
+//   npm run test:mutants -- [--sample PERCENT] [--seed S] FOLDER|FILE …     of lib/ or native/core
 import { parseArgs } from 'node:util';
 import { fail } from '../../scripts/steps.mjs';
 import { freshSeed } from '../torture/options.mjs';
+import { judgeCpp } from './cpp.mjs';
 import { judgeTypeScript } from './typescript.mjs';
 
 const { values, positionals } = parseArgs({
@@ -19,7 +20,7 @@ const shorten = (text) => (text.length > 100 ? `${text.slice(0, 97)}…` : text)
 
 const scores = positionals.map((given) => {
   const path = given.replace(/\/+$/, '');
-  const { all, judged, survivors } = judgeTypeScript(path, sample);
+  const { all, judged, survivors } = (path.startsWith('native/') ? judgeCpp : judgeTypeScript)(path, sample);
   console.log(`\nsurvivors of ${path}:`);
   for (const { at, before, after, note } of survivors) {
     console.log(`${at}  ${shorten(oneLine(before))}  =>  ${shorten(oneLine(after))}${note ? `  (${note})` : ''}`);
