@@ -5,10 +5,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { childOf, signal } from './processes.mjs';
 import { shimEnvironment } from './shim.mjs';
+import { asUser } from './users.mjs';
 
 const SCRIPT = fileURLToPath(new URL('agent.mjs', import.meta.url));
 // The first process of its namespaces cannot be told from one of another by its pid.
 const NAMESPACES = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
+// A new /proc: to mount the old one again would change it for everybody.
+const HIDING = ['unshare', '-m', 'sh', '-c', 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', 'sh'];
 
 export const now = () => Number(process.hrtime.bigint());
 
@@ -18,6 +21,8 @@ export class AgentProcess {
   /** Where it was to die, if at a chosen step. */
   fail;
   isReady = false;
+  /** Has released what it had, and does nothing any more. */
+  isResting = false;
   /** Set just before it is killed. */
   killedAt;
   isStopped = false;
@@ -27,16 +32,33 @@ export class AgentProcess {
   #pid;
   #log;
 
-  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a step fails; `bootId`: a file; `log`: a file of its own. */
-  constructor({ number, slot, setup, fail, random, errors, bootId, log, inNamespaces, environment, onEvent }) {
+  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a step fails; `bootId`: a file; `log`: a file of its own; `user`: see users.mjs; `isBlind`: /proc shows it no others. */
+  constructor({
+    number,
+    slot,
+    setup,
+    fail,
+    random,
+    errors,
+    bootId,
+    log,
+    user,
+    isBlind,
+    inNamespaces,
+    environment,
+    onEvent,
+  }) {
     this.number = number;
     this.slot = slot;
     this.fail = fail;
     this.#log = log;
-    const command = [...(inNamespaces ? NAMESPACES : []), process.execPath, SCRIPT, JSON.stringify(setup)];
-    const env = { ...process.env, ...environment };
-    // Where unshare itself is preloaded, it is not the one to fail: it never touches the folder.
-    Object.assign(env, shimEnvironment({ folder: setup.stateDir, fail, random, errors, bootId, log }));
+    const namespaces = inNamespaces ? NAMESPACES : isBlind ? HIDING : [];
+    const as = user === undefined ? [] : asUser(user);
+    const { LD_PRELOAD, ...shim } = shimEnvironment({ folder: setup.stateDir, fail, random, errors, bootId, log });
+    // For the agent alone.
+    const preload = ['env', `LD_PRELOAD=${LD_PRELOAD}`];
+    const command = [...namespaces, ...as, ...preload, process.execPath, SCRIPT, JSON.stringify(setup)];
+    const env = { ...process.env, ...environment, ...shim };
     this.#process = spawn(command[0], command.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.inNamespaces = inNamespaces;
     this.#pid = inNamespaces ? undefined : this.#process.pid;
@@ -51,6 +73,7 @@ export class AgentProcess {
       if (!line.endsWith('}')) return;
       const event = JSON.parse(line);
       if (event.event === 'ready') this.isReady = true;
+      if (event.event === 'rests') this.isResting = true;
       onEvent(this, event);
     });
     this.ended = new Promise((resolve) => {

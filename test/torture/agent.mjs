@@ -1,5 +1,6 @@
 // A process that uses numalign at random and reports what it does, one JSON object a line, written before it goes on: `holds` after it was told
-// that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over.
+// that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over, and
+// { rest } when it is to release everything, what is nobody's too, and to wait.
 //
 //   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed", "hasErrors" }'
 import { writeSync } from 'node:fs';
@@ -303,11 +304,33 @@ await openAtLast();
 const known = await features();
 watch();
 const lines = createInterface({ input: process.stdin });
-lines.on('line', (line) => tokens.push(JSON.parse(line)));
+let isResting = false;
+lines.on('line', (line) => {
+  const message = JSON.parse(line);
+  if (message.rest) isResting = true;
+  else tokens.push(message);
+});
 lines.on('close', () => process.exit(0));
 report('ready', { features: known });
 
+async function rest() {
+  // Others wait for the same lock, and some fail.
+  for (let attempts = 1; attempts <= 20; attempts++) {
+    const all = [...held].map(([uid, { isPersistent, grant }]) => [uid, isPersistent, () => grant.release()]);
+    for (const { id, owner } of manager.grants()) {
+      if (owner.kind === 'persistent' && !held.has(id)) all.push([id, true, () => manager.release(id)]);
+    }
+    if (all.length === 0) break;
+    for (const entry of held.values()) unpinned(entry);
+    for (const each of all) await releaseBy(...each).catch(() => {});
+    await sleep(100);
+  }
+  report('rests');
+  await new Promise(() => {});
+}
+
 for (;;) {
+  if (isResting) await rest();
   const operation = random.weighted(choices(known));
   const begun = now();
   let error;

@@ -1,7 +1,7 @@
 // A group of agents on one state folder, and the checker beside them: kills, stops, replaces, watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import { History } from './history.mjs';
 import { isEnding, livingThreadsOf, MARK, marked, signal, standsStill } from './processes.mjs';
 import { Random } from './random.mjs';
 import { parseList, readState } from './state-file.mjs';
+import { makeSharedFolder, USERS } from './users.mjs';
 import { Vandal } from './vandal.mjs';
 
 const AUDIT = fileURLToPath(new URL('audit.mjs', import.meta.url));
@@ -22,6 +23,8 @@ const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
 // The longest wait, being stopped meanwhile, and what a busy machine takes.
 const TICKET_MS = 4000;
+// A round of reconciliation and a half.
+const REST_MS = 15_000;
 
 function inodesIn(folder) {
   try {
@@ -52,6 +55,8 @@ export class Group {
     rounds: 0,
     orphans: 0,
     disturbed: 0,
+    shared: 0,
+    rested: 0,
   };
   /** By slot. */
   slots;
@@ -71,9 +76,10 @@ export class Group {
   #bootId;
   // In some rounds.
   #vandal;
+  #isShared = false;
   #number = 0;
 
-  /** `settings`: { seed, packages, run, canUnshare, pause }; `folder`: one of its own, without links; `isInMemory`: on a tmpfs. */
+  /** `settings`: { seed, packages, run, canUnshare, hasUsers, pause }; `folder`: one of its own, without links; `isInMemory`: on a tmpfs. */
   constructor(machine, processes, settings, folder, isInMemory) {
     this.machine = machine;
     this.#settings = settings;
@@ -82,11 +88,19 @@ export class Group {
     this.#random = new Random(settings.seed, machine.isReal ? 1 : 2);
     this.failpoints = new Failpoints(this.#random);
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
-    mkdirSync(join(folder, 'logs'), { recursive: true });
+    mkdirSync(folder, { recursive: true });
+    this.#makeLogs();
     // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only what is held lasts.
     if (!isInMemory) return;
     this.#bootId = join(folder, 'boot-id');
     writeFileSync(this.#bootId, `${randomUUID()}\n`);
+  }
+
+  #makeLogs() {
+    const logs = join(this.#folder, 'logs');
+    rmSync(logs, { recursive: true, force: true });
+    mkdirSync(logs);
+    chmodSync(logs, 0o777);
   }
 
   #violation(text) {
@@ -107,6 +121,7 @@ export class Group {
       isDisturbed: this.#vandal !== undefined,
       hasErrors: this.#random.chance(4),
     };
+    const inNamespaces = canUnshare && this.#random.chance(3);
     const agent = new AgentProcess({
       number,
       slot,
@@ -115,7 +130,11 @@ export class Group {
       ...(setup.hasErrors && { errors: { seed: seed + number, rate: STEPS_TO_ERROR } }),
       ...(this.#bootId !== undefined && this.#random.chance(3) && { bootId: this.#bootId }),
       log: join(this.#folder, 'logs', String(number)),
-      inNamespaces: canUnshare && this.#random.chance(3),
+      inNamespaces,
+      ...(this.#isShared && {
+        user: this.#random.pick([undefined, ...USERS]),
+        isBlind: canUnshare && !inNamespaces && this.#random.chance(3),
+      }),
       environment: { [MARK]: run },
       onEvent: (from, event) => this.#hear(from, event),
     });
@@ -304,17 +323,25 @@ export class Group {
 
   /** Lets agents work for a time, kills them all, and checks what was promised. */
   async round(seconds) {
+    const canRemove = !this.machine.isReal;
+    this.#vandal = this.#random.chance(3) ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    // A folder that somebody removes is made again as one of a single user.
+    this.#isShared = this.#settings.hasUsers && !(this.#vandal && canRemove) && this.#random.chance(2);
     // Now and then from the very first commit on.
-    if (this.#random.chance(2)) {
+    if (this.#isShared || this.#random.chance(2)) {
       rmSync(this.#stateDir, { recursive: true, force: true });
       this.#generation = 0;
     }
-    this.#vandal = this.#random.chance(3) ? new Vandal(this.#stateDir, this.#random, !this.machine.isReal) : undefined;
+    if (this.#isShared) {
+      makeSharedFolder(this.#stateDir);
+      this.counts.shared++;
+    }
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
     await Promise.all([this.#disturb(until), this.#observe(until)]);
     this.#isRunning = false;
+    if (this.#isShared && this.machine.isReal) await this.#rest();
     const last = [...this.#agents];
     for (const agent of last) agent.kill();
     await Promise.all(last.map(({ ended }) => ended));
@@ -328,8 +355,30 @@ export class Group {
     this.#children = [];
     this.#asked = 0;
     if (this.violations.length > 0) return;
-    rmSync(join(this.#folder, 'logs'), { recursive: true });
-    mkdirSync(join(this.#folder, 'logs'));
+    this.#makeLogs();
+  }
+
+  // Where nobody has anything, everybody may run everywhere again, whoever took what from whom.
+  async #rest() {
+    for (const agent of this.#agents) agent.tell({ rest: true });
+    const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
+    const { pods } = readState(join(this.#stateDir, 'state.json')) ?? { pods: new Map() };
+    if (!isOver || pods.size > 0) return;
+    const all = String(this.machine.allowed);
+    const confined = () =>
+      [...this.#agents].flatMap(({ pid, number }) =>
+        livingThreadsOf(pid)
+          .filter(({ cpus }) => String(cpus) !== all)
+          .map(({ tid, cpus }) => `thread ${tid} of agent ${number} is left on CPUs ${cpus}`),
+      );
+    this.counts.rested++;
+    await this.#within(REST_MS, () => confined().length === 0);
+    for (const text of confined()) this.#violation(`${text} once all was released`);
+  }
+
+  async #within(ms, isThere) {
+    for (const end = now() + ms * 1e6; !isThere(); await sleep(READ_EVERY_MS)) if (now() > end) return false;
+    return true;
   }
 
   // Children hold what their dead parents had.

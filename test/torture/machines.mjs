@@ -13,7 +13,8 @@ function allowedCpus() {
 
 /** This machine, or as much of it as makes a crowd. Undefined where it has too few CPUs to grant any. */
 export function realMachine() {
-  const managed = allowedCpus().slice(0, 4);
+  const allowed = allowedCpus();
+  const managed = allowed.slice(0, 4);
   if (managed.length < 2) return undefined;
   return {
     name: 'real',
@@ -21,6 +22,7 @@ export function realMachine() {
     options: { managedCPUs: listText(managed) },
     grantable: managed,
     managed,
+    allowed,
     capacity: undefined,
     amounts: { cpu: [1, Math.max(1, managed.length - 2)], memory: [], devices: [] },
     resource: undefined,

@@ -2,7 +2,7 @@
 // then end with 1.
 //
 //   npm run torture:planted -- --seconds N --seed S
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -82,6 +82,13 @@ const BUGS = [
     after: "createOwner(nameOf(ticket), ''));\n    this.#own.get(nameOf(ticket))!.write(lockNote());\n",
     find: 'torture.mjs',
   },
+  {
+    name: 'what a member has chosen is written down again by a user who cannot move it',
+    file: 'lib/enforcement/shared-members.ts',
+    before: ['    if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };\n'],
+    after: '',
+    find: 'torture.mjs',
+  },
 ];
 
 // `from`: the number of the first bug, from 0.
@@ -91,6 +98,8 @@ let missed = 0;
 for (const bug of BUGS.slice(given.from)) {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-planted-'));
   try {
+    // For agents of other users.
+    chmodSync(folder, 0o755);
     copyPackage(folder);
     plant(folder, bug);
     const script = fileURLToPath(new URL(bug.find, import.meta.url));

@@ -6,7 +6,7 @@
 // Ends with 1 where any promise was broken. The seed decides what agents do and where they fail; how they are interleaved is the machine's.
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Group } from './group.mjs';
@@ -14,6 +14,7 @@ import { realMachine, simulatedMachine } from './machines.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { shimLibrary } from './shim.mjs';
+import { canBeUsers } from './users.mjs';
 
 const ROUND_SECONDS = 8;
 const MAX_SHOWN = 20;
@@ -23,6 +24,8 @@ shimLibrary();
 const run = randomUUID();
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-torture-'));
 const memory = scratchFolder('torture');
+// Agents of other users write there, too.
+for (const path of [folder, memory]) chmodSync(path, 0o755);
 const canUnshare = process.getuid() === 0 && spawnSync('unshare', ['-pmf', 'true']).status === 0;
 
 // The state folder that a process of this run works on.
@@ -35,9 +38,11 @@ function folderOf(pid) {
   }
 }
 
+const packages = given.packages.map((path) => resolve(path));
 const settings = {
   seed: given.seed,
-  packages: given.packages.map((path) => resolve(path)),
+  packages,
+  hasUsers: canBeUsers(packages),
   run,
   canUnshare,
   pause: given.pause,
@@ -63,6 +68,9 @@ for (const path of settings.packages) console.log(`package ${path}`);
 if (machines.length < 2) console.log('left out: the real machine, which has too few CPUs');
 if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
 
+if (!settings.hasUsers)
+  console.log('left out: agents of several users (that takes root, and packages that all can read)');
+
 const end = Date.now() + given.seconds * 1000;
 while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
   const left = (end - Date.now()) / 1000;
@@ -84,7 +92,7 @@ for (const { machine, operations, refusals, counts, failpoints, slots, features 
   console.log(`  refused: ${text(refusals)}`);
   console.log(`  off, since the package has them not: ${off.join(', ') || 'none'}`);
   console.log(
-    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}, disturbances of the folder ${counts.disturbed}`,
+    `  processes ${counts.started}, killed ${counts.killed}, stopped ${counts.stopped}, children that outlived them ${counts.orphans}, disturbances of the folder ${counts.disturbed}, rounds of several users ${counts.shared}, masks looked at in the end ${counts.rested}`,
   );
   console.log(
     `  died at failpoints ${total}, ${hit} of ${known} different ones${hit < known ? `; not yet: ${failpoints.never.slice(0, 8).join(', ')}${known - hit > 8 ? ' ...' : ''}` : ''}`,
