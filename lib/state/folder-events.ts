@@ -35,9 +35,11 @@ export function watchFolder(path: string, mask: number, listener: FolderListener
 
 function end(watch: number, listener: FolderListener): void {
   const all = listeners.get(watch);
-  if (!all?.delete(listener) || all.size > 0) return;
-  listeners.delete(watch);
-  inotify?.remove(watch);
+  all?.delete(listener);
+  if (all?.size === 0) {
+    listeners.delete(watch);
+    inotify?.remove(watch);
+  }
   closeUnused();
 }
 
@@ -48,10 +50,8 @@ function closeUnused(): void {
 }
 
 function tell(watch: number, mask: number, name: string): void {
-  if (mask & IN_IGNORED) {
-    listeners.delete(watch);
-    return;
-  }
+  // The folder was removed.
+  if (mask & IN_IGNORED) listeners.delete(watch);
   const all = mask & IN_Q_OVERFLOW ? [...listeners.values()].flatMap((some) => [...some]) : listeners.get(watch);
   for (const listener of [...(all ?? [])]) listener(mask, name);
 }

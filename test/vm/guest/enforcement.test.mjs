@@ -693,6 +693,25 @@ describe('without root', () => {
     }
   });
 
+  it('a grant that grows onto CPUs that a member cannot be moved off is only recorded from then on', async () => {
+    const stateDir = mkdtempSync(join(folder, 'shared-'));
+    chownSync(stateDir, 0, NOBODY);
+    chmodSync(stateDir, 0o2770);
+    const actor = await opened({ stateDir, unmovableMembers: 'report' }, asNobody);
+    assert.equal((await actor.acquire({ cpu: 2 })).enforcement, 'members');
+    const root = await opened({ stateDir });
+    const member = idler();
+    await root.do((_, mine, pid) => mine.manager.addSharedMember({ pid }), member);
+    const before = await actor.get('cpus');
+    assert.equal(maskOf(member), String(OWN.difference(cpus(before))));
+    await actor.grant('resize', { cpu: 4, noticeMs: 0 });
+    const now = await actor.get('cpus');
+    assert.equal(cpus(now).size, 4);
+    // It is root's.
+    assert.equal(maskOf(member), String(OWN.difference(cpus(before))));
+    assert.equal(await actor.get('enforcement'), 'recorded');
+  });
+
   /** A cgroup `delegated` that is the user's, with all CPUs or these, and `numalign/work` in it. */
   function delegate(list = '') {
     const delegated = join(MOUNT, 'delegated');
