@@ -14,6 +14,10 @@ namespace numalign {
 namespace {
 
 constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW;
+// For longer than a folder beside is taken for one that its maker is about to rename.
+constexpr int kMakeAttempts = 1000;
+constexpr int kMakePauseUs = 2000;
+constexpr time_t kNewSeconds = 1;
 
 FileVersion version_of(const struct stat& s) {
   return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
@@ -27,6 +31,61 @@ Result<Done> write_all(int fd, std::string_view bytes) {
     done += static_cast<size_t>(n);
   }
   return Done{};
+}
+
+// Whether it was made or changed within a second or so.
+bool is_new(const struct stat& s) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return s.st_ctim.tv_sec >= now.tv_sec - kNewSeconds && s.st_ctim.tv_sec <= now.tv_sec;
+}
+
+// A folder that nobody else has made meanwhile either. Made beside, and renamed once its group and mode are
+// right: others could never enter one that its maker has left too early.
+Result<Done> make_folder(int parent, const std::string& name, const std::string& path,
+                         const FolderOptions& options) {
+  const std::string beside = name + ".new";
+  const auto remove = [&] { unlinkat(parent, beside.c_str(), AT_REMOVEDIR); };
+  const auto failure = [&](const char* syscall, const std::string& what) {
+    Error error = syscall_error(syscall, what + path);
+    remove();
+    return error;
+  };
+  for (int attempt = 1;; attempt++) {
+    if (mkdirat(parent, beside.c_str(), 0700) != 0) {
+      if (errno != EEXIST || attempt == kMakeAttempts)
+        return syscall_error("mkdir", "cannot create the folder " + path);
+      struct stat found;
+      if (fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return Done{};
+      if (fstatat(parent, beside.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && is_new(found))
+        usleep(kMakePauseUs);
+      else
+        remove();
+      continue;
+    }
+    UniqueFd fd(openat(parent, beside.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+    if (!fd.valid() && errno == ENOENT && attempt < kMakeAttempts) continue;
+    if (!fd.valid()) return failure("open", "cannot open the folder ");
+    // Set after creation, since mkdir obeys the umask and drops the set-group-id bit.
+    if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0)
+      return failure("fchown", "cannot give to group " + std::to_string(*options.group) + " the folder ");
+    if (fchmod(fd.get(), options.mode) != 0) return failure("fchmod", "cannot set the mode of the folder ");
+    int renamed = renameat2(parent, beside.c_str(), parent, name.c_str(), RENAME_NOREPLACE);
+    // Not every file system can do that. Then an empty folder is replaced, which its users notice.
+    if (renamed != 0 && errno == EINVAL) renamed = renameat(parent, beside.c_str(), parent, name.c_str());
+    if (renamed == 0) {
+      // Its name outlives a power cut only once the folder above is synced. Where that is closed to us, it is
+      // as durable as any new folder.
+      UniqueFd above(openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (above.valid()) (void)fsync(above.get());
+      return Done{};
+    }
+    if (errno == ENOENT && attempt < kMakeAttempts) continue;
+    if (errno != EEXIST && errno != ENOTEMPTY) return failure("rename", "cannot create the folder ");
+    // Somebody else was faster.
+    remove();
+    return Done{};
+  }
 }
 
 }  // namespace
@@ -45,24 +104,15 @@ Result<Folder> Folder::open_child(const std::string& name, const FolderOptions& 
 
 Result<Folder> Folder::open_at(int parent, const std::string& name, std::string path,
                                const FolderOptions& options) {
-  bool created = options.create && mkdirat(parent, name.c_str(), 0700) == 0;
-  if (options.create && !created && errno != EEXIST)
-    return syscall_error("mkdir", "cannot create the folder " + path);
-  UniqueFd fd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
-  if (!fd.valid()) return syscall_error("open", "cannot open the folder " + path);
-  if (created) {
-    // Set after creation, since mkdir obeys the umask and drops the set-group-id bit.
-    if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0) {
-      return syscall_error("fchown",
-                           "cannot give the folder " + path + " to group " + std::to_string(*options.group));
-    }
-    if (fchmod(fd.get(), options.mode) != 0)
-      return syscall_error("fchmod", "cannot set the mode of the folder " + path);
-    // Its name outlives a power cut only once the folder above is synced. Where that is closed to us, it is
-    // as durable as any new folder.
-    UniqueFd above(openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (above.valid()) (void)fsync(above.get());
+  const auto open = [&](const std::string& which) {
+    return UniqueFd(openat(parent, which.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+  };
+  UniqueFd fd = open(name);
+  if (!fd.valid() && errno == ENOENT && options.create) {
+    if (Result<Done> made = make_folder(parent, name, path, options); !made.ok()) return made.error();
+    fd = open(name);
   }
+  if (!fd.valid()) return syscall_error("open", "cannot open the folder " + path);
   struct stat s;
   if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
   struct statfs fs;

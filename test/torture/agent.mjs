@@ -302,7 +302,15 @@ async function openAtLast() {
 
 await openAtLast();
 const known = await features();
-watch();
+for (let isWatching = false; !isWatching; ) {
+  try {
+    watch();
+    isWatching = true;
+  } catch (error) {
+    if (!isExpected('open', error)) throw error;
+    await sleep(10);
+  }
+}
 const lines = createInterface({ input: process.stdin });
 let isResting = false;
 lines.on('line', (line) => {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -148,6 +149,41 @@ TEST(Folder, GivesNewFilesTheModeThatItHasItselfWhateverTheUmask) {
   struct stat s;
   ASSERT_EQ(stat((temporary.path() + "/shared/state").c_str(), &s), 0);
   EXPECT_EQ(s.st_mode & 07777u, 0660u);
+}
+
+TEST(Folder, MakesAFolderAgainThatItsMakerHasLeftBeforeItWasDone) {
+  TemporaryFolder temporary;
+  ASSERT_EQ(mkdir((temporary.path() + "/shared.new").c_str(), 0700), 0);
+  Folder shared = open_or_die(temporary.path() + "/shared", {.create = true, .group = {}, .mode = 02770});
+  EXPECT_EQ(shared.owner().value().mode, 02770u);
+  EXPECT_FALSE(std::filesystem::exists(temporary.path() + "/shared.new"));
+}
+
+TEST(Folder, IsOneAndTheSameForProcessesThatMakeItAtTheSameTime) {
+  TemporaryFolder temporary;
+  const FolderOptions options{.create = true, .group = {}, .mode = 02770};
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int round = 0; round < 50; round++) {
+        Result<Folder> folder = Folder::open(temporary.path() + "/" + std::to_string(round), options);
+        if (!folder.ok() || !folder.value().is_current()) _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  for (int round = 0; round < 50; round++) {
+    Folder folder = open_or_die(temporary.path() + "/" + std::to_string(round));
+    EXPECT_EQ(folder.owner().value().mode, 02770u);
+  }
+  EXPECT_EQ(open_or_die(temporary.path()).list().value().size(), 50u);
 }
 
 TEST(Folder, SaysWhenItsPathLeadsElsewhere) {
