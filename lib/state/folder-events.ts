@@ -43,10 +43,15 @@ function end(watch: number, listener: FolderListener): void {
   closeUnused();
 }
 
+// In the next turn: managers that are opened and closed in one turn share an instance, and the kernel may take
+// milliseconds to close it.
 function closeUnused(): void {
   if (listeners.size > 0) return;
-  inotify?.close();
-  inotify = undefined;
+  setImmediate(() => {
+    if (listeners.size > 0) return;
+    inotify?.close();
+    inotify = undefined;
+  }).unref();
 }
 
 function tell(watch: number, mask: number, name: string): void {

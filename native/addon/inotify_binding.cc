@@ -45,6 +45,8 @@ class Watcher {
     closing_ = true;
     callback_.Reset();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_), on_closed);
+    // At once: the callback comes with a turn of the event loop, and a user has few instances.
+    inotify_.close();
   }
   // Called before this object is deleted.
   std::function<void()> on_end;

@@ -27,6 +27,8 @@ class Inotify {
   void remove(int watch);
   // What has happened since the last call; never waits.
   Result<std::vector<FolderEvent>> read();
+  // Gives the instance back to the user's account. Nothing else is called from then on.
+  void close() { fd_.reset(); }
   // Becomes readable with an event. Owned by this object.
   int fd() const { return fd_.get(); }
 

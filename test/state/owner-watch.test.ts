@@ -54,16 +54,18 @@ it('hears that its folder is moved away, and no more after it was stopped', asyn
   await expect.poll(() => events).toEqual(['disturbed undefined']);
 });
 
+/** How many this process has. */
+const instances = () =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:inotify';
+    } catch {
+      return false;
+    }
+  }).length;
+
 it('takes one inotify instance for all folders, and none after the last', async () => {
-  const instances = () =>
-    readdirSync('/proc/self/fd').filter((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:inotify';
-      } catch {
-        return false;
-      }
-    }).length;
-  // Those of the tests before close in turns of the event loop.
+  // The tests before have given theirs back in a turn of the event loop.
   await expect.poll(instances).toBe(0);
   const all = await Promise.all([watched(), watched(), watched()]);
   expect(instances()).toBe(1);
@@ -74,6 +76,17 @@ it('takes one inotify instance for all folders, and none after the last', async 
   expect(all[1]!.events).toEqual([]);
   all[0]!.watch.stop();
   await expect.poll(instances).toBe(0);
+});
+
+it('takes no further instance for what is watched in the same turn of the event loop', async () => {
+  const { stateDir, watch: first } = await watched();
+  first.stop();
+  for (let i = 0; i < 3; i += 1) {
+    const watch = new OwnerWatch(stateDir, { closed() {}, disturbed() {}, missed() {} });
+    watch.start();
+    watch.stop();
+    expect(instances()).toBe(1);
+  }
 });
 
 it.runIf(canUnshare)('looks for the dead where the user has no inotify instance left', async () => {
