@@ -21,8 +21,13 @@ const READ_EVERY_MS = 15;
 // On average: some fifty transactions.
 const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
+// Where something fails again and again, by the beginnings of paths; and how often it does there.
+const FAULTY_PATHS = ['state', 'lock', 'owners/', 'waiting/', 'members/'];
+const STEPS_TO_ERROR_THERE = 8;
 // The longest wait, being stopped meanwhile, and what a busy machine takes.
-const TICKET_MS = 4000;
+const TICKET_MS = 6000;
+// What a new process takes to open the folder and to acquire.
+const OPENER_MS = 1500;
 // A round of reconciliation and a half.
 const REST_MS = 15_000;
 
@@ -127,7 +132,7 @@ export class Group {
       slot,
       setup,
       ...this.#fate(seed, number),
-      ...(setup.hasErrors && { errors: { seed: seed + number, rate: STEPS_TO_ERROR } }),
+      ...(setup.hasErrors && { errors: this.#errors(seed + number) }),
       ...(this.#bootId !== undefined && this.#random.chance(3) && { bootId: this.#bootId }),
       log: join(this.#folder, 'logs', String(number)),
       inNamespaces,
@@ -148,6 +153,11 @@ export class Group {
     const fate = this.#random.weighted({ chosen: 3, any: 2, none: 3 });
     if (fate === 'chosen') return { fail: this.failpoints.next() };
     return fate === 'any' ? { random: { seed: seed + number, rate: STEPS_TO_LIVE } } : {};
+  }
+
+  #errors(seed) {
+    if (this.#random.chance(2)) return { seed, rate: STEPS_TO_ERROR };
+    return { seed, rate: STEPS_TO_ERROR_THERE, path: this.#random.pick(FAULTY_PATHS) };
   }
 
   #hear(agent, event) {
@@ -220,7 +230,14 @@ export class Group {
       if (this.#vandal && this.#random.chance(4)) {
         this.counts.disturbed++;
         const begun = now();
-        this.#history.disturbed(this.#vandal.act(), begun);
+        const action = this.#vandal.act();
+        this.#history.disturbed(action, begun);
+        // The next who opens the folder knows nothing of what was there before.
+        if (action === 'putBack' && this.#random.chance(2)) {
+          for (const agent of agents) if (agent !== victim) this.#stopFor(agent, OPENER_MS);
+          victim.kill();
+          continue;
+        }
       }
       if (what === 'kill') victim.kill();
       if (what === 'stop') this.#stopFor(victim, 20 + this.#random.below(200));
@@ -341,7 +358,7 @@ export class Group {
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
     await Promise.all([this.#disturb(until), this.#observe(until)]);
     this.#isRunning = false;
-    if (this.#isShared && this.machine.isReal) await this.#rest();
+    if (this.#vandal === undefined && (this.#isShared || this.#random.chance(2))) await this.#rest();
     const last = [...this.#agents];
     for (const agent of last) agent.kill();
     await Promise.all(last.map(({ ended }) => ended));
@@ -358,12 +375,17 @@ export class Group {
     this.#makeLogs();
   }
 
-  // Where nobody has anything, everybody may run everywhere again, whoever took what from whom.
+  // Where nobody has anything or waits for it, the queue is empty and everybody may run everywhere again, whoever took
+  // what from whom.
   async #rest() {
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
     const { pods } = readState(join(this.#stateDir, 'state.json')) ?? { pods: new Map() };
     if (!isOver || pods.size > 0) return;
+    const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
+    await this.#within(REST_MS, () => places().length === 0);
+    for (const [name] of places()) this.#violation(`the place ${name} in the queue is taken though nobody waits`);
+    if (!this.machine.isReal) return;
     const all = String(this.machine.allowed);
     const confined = () =>
       [...this.#agents].flatMap(({ pid, number }) =>

@@ -5,7 +5,8 @@
 //   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; nothing else is looked at
 //   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before,
 //   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
-//   NUMALIGN_SHIM_ERRORS   SEED:RATE   one step in RATE fails with an error that the kernel may give there
+//   NUMALIGN_SHIM_ERRORS   SEED:RATE or SEED:RATE:PATH   one step in RATE (on paths that begin so) fails with
+//   an error that the kernel may give there
 //   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
 //   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
 //   NUMALIGN_SHIM_NO_SYNC  set: nothing is synced, for a process whose files need not last
@@ -53,6 +54,7 @@ static uint64_t random_state;
 static unsigned long random_rate;
 static uint64_t error_state;
 static unsigned long error_rate;
+static char error_path[256];
 
 // What is known of the folder's open files. A path is relative to the folder, "." the folder itself.
 static char* _Atomic paths[MAX_FD];
@@ -109,7 +111,7 @@ __attribute__((constructor)) static void start(void) {
   text = getenv("NUMALIGN_SHIM_RANDOM");
   if (text != NULL) sscanf(text, "%lu:%lu", &random_state, &random_rate);
   text = getenv("NUMALIGN_SHIM_ERRORS");
-  if (text != NULL) sscanf(text, "%lu:%lu", &error_state, &error_rate);
+  if (text != NULL) sscanf(text, "%lu:%lu:%255[^\n]", &error_state, &error_rate, error_path);
   log_fd = open_extra("NUMALIGN_SHIM_LOG");
   trace_fd = open_extra("NUMALIGN_SHIM_TRACE");
 }
@@ -236,8 +238,9 @@ static Step begin_step(const char* op, const char* path) {
   if (random_rate > 0 && random_number(&random_state) % random_rate == 0)
     step.dies = (int)(random_number(&random_state) % 3);
   // What is closed is closed.
-  if (error_rate > 0 && random_number(&error_state) % error_rate == 0 && strcmp(op, "close") != 0)
-    step.error = error_of(op);
+  int may_fail =
+      error_rate > 0 && strcmp(op, "close") != 0 && strncmp(path, error_path, strlen(error_path)) == 0;
+  if (may_fail && random_number(&error_state) % error_rate == 0) step.error = error_of(op);
   if (step.dies == BEFORE) die(step.kind, BEFORE);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
   return step;
