@@ -23,6 +23,8 @@ export class AgentProcess {
   isReady = false;
   /** Has released what it had, and does nothing any more. */
   isResting = false;
+  /** Whether something fails to it again and again. */
+  isFaulty;
   /** Set just before it is killed. */
   killedAt;
   isStopped = false;
@@ -51,6 +53,7 @@ export class AgentProcess {
     this.number = number;
     this.slot = slot;
     this.fail = fail;
+    this.isFaulty = errors?.path !== undefined;
     this.#log = log;
     const namespaces = inNamespaces ? NAMESPACES : isBlind ? HIDING : [];
     const as = user === undefined ? [] : asUser(user);

@@ -23,7 +23,7 @@ const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
 // Where something fails again and again, by the beginnings of paths; and how often it does there.
 const FAULTY_PATHS = ['state', 'lock', 'owners/', 'waiting/', 'members/'];
-const STEPS_TO_ERROR_THERE = 8;
+const STEPS_TO_ERROR_THERE = 5;
 // The longest wait, being stopped meanwhile, and what a busy machine takes.
 const TICKET_MS = 6000;
 // What a new process takes to open the folder and to acquire.
@@ -124,15 +124,17 @@ export class Group {
       seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
       pause,
       isDisturbed: this.#vandal !== undefined,
-      hasErrors: this.#random.chance(4),
+      hasErrors: this.#random.chance(3),
     };
+    const errors = setup.hasErrors ? this.#errors(seed + number) : undefined;
     const inNamespaces = canUnshare && this.#random.chance(3);
     const agent = new AgentProcess({
       number,
       slot,
       setup,
-      ...this.#fate(seed, number),
-      ...(setup.hasErrors && { errors: this.#errors(seed + number) }),
+      // What fails again and again is to be seen by the others.
+      ...(errors?.path === undefined && this.#fate(seed, number)),
+      errors,
       ...(this.#bootId !== undefined && this.#random.chance(3) && { bootId: this.#bootId }),
       log: join(this.#folder, 'logs', String(number)),
       inNamespaces,
@@ -233,13 +235,15 @@ export class Group {
         const action = this.#vandal.act();
         this.#history.disturbed(action, begun);
         // The next who opens the folder knows nothing of what was there before.
-        if (action === 'putBack' && this.#random.chance(2)) {
+        if (action === 'putBack' && this.#random.chance(3)) {
+          // Those that stand still keep their places.
+          this.#tickets.clear();
           for (const agent of agents) if (agent !== victim) this.#stopFor(agent, OPENER_MS);
           victim.kill();
           continue;
         }
       }
-      if (what === 'kill') victim.kill();
+      if (what === 'kill' && !victim.isFaulty) victim.kill();
       if (what === 'stop') this.#stopFor(victim, 20 + this.#random.below(200));
       if (what === 'childKill') this.#killChild();
       if (what === 'snapshot') await this.#takeSnapshot();
