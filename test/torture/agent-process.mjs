@@ -23,6 +23,8 @@ export class AgentProcess {
   isReady = false;
   /** Has released what it had, and does nothing any more. */
   isResting = false;
+  /** What it was given, for people. */
+  traits;
   /** Whether something fails to it again and again. */
   isFaulty;
   /** Set just before it is killed. */
@@ -53,6 +55,7 @@ export class AgentProcess {
     this.number = number;
     this.slot = slot;
     this.fail = fail;
+    this.traits = JSON.stringify({ user, isBlind, inNamespaces, errors, bootId: bootId !== undefined });
     this.isFaulty = errors?.path !== undefined;
     this.#log = log;
     const namespaces = inNamespaces ? NAMESPACES : isBlind ? HIDING : [];

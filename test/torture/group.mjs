@@ -79,6 +79,8 @@ export class Group {
   #tickets = new Map();
   // A file with another boot id than the machine's.
   #bootId;
+  // Once it is there, nothing fails any more.
+  #calm;
   // In some rounds.
   #vandal;
   #isShared = false;
@@ -90,6 +92,7 @@ export class Group {
     this.#settings = settings;
     this.#folder = folder;
     this.#stateDir = join(folder, 'state');
+    this.#calm = join(folder, 'calm');
     this.#random = new Random(settings.seed, machine.isReal ? 1 : 2);
     this.failpoints = new Failpoints(this.#random);
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
@@ -158,8 +161,9 @@ export class Group {
   }
 
   #errors(seed) {
-    if (this.#random.chance(2)) return { seed, rate: STEPS_TO_ERROR };
-    return { seed, rate: STEPS_TO_ERROR_THERE, path: this.#random.pick(FAULTY_PATHS) };
+    const calm = this.#calm;
+    if (this.#random.chance(2)) return { seed, calm, rate: STEPS_TO_ERROR };
+    return { seed, calm, rate: STEPS_TO_ERROR_THERE, path: this.#random.pick(FAULTY_PATHS) };
   }
 
   #hear(agent, event) {
@@ -300,9 +304,12 @@ export class Group {
   // Nobody waits for so long: who is in the queue all the while holds up everybody behind.
   #checkQueue() {
     const folder = join(this.#stateDir, 'waiting');
+    const before = this.#tickets;
+    // What is gone is forgotten: names and inodes are used again.
+    this.#tickets = new Map();
     for (const [name, inode] of inodesIn(folder)) {
       const key = `${name} ${inode}`;
-      const since = this.#tickets.get(key) ?? now();
+      const since = before.get(key) ?? now();
       this.#tickets.set(key, since);
       if (now() - since > TICKET_MS * 1e6 && isLocked(inode))
         this.#violation(`the place ${name} in the queue is taken and not left`);
@@ -357,6 +364,7 @@ export class Group {
       makeSharedFolder(this.#stateDir);
       this.counts.shared++;
     }
+    rmSync(this.#calm, { force: true });
     const until = now() + seconds * 1e9;
     this.#isRunning = true;
     for (let slot = 0; slot < this.slots.length; slot++) this.#start(slot);
@@ -380,8 +388,9 @@ export class Group {
   }
 
   // Where nobody has anything or waits for it, the queue is empty and everybody may run everywhere again, whoever took
-  // what from whom.
+  // what from whom, and whatever failed meanwhile.
   async #rest() {
+    writeFileSync(this.#calm, '');
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
     const { pods } = readState(join(this.#stateDir, 'state.json')) ?? { pods: new Map() };
@@ -392,10 +401,10 @@ export class Group {
     if (!this.machine.isReal) return;
     const all = String(this.machine.allowed);
     const confined = () =>
-      [...this.#agents].flatMap(({ pid, number }) =>
+      [...this.#agents].flatMap(({ pid, number, traits }) =>
         livingThreadsOf(pid)
           .filter(({ cpus }) => String(cpus) !== all)
-          .map(({ tid, cpus }) => `thread ${tid} of agent ${number} is left on CPUs ${cpus}`),
+          .map(({ tid, cpus }) => `thread ${tid} of agent ${number} (${traits}) is left on CPUs ${cpus}`),
       );
     this.counts.rested++;
     await this.#within(REST_MS, () => confined().length === 0);

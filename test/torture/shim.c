@@ -42,6 +42,7 @@ static pid_t self;
 static char folder[4096];
 static size_t folder_length;
 static const char* boot_id_file;
+static const char* calm_file;
 static int is_unsynced;
 static int log_fd = -1, trace_fd = -1;
 
@@ -102,6 +103,7 @@ __attribute__((constructor)) static void start(void) {
   const char* path = getenv("NUMALIGN_SHIM_FOLDER");
   if (path != NULL) folder_length = (size_t)snprintf(folder, sizeof folder, "%s", path);
   boot_id_file = getenv("NUMALIGN_SHIM_BOOT_ID");
+  calm_file = getenv("NUMALIGN_SHIM_CALM");
   is_unsynced = getenv("NUMALIGN_SHIM_NO_SYNC") != NULL;
   char when[16];
   const char* text = getenv("NUMALIGN_SHIM_FAIL");
@@ -206,6 +208,8 @@ static int error_of(const char* op) {
   return disk[n / 4 % 3];
 }
 
+static int is_calm(void) { return calm_file != NULL && access(calm_file, F_OK) == 0; }
+
 // Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order
 // of the lines is that of the calls.
 static Step begin_step(const char* op, const char* path) {
@@ -240,7 +244,7 @@ static Step begin_step(const char* op, const char* path) {
   // What is closed is closed.
   int may_fail =
       error_rate > 0 && strcmp(op, "close") != 0 && strncmp(path, error_path, strlen(error_path)) == 0;
-  if (may_fail && random_number(&error_state) % error_rate == 0) step.error = error_of(op);
+  if (may_fail && random_number(&error_state) % error_rate == 0 && !is_calm()) step.error = error_of(op);
   if (step.dies == BEFORE) die(step.kind, BEFORE);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
   return step;

@@ -21,7 +21,7 @@ export function shimLibrary() {
 
 /**
  * Environment variables for a process with the shim. `folder`: the state folder, without links. `fail`: { nth, when, kind? };
- * `random`: { seed, rate }; `errors`: { seed, rate, path? }; `log`, `trace`, `bootId`: files.
+ * `random`: { seed, rate }; `errors`: { seed, rate, path?, calm? }; `log`, `trace`, `bootId`: files.
  */
 export function shimEnvironment({ folder, fail, random, errors, log, trace, bootId }) {
   const variables = {
@@ -30,6 +30,7 @@ export function shimEnvironment({ folder, fail, random, errors, log, trace, boot
     NUMALIGN_SHIM_FAIL: fail && [fail.nth, fail.when, ...(fail.kind ? [fail.kind] : [])].join(':'),
     NUMALIGN_SHIM_RANDOM: random && `${random.seed}:${random.rate}`,
     NUMALIGN_SHIM_ERRORS: errors && [errors.seed, errors.rate, ...(errors.path ? [errors.path] : [])].join(':'),
+    NUMALIGN_SHIM_CALM: errors?.calm,
     NUMALIGN_SHIM_LOG: log,
     NUMALIGN_SHIM_TRACE: trace,
     NUMALIGN_SHIM_BOOT_ID: bootId,
