@@ -28,8 +28,8 @@ const STEPS_TO_ERROR_THERE = 5;
 const TICKET_MS = 6000;
 // What a new process takes to open the folder and to acquire.
 const OPENER_MS = 1500;
-// A round of reconciliation and a half.
-const REST_MS = 15_000;
+// Rounds of reconciliation, on a busy machine.
+const REST_MS = 30_000;
 
 function inodesIn(folder) {
   try {
