@@ -83,7 +83,9 @@ export class History {
       if (event === 'drops') close(uid, time);
       if (event !== 'holds') continue;
       close(uid, time);
-      const before = bridge ? last.get(uid) : undefined;
+      // Once somebody has tried to release a persistent grant, nothing is sure.
+      const isSure = !persistent || time < (released.get(uid) ?? HOLDS_ON);
+      const before = bridge && isSure ? last.get(uid) : undefined;
       if (before && before.to < time) {
         const both = keys.filter((key) => before.keys.has(key));
         all.push({ uid, agent, persistent, keys: new Set(both), from: before.to, to: time });
