@@ -14,10 +14,10 @@ namespace numalign {
 namespace {
 
 constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW;
-// For longer than a folder beside is taken for one that its maker is about to rename.
 constexpr int kMakeAttempts = 1000;
+// What is beside is taken for something that its maker is about to rename, for so many attempts.
+constexpr int kMakerAttempts = 10;
 constexpr int kMakePauseUs = 2000;
-constexpr time_t kNewSeconds = 1;
 
 FileVersion version_of(const struct stat& s) {
   return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
@@ -33,11 +33,16 @@ Result<Done> write_all(int fd, std::string_view bytes) {
   return Done{};
 }
 
-// Whether it was made or changed within a second or so.
-bool is_new(const struct stat& s) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return s.st_ctim.tv_sec >= now.tv_sec - kNewSeconds && s.st_ctim.tv_sec <= now.tv_sec;
+// Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
+// (a maker that is only slow makes it again). False where it is made. `flags`: of unlinkat.
+bool wait_for_maker(int parent, const std::string& name, const std::string& beside, int flags, int attempt) {
+  struct stat found;
+  if (fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return false;
+  if (attempt % kMakerAttempts != 0)
+    usleep(kMakePauseUs);
+  else
+    unlinkat(parent, beside.c_str(), flags);
+  return true;
 }
 
 // A folder that nobody else has made meanwhile either. Made beside, and renamed once its group and mode are
@@ -55,12 +60,7 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
     if (mkdirat(parent, beside.c_str(), 0700) != 0) {
       if (errno != EEXIST || attempt == kMakeAttempts)
         return syscall_error("mkdir", "cannot create the folder " + path);
-      struct stat found;
-      if (fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return Done{};
-      if (fstatat(parent, beside.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && is_new(found))
-        usleep(kMakePauseUs);
-      else
-        remove();
+      if (!wait_for_maker(parent, name, beside, AT_REMOVEDIR, attempt)) return Done{};
       continue;
     }
     UniqueFd fd(openat(parent, beside.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
@@ -139,11 +139,11 @@ bool Folder::is_current() const {
 }
 
 Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {
-  int flags = O_RDWR | kOpenFlags | (create ? O_CREAT : 0) | (exclusive ? O_CREAT | O_EXCL : 0);
-  UniqueFd fd(openat(fd_.get(), name.c_str(), flags, 0600));
+  if (exclusive) return create_file(name);
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | kOpenFlags));
+  if (!fd.valid() && errno == ENOENT && create) return make_file(name);
   if (!fd.valid()) return error("open", "cannot open " + name);
-  // The umask must not decide whether the folder's group can use the file. Only the file's owner may set it:
-  // others find it right already.
+  // Only the file's owner may set it: others find it right already.
   // One with a second name may be a file from elsewhere that somebody has linked here.
   struct stat s;
   const bool is_ours = fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && s.st_nlink == 1;
@@ -151,6 +151,41 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
     if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
   }
   return fd;
+}
+
+Result<UniqueFd> Folder::create_file(const std::string& name) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | kOpenFlags, 0600));
+  if (!fd.valid()) return error("open", "cannot create " + name);
+  // The umask must not decide whether the folder's group can use the file.
+  if (fchmod(fd.get(), file_mode_) == 0) return fd;
+  Error failure = error("fchmod", "cannot set the mode of " + name);
+  (void)remove(name);
+  return failure;
+}
+
+// Made beside, and renamed once its mode is right: see make_folder.
+Result<UniqueFd> Folder::make_file(const std::string& name) const {
+  const std::string beside = name + ".new";
+  for (int attempt = 1;; attempt++) {
+    const bool is_last = attempt == kMakeAttempts;
+    Result<UniqueFd> made = create_file(beside);
+    if (!made.ok()) {
+      if (made.error().errno_value != EEXIST || is_last) return made;
+      if (!wait_for_maker(fd_.get(), name, beside, 0, attempt)) return open_file(name, true, false);
+      continue;
+    }
+    int placed = renameat2(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), RENAME_NOREPLACE);
+    // Not every file system can do that.
+    const bool is_linked = placed != 0 && errno == EINVAL;
+    if (is_linked) placed = linkat(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), 0);
+    if (placed == 0 && !is_linked) return made;
+    Error failure = error("rename", "cannot create " + name);
+    if (failure.errno_value == ENOENT && !is_last) continue;
+    const bool is_there = placed == 0 || failure.errno_value == EEXIST;
+    (void)remove(beside);
+    if (is_there) return open_file(name, true, false);
+    return failure;
+  }
 }
 
 Result<UniqueFd> Folder::open_to_look(const std::string& name) const {

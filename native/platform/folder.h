@@ -102,6 +102,10 @@ class Folder {
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
+  // A new file with the mode of files here. Where its maker dies meanwhile, the group cannot use it.
+  Result<UniqueFd> create_file(const std::string& name) const;
+  // The same, of which nobody ever finds less; what somebody else has made meanwhile is opened.
+  Result<UniqueFd> make_file(const std::string& name) const;
   // A new file with these bytes; nothing is left of it where that fails.
   Result<UniqueFd> write_new(const std::string& name, std::string_view bytes) const;
 

@@ -1,5 +1,6 @@
 #include "platform/folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -184,6 +185,45 @@ TEST(Folder, IsOneAndTheSameForProcessesThatMakeItAtTheSameTime) {
     EXPECT_EQ(folder.owner().value().mode, 02770u);
   }
   EXPECT_EQ(open_or_die(temporary.path()).list().value().size(), 50u);
+}
+
+TEST(Folder, MakesAFileThatItsGroupCanUseAfterAMakerHasDied) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path() + "/here", {.create = true, .group = {}, .mode = 02770});
+  const std::string left = temporary.path() + "/here/lock.new";
+  ASSERT_EQ(close(open(left.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
+  UniqueFd file = std::move(folder.open_file("lock", true, false)).value();
+  struct stat s;
+  ASSERT_EQ(fstat(file.get(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0660u);
+  EXPECT_EQ(folder.list().value(), std::vector<std::string>{"lock"});
+}
+
+TEST(Folder, HasOneAndTheSameFileForProcessesThatMakeItAtTheSameTime) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path(), {.create = true, .group = {}, .mode = 0700});
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      for (int round = 0; round < 50; round++) {
+        const std::string name = std::to_string(round);
+        Result<UniqueFd> file = folder.open_file(name, true, false);
+        if (!file.ok()) _exit(1);
+        Result<std::optional<FileVersion>> there = folder.version(name);
+        struct stat s;
+        if (fstat(file.value().get(), &s) != 0 || !there.ok() || there.value()->inode != s.st_ino) _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = 1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(folder.list().value().size(), 50u);
 }
 
 TEST(Folder, SaysWhenItsPathLeadsElsewhere) {
