@@ -67,7 +67,13 @@ export class GrantGroup {
    * Moves threads of this process into it. True: all of the process, threads that are just being born included.
    * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which moves processes only
    */
-  enter(threads: Threads): boolean {
+  enter(all: readonly Threads[]): boolean {
+    // Of all of them before the first is moved, which changes its mask.
+    native.rememberMasks();
+    return all.map((threads) => this.#enter(threads)).includes(true);
+  }
+
+  #enter(threads: Threads): boolean {
     const { hierarchy } = this.#layout;
     const group = this.make();
     if (threads === 'process') {
@@ -84,11 +90,10 @@ export class GrantGroup {
     return false;
   }
 
-  // Where it came from, also where that is the group of another grant by now or this one, and what masks its threads had there.
+  // Where it came from, also where that is the group of another grant by now or this one.
   #remember(at: string): void {
     const { path } = this.#handle;
     if (!homes.has(path)) homes.set(path, homes.get(at) ?? at);
-    native.rememberMasks();
   }
 
   #refuseThread(): never {
@@ -221,7 +226,7 @@ export class GrantGroup {
 
   /** Threads that have left come back. @throws ERR_CGROUP */
   comeBack(tids: readonly number[]): void {
-    if (this.#layout.hierarchy.version === 2) this.enter('process');
-    else for (const tid of tids) this.enter(tid);
+    if (this.#layout.hierarchy.version === 2) this.enter(['process']);
+    else this.enter(tids);
   }
 }

@@ -60,7 +60,7 @@ export function inGroup<T>(
   if (!replace) for (const each of threads) native.checkNotPinned(toTid(each), grant);
   const wasInUse = group.isInUse;
   try {
-    return put(threads.map((each) => group.enter(each)).includes(true));
+    return put(group.enter(threads));
   } catch (error) {
     if (!wasInUse) group.leave(cpus);
     throw error;

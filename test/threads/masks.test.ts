@@ -34,6 +34,13 @@ const FOUND: Record<string, { chosen?: Record<string, string>; steps: readonly (
     chosen: { 0: '0' },
     steps: [['spawn', 0]],
   },
+  'libuv’s threads, after a thread that had made a choice has started a Worker': {
+    chosen: { 0: '0' },
+    steps: [
+      ['worker', 0],
+      ['prewarmPool', 0, false],
+    ],
+  },
   'a thread that had chosen the CPU of a grant that was handed over': {
     chosen: { 0: '0' },
     steps: [

@@ -26,6 +26,6 @@ describe('processes that are stopped and killed at every step', () => {
 
 describe('a power cut at any step of a transaction', () => {
   it('leaves the generation before it or the one after it, and after it was acknowledged the latter', () => {
-    expect(run('lost-writes.mjs')).toMatch(/[1-9]\d\d images/);
+    expect(run('lost-writes.mjs')).toMatch(/[1-9]\d{2,} images/);
   });
 });
