@@ -54,29 +54,40 @@ export async function resize<T>(
   RESIZES_UNDER_WAY.add(uid);
   let isAnnounced = false;
   try {
-    const announced = await transact(site, request.signal, async (state, commit) => {
-      if (commit.refusal) throw commit.refusal;
-      const pod = current(site, state, grant);
-      const resized = decided(site, state, { ...pod, upcoming: null }, request, defaults);
-      const [before] = pod.containers;
-      const [after] = resized.pod.containers;
-      // Without any change of CPUs there is nobody to tell.
-      const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
-      return record(isSame ? resized : announcement(site, state, pod, after!), commit);
-    });
-    isAnnounced = announced.upcoming !== null;
-    if (!isAnnounced) return { pod: announced, followed: undefined };
-    await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
-    const done = await transact(site, undefined, (state, commit) =>
-      carryOut({ site, state, commit }, current(site, state, grant), request, defaults, followers),
-    );
-    isAnnounced = false;
-    return done;
+    for (;;) {
+      const announced = await announce(site, grant, request, defaults);
+      isAnnounced = announced.upcoming !== null;
+      if (!isAnnounced) return { pod: announced, followed: undefined };
+      await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
+      const done = await transact(site, undefined, (state, commit) =>
+        carryOut({ site, state, commit }, current(site, state, grant), request, defaults, followers),
+      );
+      isAnnounced = false;
+      if (done) return done;
+    }
   } finally {
     RESIZES_UNDER_WAY.delete(uid);
     // Every transaction of this process calls off what it has announced and does not do any more: this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});
   }
+}
+
+/** Puts on record what the grant will have, or what it has now where no CPU changes: nobody need hear of that before. */
+function announce(
+  site: Site,
+  grant: PodAssignment,
+  request: ResizeRequest,
+  defaults: Placement,
+): Promise<PodAssignment> {
+  return transact(site, request.signal, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = current(site, state, grant);
+    const resized = decided(site, state, { ...pod, upcoming: null }, request, defaults);
+    const [before] = pod.containers;
+    const [after] = resized.pod.containers;
+    const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
+    return record(isSame ? resized : announcement(site, state, pod, after!), commit);
+  });
 }
 
 interface Resized {
@@ -101,19 +112,20 @@ interface Step {
   readonly commit: EnforcedCommit;
 }
 
+/** Undefined where the announcement is no longer on record: somebody has put back an older state meanwhile. */
 async function carryOut<T>(
   { site, state, commit }: Step,
   pod: PodAssignment,
   request: ResizeRequest,
   defaults: Placement,
   followers: Followers<T>,
-): Promise<{ readonly pod: PodAssignment; readonly followed: T }> {
+): Promise<{ readonly pod: PodAssignment; readonly followed: T } | undefined> {
+  if (pod.upcoming === null) return undefined;
   const cpus = runningCpus(pod);
   let resized: Resized;
   let followed: T | undefined;
   try {
     request.signal?.throwIfAborted();
-    if (pod.upcoming === null) throw busy(pod.uid);
     // Of CPUs just what was announced; memory may have become scarce since.
     resized = decided(site, state, pod, request, defaults);
     const kept = cpus.intersection(runningCpus(resized.pod));

@@ -135,6 +135,26 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect([needs.code, needs.stderr]).toEqual([1, expect.stringContaining('[ERR_ENFORCEMENT]')]);
   });
 
+  it('leaves the CPUs of the command also where a shared member cannot leave them', async () => {
+    const folder = await configured('none');
+    const group = join(hierarchy!.mount.point, `numalign-test-stuck-${process.pid}`);
+    mkdirSync(group);
+    onTestFinished(() => removeAll(group));
+    writeFileSync(join(group, 'cpuset.mems'), '0');
+    writeFileSync(join(group, 'cpuset.cpus'), '1');
+    const member = idler();
+    writeFileSync(join(group, 'cgroup.procs'), `${member}`);
+    await numalign(['share', `${member}`, '--state-dir', folder]);
+    const line = ['run', '--cpus', '1', '--unmovable-members', 'report', '--state-dir', folder];
+    const command = ['--', 'sh', '-c', 'echo $$; exec sleep 1000'];
+    const run = start([...line, ...command], { program: ['taskset', '-c', '1', process.execPath, MAIN] });
+    await printedPid(run);
+    expect(await status(folder)).toMatchObject({ grants: [{ enforcement: 'recorded' }] });
+    expect([`${allowed(run.process.pid!)}`, `${allowed(member)}`]).toEqual(['0', '1']);
+    run.process.kill('SIGTERM');
+    await run.ended;
+  });
+
   it('waits on the CPUs of the command where it is kept on them itself', async () => {
     const folder = await configured('none');
     const group = join(hierarchy!.mount.point, `numalign-test-narrow-${process.pid}`);

@@ -87,6 +87,26 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(await opener(stateDir), { agent, id, cpus: CpuSet.parse(cpus) });
   });
 
+  it('does not keep a process from a resize that it has announced', async () => {
+    const stateDir = makeStateDir();
+    const { agent, id, cpus } = await acquire(await opener(stateDir), { cpu: 2 });
+    const backup = join(makeStateDir(), 'backup');
+    cpSync(stateDir, backup, { recursive: true });
+    const witness = await opener(stateDir);
+    const resized = agent.tell('resize', { id, cpu: 4, noticeMs: 1_000 });
+    await expect.poll(async () => (await witness.tell('grants'))[0].upcoming).toBe('0-3');
+    agent.process.kill('SIGSTOP');
+    const [owner] = readdirSync(join(stateDir, 'owners'));
+    for (const name of [STATE, 'generation', join('owners', owner!)])
+      copyFileSync(join(backup, name), join(stateDir, name));
+    const next = await opener(stateDir);
+    const other = await acquire(next, { cpu: 1 });
+    expect(await next.tell('grants')).toMatchObject([{ upcoming: null }, { upcoming: null }]);
+    agent.process.kill('SIGCONT');
+    const after = CpuSet.parse((await resized).cpus);
+    expect([after.size, cpus.isSubsetOf(after), after.intersects(other.cpus)]).toEqual([4, true, false]);
+  });
+
   it('is noticed by an opener also where an earlier version has left no record of the highest', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
