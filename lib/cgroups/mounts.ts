@@ -1,6 +1,6 @@
 // What is mounted where, as this process sees it, and what a path of /proc/PID/cgroup is there.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 
 /** A line of /proc/self/mountinfo. */
@@ -48,6 +48,36 @@ export function mountOf(path: string, mounts = readMounts()): Mount | undefined 
   // The deepest, and of those on one point the latest, which hides the others.
   const deepest = Math.max(...above.map(({ point }) => point.length));
   return above.filter(({ point }) => point.length === deepest).at(-1);
+}
+
+const UPPER = 'upperdir=';
+
+/**
+ * The overlay mount of which a path is in the upper layer, by whatever name. Its files have other locks there than in
+ * the mount. Undefined where no mount that this process sees is one.
+ */
+export function overlayOf(path: string): Mount | undefined {
+  const overlays = readMounts().filter(({ type }) => type === 'overlay');
+  if (overlays.length === 0) return undefined;
+  const above = new Set<string | undefined>();
+  for (let folder = path; ; folder = dirname(folder)) {
+    above.add(identityOf(folder));
+    if (folder === dirname(folder)) break;
+  }
+  above.delete(undefined);
+  const isAbove = (option: string) =>
+    option.startsWith(UPPER) && above.has(identityOf(unescaped(option.slice(UPPER.length))));
+  return overlays.find(({ options }) => options.some(isAbove));
+}
+
+// Undefined where there is nothing, or nothing that this process may see.
+function identityOf(folder: string): string | undefined {
+  try {
+    const { dev, ino } = statSync(folder, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The hierarchy that has a controller, v1 or v2, found by looking: a controller is in one of them only. Undefined where none that can be seen has it. */

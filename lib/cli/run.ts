@@ -1,7 +1,6 @@
 // numalign run: a command on CPUs of its own.
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
-import { affinity, pin } from '../affinity.js';
 import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../config.js';
 import { type CpuSet, cpusNamed } from '../cpu-set.js';
 import { NumalignError } from '../errors.js';
@@ -141,19 +140,18 @@ async function run(command: string, args: readonly string[], flags: RunFlags & {
   const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
-  const signal = await runOn({ manager, grant, present, tell, fail }, command, args).finally(() => manager.close());
+  const signal = await runOn({ grant, present, tell, fail }, command, args).finally(() => manager.close());
   if (signal !== null) dieOf(signal);
 }
 
 /** The signal that the command has died of, or null; the exit code is set. */
 async function runOn(
-  { manager, grant, present, tell, fail }: Run,
+  { grant, present, tell, fail }: Run,
   command: string,
   args: readonly string[],
 ): Promise<NodeJS.Signals | null> {
   let ended: Ending;
   try {
-    leaveExclusiveCpus(manager);
     ended = await endOf(grant, command, args, present);
   } catch (error) {
     await grant.release();
@@ -175,7 +173,8 @@ interface Acquired {
   readonly grant: Grant;
 }
 
-interface Run extends Acquired {
+interface Run {
+  readonly grant: Grant;
   /** Tells what the grant is, once the command runs. */
   readonly present: () => void;
   readonly tell: Tell;
@@ -249,17 +248,6 @@ function grantLines(grant: Grant): string[] {
 
 function tellJson(grant: Grant, { quiet = false }: RunFlags): void {
   if (!quiet) printToStderr(jsonLine(grant));
-}
-
-// This process only waits from now on, but not on the command's CPUs: as their owner it may have stayed there.
-function leaveExclusiveCpus({ sharedPool }: Manager): void {
-  const own = affinity().intersection(sharedPool);
-  try {
-    pin(own.isEmpty ? sharedPool : own);
-  } catch (error) {
-    // Its cpuset has no shared CPU: then it waits where it is.
-    if (!(error instanceof NumalignError && error.code === 'ERR_SYSCALL')) throw error;
-  }
 }
 
 type Ending =

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { overlayOf } from '../cgroups/mounts.js';
 import { thrownText } from '../check-options.js';
 import { MACHINE_STATE_DIR } from '../config.js';
 import { SharedMembers } from '../enforcement/shared-members.js';
@@ -153,11 +154,20 @@ function checkOwner(path: string, folder: NativeFolder): void {
   if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
 }
 
+// Through the mount and through its upper layer two processes hold the same lock at once.
+function checkLayer(path: string): void {
+  const overlay = overlayOf(path);
+  if (overlay === undefined) return;
+  const why = 'where the same files have other locks';
+  throw folderError(path, `it is in the upper layer of the overlay ${overlay.point}: use it there, ${why}`);
+}
+
 /** Whether a manager could use the folder, or make it where there is none. Makes nothing. @throws ERR_STATE_FOLDER */
 export function checkUsable(stateDir: string): void {
   const path = canonical(stateDir);
   explaining(path, () => {
     const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    checkLayer(path);
     if (isThere) checkOwner(path, native.Folder.open(path, false, PRIVATE_MODE, -1));
     try {
       checkWritable(isThere ? path : dirname(path));
@@ -194,6 +204,7 @@ function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
   return explaining(path, () => {
     const isMachines = scope === 'machine';
     const group = isMachines ? groupId() : -1;
+    checkLayer(path);
     const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
     checkOwner(path, folder);
     if (isMachines) giveToGroup(path, group);

@@ -289,6 +289,24 @@ describe.runIf(isRoot)('a folder that is open by two paths', () => {
   });
 });
 
+describe.runIf(isRoot)('a folder in the upper layer of an overlay', () => {
+  it('is used through the overlay only, where the same files have other locks', async () => {
+    const base = makeStateDir();
+    mkdirSync(base);
+    const layers = 'lowerdir=lower,upperdir=$PWD/upper,workdir=work';
+    const script = `cd ${base} && mount -t tmpfs none . && cd ${base} && mkdir lower upper work merged &&
+      mount -t overlay overlay -o ${layers} merged && cd / && exec "$0" "$@"`;
+    const agent = new Agent(['unshare', '--mount', 'sh', '-c', script]);
+    await agent.tell('open', { stateDir: join(base, 'merged/state'), simulate: MACHINE });
+    await agent.tell('acquire', { cpu: 3 });
+    const { error } = await agent.ask('open', { stateDir: join(base, 'upper/state'), simulate: MACHINE });
+    expect(error).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining(`in the upper layer of the overlay ${base}/merged`),
+    });
+  });
+});
+
 describe('a file that was put back over an owner’s', () => {
   it('is written again by its process', async () => {
     const stateDir = makeStateDir();

@@ -181,7 +181,8 @@ export class Group {
         if (code === undefined && ['acquire', 'persist', 'wait'].includes(operation)) slot.acquired++;
         if (code !== undefined)
           this.refusals.set(`${operation} ${code}`, (this.refusals.get(`${operation} ${code}`) ?? 0) + 1);
-        if (code !== undefined && !expected) this.#violation(`agent ${agent.number}: ${operation} failed: ${message}`);
+        if (code !== undefined && !expected)
+          this.#violation(`agent ${agent.number} (${agent.traits}): ${operation} failed: ${message}`);
         return;
       }
       case 'offers': {
