@@ -312,7 +312,7 @@ export class Owners implements OwnerRegistry {
 
   /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
   orphans(pods: readonly PodAssignment[]): PodAssignment[] {
-    return pods.filter(({ owner }) => owner.kind === 'process' && native.isOrphanedOwner(owner.uuid));
+    return pods.filter(({ owner }) => native.isOrphanedOwner(owner.uuid));
   }
 
   isAlive(owner: OwnerRecord): boolean {

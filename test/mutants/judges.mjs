@@ -26,6 +26,8 @@ export const JUDGES = {
     ...tests('', 'topology-manager', 'device-manager'),
     ...tests(
       'state/',
+      'program-name',
+      'difference',
       'checkpoint',
       'kubelet-format',
       'newer-format',
@@ -35,6 +37,8 @@ export const JUDGES = {
       'owners',
     ),
     ...tests('state/', 'recovery-laws', 'recovery', 'folder-errors', 'put-back'),
+    ...tests('', 'changed-machine', 'kubelet-exchange'),
+    ...tests('enforcement/', 'shared-members'),
     ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ],
   'lib/enforcement': [

@@ -261,6 +261,14 @@ describe('the state file', () => {
     expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
   });
 
+  it.each(['1.5', '-1', '"1"', 'null', '1e300'])('is refused where a whole number is %s', (value) => {
+    const file = encodeCheckpoint({
+      ...SAMPLE,
+      assignments: { ...SAMPLE.assignments, memory: { 0: { memory: 8192 } } },
+    });
+    expect(codeOf(changed(file, '8192', value))).toBe('ERR_STATE_CORRUPT');
+  });
+
   it('is refused where two pods hold one CPU, though the checksum is right', () => {
     fc.assert(
       fc.property(pod, pod, (a, b) => {

@@ -152,7 +152,9 @@ describe("the kubelet's files are read as Go reads them:", () => {
       '{"policyName":"Static","machineState":{"0":{},"+00":{"numberOfAssignments":-1,"memoryMap":{},"cells":[-3]}}}';
     const { machineState } = parseMemoryManagerState(signed(body, memoryRendering(`map[0:<*>{${zero}}]`, 'map[]')));
     expect([...machineState.keys()]).toEqual([0]);
-    expect(codeOf(() => parseMemoryManagerState(body.replace('+00', ' 0')))).toBe('ERR_KUBELET_STATE');
+    for (const key of [' 0', '1e1', '0x1']) {
+      expect(codeOf(() => parseMemoryManagerState(body.replace('+00', key)))).toBe('ERR_KUBELET_STATE');
+    }
   });
 
   it('sizes are unsigned and of 64 bits', () => {

@@ -1,9 +1,10 @@
 // The machine's folder and the group that shares it, in namespaces with a /run, an /etc/group and processes
 // of their own.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, linkSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { giveToGroup } from '../../lib/state/machine-group.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
@@ -158,5 +159,58 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(printed).toContain(`open ${GROUP}\n`);
     for (const path of ['secret', 'elsewhere', 'elsewhere/file', 'numalign/pipe'])
       expect(printed).toContain(`/run/${path} 0\n`);
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
+  const FILES = ['lock', 'state.json', 'owners/a', 'owners/deep/b', 'two-names', 'bobs'];
+
+  function madeByRoot(): string {
+    const folder = makeStateDir();
+    for (const path of [folder, join(folder, 'owners'), join(folder, 'owners/deep')]) {
+      mkdirSync(path);
+      chmodSync(path, 0o2770);
+    }
+    for (const name of FILES) writeFileSync(join(folder, name), '');
+    chownSync(join(folder, 'bobs'), BOB, 0);
+    linkSync(join(folder, 'two-names'), join(folder, '..', 'elsewhere'));
+    symlinkSync('/etc/passwd', join(folder, 'link'));
+    return folder;
+  }
+  const groupsOf = (folder: string, names: string[]) => names.map((name) => lstatSync(join(folder, name)).gid);
+
+  it('is given to its group with all that is root’s, but for links and what lies deeper than numalign’s own', () => {
+    const folder = madeByRoot();
+    giveToGroup(folder, GROUP);
+    expect(groupsOf(folder, ['.', 'owners', 'owners/a', 'state.json', 'lock'])).toEqual(Array(5).fill(GROUP));
+    expect(groupsOf(folder, ['owners/deep/b', 'two-names', 'bobs', 'link'])).toEqual([0, 0, 0, 0]);
+    expect(lstatSync('/etc/passwd').gid).toBe(0);
+  });
+
+  it('is given to its group in full though another has been at it half-way', () => {
+    const folder = madeByRoot();
+    chownSync(folder, 0, GROUP);
+    giveToGroup(folder, GROUP);
+    expect(groupsOf(folder, ['owners/a', 'lock'])).toEqual([GROUP, GROUP]);
+  });
+
+  it.each<[string, (folder: string) => void]>([
+    ['whose mode is another', (folder) => chmodSync(folder, 0o2750)],
+    ['that is a user’s', (folder) => chownSync(folder, BOB, 0)],
+    ['that is another group’s', (folder) => chownSync(folder, 0, BOB)],
+    [
+      'whose lock is the group’s already',
+      (folder) => {
+        chownSync(folder, 0, GROUP);
+        chownSync(join(folder, 'lock'), 0, GROUP);
+      },
+    ],
+  ])('is left as it is: one %s', (_, change) => {
+    const folder = madeByRoot();
+    change(folder);
+    // A change of owner clears the bit of the group.
+    if (lstatSync(folder).mode % 0o10000 === 0o770) chmodSync(folder, 0o2770);
+    giveToGroup(folder, GROUP);
+    expect(groupsOf(folder, ['owners', 'owners/a', 'state.json'])).toEqual([0, 0, 0]);
   });
 });

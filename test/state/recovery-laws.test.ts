@@ -1,5 +1,14 @@
 // What holds of every recovery: the generation that follows, the files that it leaves, and who counts as alive.
-import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Manager, openManager } from '../../lib/index.js';
@@ -75,6 +84,22 @@ describe('a recovery', () => {
       ['first', 'second'],
     ]);
     expect(now!.generation).toBe(previous!.generation + 1);
+  });
+
+  it('goes on above the generation that a damaged file names', async () => {
+    const stateDir = makeStateDir();
+    await (await open(stateDir)).acquire({ cpu: 2, owner: 'persistent' });
+    const { generation } = checkpointIn(stateDir, 'state.json');
+    const text = readFileSync(join(stateDir, 'state.json'), 'utf8');
+    const moved = `${stateDir}-moved`;
+    cpSync(stateDir, moved, { recursive: true });
+    writeFileSync(
+      join(moved, 'state.json'),
+      text.replace(`"generation":${generation}`, `"generation":${generation + 100}`),
+    );
+    rmSync(join(moved, 'generation'));
+    await recover(await open(moved));
+    expect(checkpointIn(moved, 'state.json').generation).toBeGreaterThan(generation + 100);
   });
 
   it('has the owner’s file say from which generation on its grants are held', async () => {

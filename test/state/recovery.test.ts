@@ -18,11 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { NumalignError } from '../../lib/errors.js';
 import { CpuSet, discover, type Manager, openManager, type Topology } from '../../lib/index.js';
 import type { PodAssignment } from '../../lib/state/assignments.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/owner-file.js';
+import type { UnknownOwner } from '../../lib/state/state-files.js';
 import { Agent } from '../support/agent.js';
 import { isLong } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
@@ -326,6 +328,17 @@ describe('a living owner whose file cannot be read', () => {
     }
   });
 
+  it('keeps everybody from granting where it is another owner’s', async () => {
+    const { stateDir, uuid, path } = await stoppedOwner();
+    const [other] = readdirSync(join(stateDir, 'owners')).filter((name) => name !== uuid);
+    const copy = copyOf(stateDir);
+    const manager = await open(copy);
+    writeFileSync(join(copy, STATE), 'nonsense');
+    writeFileSync(path, readFileSync(join(stateDir, 'owners', other!)));
+    const error = await errorOf(() => manager.acquire({ cpu: 1 }));
+    expect([error.code, error.details.value]).toEqual(['ERR_STATE_CORRUPT', `owners/${uuid}`]);
+  });
+
   it('has everything stay as it is until that is known', async () => {
     const { stateDir, path } = await stoppedOwner();
     const good = readFileSync(path);
@@ -448,19 +461,27 @@ describe('claims', () => {
     unknown: {},
   });
 
-  async function rebuilt(generation: number, recorded: PodAssignment[], ...files: [number, string, PodAssignment[]][]) {
+  type File = [generation: number, uuid: string, pods: PodAssignment[] | 'unreadable'];
+
+  async function rebuilt(generation: number, recorded: PodAssignment[], ...files: File[]) {
     const { rebuild } = await import('../../lib/state/recovery.js');
     const stateDir = makeStateDir();
     await open(stateDir);
     const { assignments, ...header } = fileOf(stateDir);
     const base: Checkpoint = { ...header, generation, bootId: 'boot', assignments: { ...assignments, pods: recorded } };
-    const living = files.map(
-      ([written, uuid, pods]): OwnerFile => ({
+    const living: OwnerFile[] = [];
+    const unknown: UnknownOwner[] = [];
+    for (const [written, uuid, pods] of files) {
+      if (pods === 'unreadable') {
+        unknown.push({ uuid, isFileMissing: false, error: new NumalignError('ERR_STATE_CORRUPT', uuid) });
+        continue;
+      }
+      living.push({
         ...{ uuid, kind: 'process', pid: 1, command: null, cgroup: null, bootId: 'boot' },
         ...{ generation: written, settings: assignments.settings, pods },
-      }),
-    );
-    const owners = { living, unknown: [], latest: undefined };
+      });
+    }
+    const owners = { living, unknown, latest: undefined };
     const missing = { kind: 'missing' } as const;
     const clues = { found: missing, previous: missing, base, owners, highest: 0 };
     const { assignments: next, refusal } = rebuild(clues, 'boot', () => 10)!;
@@ -492,6 +513,15 @@ describe('claims', () => {
     expect((await rebuilt(7, [pod('x', 'a', '1')], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
     expect((await rebuilt(7, [pod('x', 'a', '1')], [8, 'a', [taken]])).pods).toEqual(['x@b']);
     expect((await rebuilt(7, [taken])).pods).toEqual([]);
+  });
+
+  it('stay as recorded where the file of the owner, or of the one before, cannot be read', async () => {
+    const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
+    for (const uuid of ['a', 'b']) {
+      const { pods, refusal } = await rebuilt(7, [taken, pod('y', 'c', '2')], [7, uuid, 'unreadable']);
+      expect([pods, refusal?.message]).toEqual([['x@b'], uuid]);
+    }
+    expect((await rebuilt(7, [taken], [7, 'c', 'unreadable'])).pods).toEqual([]);
   });
 
   it('that clash grant nothing', async () => {
