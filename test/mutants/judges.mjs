@@ -18,8 +18,8 @@ const DECISIONS = [
 export const JUDGES = {
   'lib/managers': [
     ...DECISIONS,
-    ...tests('', 'managers-resize', 'manager'),
-    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life'),
+    ...tests('', 'managers-resize', 'manager', 'messages', 'memory', 'hotplug'),
+    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
     ...tests('conformance/', 'conformance'),
   ],
   'lib/state': [
