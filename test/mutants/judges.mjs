@@ -43,9 +43,11 @@ export const JUDGES = {
   ],
   'lib/enforcement': [
     ...tests('enforcement/', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'shared-members'),
-    ...tests('cli/', 'enforcement'),
-    ...tests('reconcile/', 'drift'),
-    ...tests('lifecycle/', 'grant-life', 'processes'),
+    ...tests('enforcement/', 'hidden', 'users'),
+    ...tests('cgroups/', 'cpuset-v1', 'made-groups'),
+    ...tests('reconcile/', 'drift', 'fights'),
+    ...tests('', 'isolated-cpus', 'changed-machine'),
+    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ],
   'lib/cgroups': [
     ...tests('cgroups/', 'limits', 'made-groups', 'mounts', 'cpuset-v1'),
