@@ -65,9 +65,14 @@ export function overlayOf(path: string): Mount | undefined {
     if (folder === dirname(folder)) break;
   }
   above.delete(undefined);
-  const isAbove = (option: string) =>
-    option.startsWith(UPPER) && above.has(identityOf(unescaped(option.slice(UPPER.length))));
+  const isAbove = (option: string) => option.startsWith(UPPER) && foldersNamed(option).some((name) => above.has(name));
   return overlays.find(({ options }) => options.some(isAbove));
+}
+
+// In mount(8)'s options a comma has a backslash before it, which the kernel keeps.
+function foldersNamed(option: string): (string | undefined)[] {
+  const name = unescaped(option.slice(UPPER.length));
+  return [name, name.replace(/\\(.)/g, '$1')].map(identityOf);
 }
 
 // Undefined where there is nothing, or nothing that this process may see.

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkFolder } from '../../lib/cgroups/cgroup-path.js';
-import { folderOf, type Hierarchy, mountOf, pathIn } from '../../lib/cgroups/mounts.js';
+import { folderOf, type Hierarchy, mountOf, overlayOf, pathIn } from '../../lib/cgroups/mounts.js';
 import { thrownBy } from '../support/error-of.js';
-import { canUnshare } from '../support/rights.js';
+import { canMount, canUnshare } from '../support/rights.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
 import { cpus, hierarchy, isUsable, madeRoot, NODE0, ROOT } from './own-root.js';
 
@@ -157,5 +157,23 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       made: ['ERR_CGROUP', 'no-access', 'EACCES'],
       here: mount(),
     });
+  });
+});
+
+describe.runIf(canMount)('the upper layer of an overlay', () => {
+  it('is found by every name that leads there, and nothing beside it', () => {
+    // On tmpfs, since not every file system can be an upper layer.
+    const base = mkdtempSync('/dev/shm/numalign-test-');
+    onTestFinished(() => rmSync(base, { recursive: true }));
+    const [lower, upper, work, merged] = ['lower', 'a, b', 'work', 'merged'].map((name) => join(base, name));
+    for (const folder of [lower, upper, work, merged]) mkdirSync(folder!);
+    const layers = `lowerdir=${lower},upperdir=${upper!.replace(',', '\\,')},workdir=${work}`;
+    execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', layers, merged!]);
+    onTestFinished(() => void execFileSync('umount', [merged!]));
+    symlinkSync(upper!, join(base, 'link'));
+    expect([upper!, join(upper!, 'not/there'), join(base, 'link/state')].map((path) => overlayOf(path)?.point)).toEqual(
+      [merged, merged, merged],
+    );
+    expect([merged!, lower!, work!, base, '/'].map((path) => overlayOf(path))).toEqual(Array(5).fill(undefined));
   });
 });
