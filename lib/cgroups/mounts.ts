@@ -59,29 +59,32 @@ const UPPER = 'upperdir=';
 export function overlayOf(path: string): Mount | undefined {
   const overlays = readMounts().filter(({ type }) => type === 'overlay');
   if (overlays.length === 0) return undefined;
-  const above = new Set<string | undefined>();
+  const above = new Set<string>();
   for (let folder = path; ; folder = dirname(folder)) {
-    above.add(identityOf(folder));
+    for (const identity of identityOf(folder)) above.add(identity);
     if (folder === dirname(folder)) break;
   }
-  above.delete(undefined);
-  const isAbove = (option: string) => option.startsWith(UPPER) && foldersNamed(option).some((name) => above.has(name));
+  const isAbove = (option: string) =>
+    option.startsWith(UPPER) &&
+    namesIn(option)
+      .flatMap(identityOf)
+      .some((identity) => above.has(identity));
   return overlays.find(({ options }) => options.some(isAbove));
 }
 
 // In mount(8)'s options a comma has a backslash before it, which the kernel keeps.
-function foldersNamed(option: string): (string | undefined)[] {
+function namesIn(option: string): string[] {
   const name = unescaped(option.slice(UPPER.length));
-  return [name, name.replace(/\\(.)/g, '$1')].map(identityOf);
+  return name.includes('\\') ? [name, name.replace(/\\(.)/g, '$1')] : [name];
 }
 
-// Undefined where there is nothing, or nothing that this process may see.
-function identityOf(folder: string): string | undefined {
+// Empty where there is nothing, or nothing that this process may see.
+function identityOf(folder: string): string[] {
   try {
     const { dev, ino } = statSync(folder, { bigint: true });
-    return `${dev}:${ino}`;
+    return [`${dev}:${ino}`];
   } catch {
-    return undefined;
+    return [];
   }
 }
 

@@ -72,7 +72,7 @@ export async function resize<T>(
   }
 }
 
-/** Puts on record what the grant will have, or what it has now where no CPU changes: nobody need hear of that before. */
+/** Puts on record what the grant will have. Where no CPU changes, nobody need hear of it before: the resize is done. */
 function announce(
   site: Site,
   grant: PodAssignment,

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { affinity } from '../../lib/index.js';
-import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT, removeAll } from '../cgroups/own-root.js';
-import { choose } from '../enforcement/members.js';
+import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
+import { choose, strangeGroup } from '../enforcement/members.js';
 import { endLater, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--cgroup-root', ROOT, '--state-dir'];
@@ -108,11 +108,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     ownRoot();
     const folder = await configured(ROOT);
     const pid = idler();
-    const group = join(hierarchy!.mount.point, `numalign-test-other-${process.pid}`);
-    mkdirSync(group);
-    onTestFinished(() => removeAll(group));
-    writeFileSync(join(group, 'cpuset.mems'), '0');
-    writeFileSync(join(group, 'cpuset.cpus'), '0-1');
+    const group = strangeGroup('0-1');
     writeFileSync(join(group, 'cgroup.procs'), `${pid}`);
     await numalign(['share', `${pid}`, '--state-dir', folder]);
     const script = 'grep Cpus_allowed_list /proc/self/status';
@@ -137,11 +133,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 
   it('leaves the CPUs of the command also where a shared member cannot leave them', async () => {
     const folder = await configured('none');
-    const group = join(hierarchy!.mount.point, `numalign-test-stuck-${process.pid}`);
-    mkdirSync(group);
-    onTestFinished(() => removeAll(group));
-    writeFileSync(join(group, 'cpuset.mems'), '0');
-    writeFileSync(join(group, 'cpuset.cpus'), '1');
+    const group = strangeGroup('1');
     const member = idler();
     writeFileSync(join(group, 'cgroup.procs'), `${member}`);
     await numalign(['share', `${member}`, '--state-dir', folder]);
@@ -157,11 +149,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 
   it('waits on the CPUs of the command where it is kept on them itself', async () => {
     const folder = await configured('none');
-    const group = join(hierarchy!.mount.point, `numalign-test-narrow-${process.pid}`);
-    mkdirSync(group);
-    onTestFinished(() => removeAll(group));
-    writeFileSync(join(group, 'cpuset.mems'), '0');
-    writeFileSync(join(group, 'cpuset.cpus'), '1');
+    const group = strangeGroup('1');
     const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--', 'echo', 'ran'];
     const script = `echo $$ > ${group}/cgroup.procs; ${line.join(' ')}`;
     const { code, stdout, stderr } = await start([], { program: ['sh', '-c', script] }).ended;
@@ -402,11 +390,7 @@ describe('numalign share', () => {
     'takes a cgroup, however its path is written; commands from it stay on their own CPUs',
     async () => {
       const folder = await configured('none');
-      const group = join(hierarchy!.mount.point, `numalign-test-shared-${process.pid}`);
-      mkdirSync(group);
-      onTestFinished(() => removeAll(group));
-      writeFileSync(join(group, 'cpuset.mems'), '0');
-      writeFileSync(join(group, 'cpuset.cpus'), '0-1');
+      const group = strangeGroup('0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
       const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(' ');

@@ -25,14 +25,15 @@ export function ownCgroups(): { cgroupRoot: string } {
   return { cgroupRoot: ROOT };
 }
 
-/** A cgroup that is no business of numalign. */
-export function strangeGroup(): string {
+/** A cgroup that is no business of numalign, with all CPUs or these. */
+export function strangeGroup(cpus?: string): string {
   const path = join(hierarchy!.mount.point, `numalign-test-outside-${process.pid}`);
   mkdirSync(path);
   onTestFinished(() => removeAll(path));
   for (const file of ['cpuset.cpus', 'cpuset.mems']) {
     writeFileSync(join(path, file), readFileSync(join(hierarchy!.mount.point, file)));
   }
+  if (cpus !== undefined) writeFileSync(join(path, 'cpuset.cpus'), cpus);
   return path;
 }
 

@@ -519,7 +519,7 @@ describe("manager.on('change')", () => {
     expect(told[1]!.flagged).toMatchObject([{ id: grant.id, flags: [] }]);
   });
 
-  it('tells of each grant once, of one commit or several at a time', async () => {
+  it('reports each grant once, whether it hears of one commit or of several', async () => {
     const manager = await simulated(makeStateDir());
     const told: StateChange[] = [];
     manager.on('change', (change) => told.push(change));
