@@ -121,6 +121,22 @@ describe('memory', () => {
     expect((await errorOf(() => admitted.markStarted('main'))).code).toBe('ERR_UNKNOWN_GRANT');
   });
 
+  it('of a container is refused on a wider set than it needs where the policy takes the pod’s for preferred', async () => {
+    const nodes = await machineOf([0, 1].map(() => ({ ...NODE, hugepages: { 2048: 10 } })));
+    const manager = await simulate(nodes, { topologyManagerPolicy: 'restricted', topologyManagerScope: 'pod' });
+    const container = (name: string, cpu: number, pages: number) => guaranteed(name, { cpu, [HUGE]: `${2 * pages}Mi` });
+    const spec = (pages: number) => ({
+      initContainers: [container('init', 5, pages)],
+      containers: [container('first', 3, 9), container('second', 3, 9)],
+    });
+    // As the kubelet: what the init container leaves is not free for the first one, which alone would need one node.
+    expect(await errorOf(() => admit(manager, spec(12)))).toMatchObject({
+      code: 'ERR_INSUFFICIENT_MEMORY',
+      message: expect.stringContaining('0-1 among them, has as much free as narrowly as ever possible;'),
+    });
+    expect(placeOf(await admit(manager, spec(11)), 'first')).toEqual(['0,1', '0,1']);
+  });
+
   it('is counted once for the whole pod in pod scope', async () => {
     const manager = await simulate(await nodesWith(2), { topologyManagerScope: 'pod' });
     const two = (memory: string) => ({

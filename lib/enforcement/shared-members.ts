@@ -6,7 +6,7 @@ import { getSystemErrorName } from 'node:util';
 import { CpuSet } from '../cpu-set.js';
 import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
-import { namespaceOf } from '../state/cgroup-owner.js';
+import { listsAllProcesses, namespaceOf } from '../state/cgroup-owner.js';
 import {
   identifyProcess,
   identifySelf,
@@ -72,8 +72,6 @@ export interface Confined {
   readonly stuck: readonly StuckMember[];
   /** Off what is taken, but not where they should be, and this process may not move them. */
   readonly refused: readonly StuckMember[];
-  /** Threads whose masks were changed. */
-  readonly moved: number;
   /** Processes that only masks keep off. */
   readonly byMask: number;
 }
@@ -105,6 +103,8 @@ export interface StrayMember {
   repair(): Outcome;
 }
 
+const OTHER_NAMESPACES =
+  'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
 const FOREIGN_PROC = '/proc shows another pid namespace';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
@@ -291,7 +291,7 @@ export class SharedMembers {
 
   /**
    * Gives each thread of every member what it has chosen less what is taken, and reads back. Of cgroups every process that is in them. Answers who may still run on what is
-   * taken, and how many threads were moved. `isConfined`: members that a cpuset keeps off already.
+   * taken. `isConfined`: members that a cpuset keeps off already.
    */
   confine(
     confinement: Confinement,
@@ -300,7 +300,7 @@ export class SharedMembers {
   ): Confined {
     const stuck: StuckMember[] = [];
     const refused: StuckMember[] = [];
-    let [moved, byMask] = [0, 0];
+    let byMask = 0;
     const names = this.#folder.list();
     const all = this.registry.all(names);
     for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
@@ -308,7 +308,6 @@ export class SharedMembers {
       const result: Outcome = process
         ? this.#confineProcess(process, confinement, names, false, choices.get(process.pid))
         : { moved: 0, reason };
-      moved += result.moved;
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
       else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
     }
@@ -316,9 +315,9 @@ export class SharedMembers {
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
       const chosen = process && choices.get(process.pid);
       if (!chosen?.some(({ isFree }) => !isFree)) continue;
-      moved += this.#confineProcess(process!, confinement, names, false, chosen).moved;
+      this.#confineProcess(process!, confinement, names, false, chosen);
     }
-    return { stuck, refused, moved, byMask };
+    return { stuck, refused, byMask };
   }
 
   /**
@@ -527,6 +526,7 @@ function processesOf(registered: Registered): readonly ProcessIdentity[] | strin
   if (!isProcOurs()) return FOREIGN_PROC;
   if (doubt !== undefined) return doubt;
   if (entry.kind === 'process') return [entry];
+  if (!listsAllProcesses(entry.path)) return OTHER_NAMESPACES;
   const found: ProcessIdentity[] = [];
   for (const pid of processesIn(entry.path)) {
     const process = identifyProcess(pid);

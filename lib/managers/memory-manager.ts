@@ -168,7 +168,6 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   }
   const reusable: number[] = [];
   for (const block of memory.reusable) {
-    if (!requests.has(block.type)) continue;
     reusable.push(...maskOf(block.nodes, numaNodes));
     for (const type of types) reusable.push(type === block.type ? block.bytes : 0);
   }
@@ -228,7 +227,7 @@ export function allocateMemory(draft: Draft, container: ContainerRequest, hint: 
 function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
   const groups = groupsOf(draft);
   const kept = keptNodes(draft);
-  if (kept.length > 0 && !isGrowing(draft, requests)) {
+  if (!isGrowing(draft, requests)) {
     if (haveEnough(draft, requests, kept)) return kept;
     throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, where it is, have lost some`);
   }

@@ -64,10 +64,12 @@ function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {
   }
 }
 
-// cgroup v1 does not show processes of other pid namespaces, so from an inner one an empty list says nothing.
-function mayHaveProcess(path: string): boolean {
-  if (hasProcess(path)) return true;
-  return readIfThere(join(path, 'cgroup.events')) === undefined && namespaceOf('pid') !== INITIAL_PID_NAMESPACE;
+// Where not all are listed, an empty list says nothing.
+const mayHaveProcess = (path: string) => hasProcess(path) || !listsAllProcesses(path);
+
+/** Whether a cgroup lists all its processes here: cgroup v1 leaves out those that a pid namespace does not see. */
+export function listsAllProcesses(path: string): boolean {
+  return namespaceOf('pid') === INITIAL_PID_NAMESPACE || readIfThere(join(path, 'cgroup.events')) !== undefined;
 }
 
 /** Whether the path means here what it meant where the grant was made: then nothing there is nothing anywhere. */

@@ -128,7 +128,10 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     const root = await opened({ stateDir, ...outsider });
     const far = new Agent(['unshare', '--pid', '--fork', '--kill-child']);
     await far.tell('open', { stateDir });
-    await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
+    await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+      message: expect.stringMatching(/cannot be moved: it lives in another pid namespace$/),
+    });
     expect(root.sharedMembers()).toHaveLength(1);
     expect(await far.tell('mask')).toBe(`${ALL}`);
   });
@@ -144,6 +147,19 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     expect(masksOf(pid)).toEqual([`${root.sharedPool}`]);
     await grant.release();
     expect(masksOf(pid)).toEqual([`${ALL}`]);
+  });
+
+  it('keeps its cgroup from being registered by those who cannot see it', async () => {
+    const stateDir = makeStateDir();
+    const path = strangeGroup();
+    writeFileSync(join(path, 'cgroup.procs'), String(sleeper()));
+    const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']);
+    await far.tell('open', { stateDir, ...outsider });
+    expect((await far.ask('share', { cgroup: path })).error).toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+      message: expect.stringMatching(/other pid namespaces|\/proc hides process 0/),
+    });
+    expect(filesOf(stateDir)).toEqual([]);
   });
 
   it('outlives who has registered it there, and is forgotten once it has ended', async () => {
@@ -162,12 +178,27 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     const root = await opened({ stateDir, ...outsider });
     await expect(root.acquire({ cpu: 1 })).rejects.toMatchObject({
       code: 'ERR_MEMBER_UNMOVABLE',
-      message: expect.stringContaining('another pid namespace'),
+      message: expect.stringMatching(/another pid namespace: if it has ended, remove members\/p\d+-\S+$/),
     });
     expect(root.sharedMembers()).toMatchObject([{ pid }]);
     process.kill(inside, 'SIGKILL');
     await once(init, 'exit');
     await root.acquire({ cpu: 1 });
     expect(filesOf(stateDir).filter((name) => name.startsWith('p'))).toEqual([]);
+  });
+});
+
+describe.runIf(canTry)('a registered cgroup', () => {
+  it('has an admission fail in another cgroup namespace, where its path may be that of another', async () => {
+    const stateDir = makeStateDir();
+    const root = await opened({ stateDir, ...outsider });
+    await root.addSharedMember({ cgroup: strangeGroup() });
+    const far = new Agent(['unshare', '--cgroup']);
+    await far.tell('open', { stateDir, ...outsider });
+    expect((await far.ask('acquire', { cpu: 1 })).error).toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+      message: expect.stringContaining('it is known in another cgroup namespace only'),
+    });
+    expect(root.sharedMembers()).toHaveLength(1);
   });
 });

@@ -302,7 +302,9 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     const pid = child('sleep', ['1000']).pid!;
     await manager.addSharedMember({ pid });
     const [name] = filesOf(stateDir) as [string];
+    const whole = readFileSync(join(stateDir, 'members', name), 'utf8');
     for (const damage of [
+      whole.replace(/"pid":(\d+)/, '"pid":"$1"'),
       '',
       '{',
       'null',

@@ -47,7 +47,8 @@ export const JUDGES = {
     ...tests('cgroups/', 'cpuset-v1', 'made-groups'),
     ...tests('reconcile/', 'drift', 'fights'),
     ...tests('', 'isolated-cpus', 'changed-machine'),
-    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
+    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes', 'workers'),
+    ...tests('cli/', 'enforcement', 'run'),
   ],
   'lib/cgroups': [
     ...tests('cgroups/', 'limits', 'made-groups', 'mounts', 'cpuset-v1'),
@@ -55,4 +56,10 @@ export const JUDGES = {
     ...tests('doctor/', 'foreign-cpusets'),
     ...tests('', 'diagnostics'),
   ],
+};
+
+/** What runs in virtual machines only: files of test/vm/guest. */
+export const MACHINE_JUDGES = {
+  'lib/enforcement': ['enforcement', 'drift'],
+  'lib/cgroups': ['cgroups-v2', 'enforcement'],
 };

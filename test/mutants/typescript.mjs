@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fail, root, say } from '../../scripts/steps.mjs';
 import { copyPackage } from '../support/planting.mjs';
-import { JUDGES } from './judges.mjs';
+import { JUDGES, MACHINE_JUDGES } from './judges.mjs';
 import { isSampled, keyOf } from './sample.mjs';
+import { judgeInMachines } from './vm.mjs';
 
 // Not a dev dependency: 65 MB that few contributors use. The last that runs on Node 20.
 const VERSION = '9.6.1';
@@ -28,6 +29,8 @@ function installTool() {
 const configOf = (mutate, report) => ({
   mutate,
   inPlace: true,
+  // With the mutants: what a test starts runs dist.
+  buildCommand: 'node node_modules/rolldown/bin/cli.mjs -c',
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs'],
   checkers: ['sample'],
@@ -61,7 +64,8 @@ function readReport(path, sample) {
   );
   const survivors = judged
     .filter(({ status }) => LIVED.includes(status))
-    .map(({ file, source, location, replacement, status }) => ({
+    .map(({ id, file, source, location, replacement, status }) => ({
+      id,
       at: `${file}:${location.start.line}:${location.start.column}`,
       before: textAt(source, location),
       after: replacement,
@@ -77,9 +81,12 @@ function textAt(source, { start, end }) {
   return lines.join('\n');
 }
 
-/** Judges the mutants of one folder or file of lib/. */
-export function judgeTypeScript(path, sample) {
-  const judges = Object.entries(JUDGES).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
+const listOf = (lists, path) =>
+  Object.entries(lists).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
+
+/** Judges the mutants of one folder or file of lib/; those that live also in virtual machines, where these are asked for. */
+export async function judgeTypeScript(path, sample, inMachines) {
+  const judges = listOf(JUDGES, path);
   if (!judges)
     fail(`no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`);
   installTool();
@@ -98,5 +105,8 @@ export function judgeTypeScript(path, sample) {
   };
   spawnSync(process.execPath, [BIN, 'run'], { cwd: work, env, stdio: 'inherit' });
   if (!existsSync(report)) fail('StrykerJS ended without its report');
-  return readReport(report, sample);
+  const found = readReport(report, sample);
+  const tests = listOf(MACHINE_JUDGES, path);
+  if (!inMachines || !tests || found.survivors.length === 0) return found;
+  return { ...found, survivors: await judgeInMachines(work, found.survivors, tests) };
 }

@@ -25,7 +25,7 @@ export default defineConfig({
   ],
   test: {
     include: judges,
-    setupFiles: ['test/mutants/unfit.ts'],
+    setupFiles: ['test/mutants/unfit.ts', 'test/mutants/children.ts'],
     fileParallelism: false,
     sequence: { sequencer: AsListed },
     // A machine that is busy must not pass for a killed mutant.

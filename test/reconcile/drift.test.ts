@@ -280,6 +280,13 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     return { ...opened, grant, group: groupOf(grant.id) };
   }
 
+  it('are counted with the threads', async () => {
+    const { manager } = await granted();
+    const { checked } = await manager.reconcile();
+    // The group of the grant, with what is in it and with its CPUs, and that of the shared pool.
+    expect(checked).toBe(threads().length + 3);
+  });
+
   it('of grants that were widened are narrowed', async () => {
     const { manager, grant, group, drifts } = await granted();
     writeFileSync(join(root, group, 'cpuset.cpus'), String(ALL));

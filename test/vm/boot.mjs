@@ -19,7 +19,7 @@ const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
  * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none),
  * what QEMU complained of, whether the command has printed anything, whether its time was over, and the machine as
  * lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until the command
- * has printed something. When this process exits, so does the machine.
+ * has printed something. When this process exits, so does the machine; `signal` ends it before.
  * @param shape one of {@link SHAPES}
  */
 export async function boot(
@@ -27,7 +27,7 @@ export async function boot(
   { image, initrd },
   emulator,
   command,
-  { cwd, console, temporary, bootMs, timeoutMs, disk, onOutput },
+  { cwd, console, temporary, bootMs, timeoutMs, disk, signal, onOutput },
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
@@ -70,6 +70,7 @@ export async function boot(
   const kill = () => qemu.kill('SIGKILL');
   // Before what is in the folders goes.
   process.prependListener('exit', kill);
+  signal?.addEventListener('abort', kill);
   let complaint = '';
   qemu.stderr.on('data', (data) => (complaint += data));
   let isTooLate = false;
