@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
@@ -218,9 +218,11 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
     it('leave nothing behind where they cannot be made', () => {
       const { tree, made } = ownRoot();
       tree.ensureRoot(cpus('0'), NODE0);
+      const [add, remove] = [vi.spyOn(made, 'add'), vi.spyOn(made, 'remove')];
       const error = thrownBy(() => tree.group('pod', 'a').create(cpus('1'), NODE0));
       expect(error).toMatchObject({ code: 'ERR_CGROUP', errnoName: 'EACCES', details: { reason: 'outside-parent' } });
       expect(tree.list()).toEqual([]);
+      expect(remove.mock.calls).toEqual(add.mock.calls.toReversed());
       tree.group('pod').create(cpus('0'), NODE0);
       const { dev, ino } = statSync(tree.group('pod').path, { bigint: true });
       expect(made.has(tree.group('pod').path, dev, ino)).toBe(true);
@@ -298,6 +300,29 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       const error = thrownBy(() => failing.group('pod').setCpus(cpus('1')));
       expect(error).toMatchObject({ code: 'ERR_CGROUP', errnoName: 'ERANGE' });
       expect([pod.cpus(), a.cpus()]).toEqual([cpus('0'), cpus('0')]);
+    });
+
+    it('are said to be in between where a change fails and cannot be undone', () => {
+      const { tree } = madeRoot();
+      tree.group('pod', 'a').create(cpus('0'), NODE0);
+      const file = join(tree.group('pod').path, 'cpuset.cpus');
+      let writes = 0;
+      const failing = openCpusetHierarchy(ROOT, new MadeGroupsInMemory(), {
+        ...tree,
+        makeFolder: mkdirSync,
+        removeFolder: rmdirSync,
+        write(path: string, text: string) {
+          // The first write is done, what comes after it is not, nor is its undoing.
+          writeFileSync(path, path === file && ++writes > 1 ? '4000000' : `${text}\n`);
+        },
+      });
+      const error = thrownBy(() => failing.group('pod').setCpus(cpus('1')));
+      expect(error).toMatchObject({
+        code: 'ERR_CGROUP',
+        errnoName: 'ERANGE',
+        message: expect.stringContaining('what it was before could not be restored'),
+        details: { reason: expect.any(String), path: file, restored: false },
+      });
     });
 
     it('are removed from the bottom, and what is inside goes where it is told', async () => {

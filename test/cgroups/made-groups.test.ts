@@ -1,5 +1,5 @@
 // Which cgroups numalign made, as other processes see it.
-import { readdirSync, symlinkSync } from 'node:fs';
+import { readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { FolderMadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
@@ -34,6 +34,13 @@ describe('a folder of groups that were made', () => {
     other.remove('/a b', 1n, 2n);
     expect(one.has('/a b', 1n, 2n)).toBe(false);
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is open to nobody but the user who makes it', () => {
+    const folder = makeStateDir();
+    new FolderMadeGroups(folder).add('/a', 1n, 2n);
+    const { mode, uid, gid } = statSync(folder);
+    expect([mode & 0o7777, uid, gid]).toEqual([0o700, process.geteuid!(), process.getegid!()]);
   });
 
   it('is not a link', () => {

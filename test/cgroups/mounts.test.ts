@@ -48,7 +48,7 @@ describe('a folder of a hierarchy', () => {
     expect(thrownBy(() => checkFolder(top, join(top, 'link', 'b')))).toMatchObject({
       code: 'ERR_CGROUP',
       message: expect.stringContaining(`${join(top, 'link')} is a link`),
-      details: { reason: 'bad-path' },
+      details: { reason: 'bad-path', path: join(top, 'link'), value: join(top, 'link', 'b'), valid: expect.any(String) },
     });
   });
 
@@ -118,6 +118,22 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       inner: { path: join(mount(), 'numalign'), isBelowRoot: true, isHierarchyRoot: false },
       outer: { path: mount(), isBelowRoot: false, isHierarchyRoot: true },
     });
+  });
+
+  it('that has a part of the hierarchy mounted before the whole, the whole is used', () => {
+    const { tree } = madeRoot();
+    const box = tree.group('box');
+    box.create(cpus('0-1'), NODE0);
+    const said = inside(
+      ['-m'],
+      `mkdir -p /run/numalign-test-whole; mount -t tmpfs none /run/numalign-test-whole; mkdir /run/numalign-test-whole/all
+       mount --bind ${mount()} /run/numalign-test-whole/all; umount -l ${mount()}
+       mount --bind /run/numalign-test-whole/all${ROOT}/box ${mount()}; cd /run/numalign-test-whole; mkdir last
+       mount --bind all last; umount all; cd ${process.cwd()}`,
+      '/numalign',
+      '({ mount: open().mount })',
+    );
+    expect(said).toEqual({ mount: '/run/numalign-test-whole/last' });
   });
 
   it('where the hierarchy is read-only, it can be looked at', () => {
