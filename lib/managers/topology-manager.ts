@@ -251,7 +251,7 @@ export function placedPod(
 }
 
 function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
-  if (namespace === undefined || name === undefined) return;
+  if (namespace === undefined) return;
   const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
   if (!living) return;
   const { uid } = living;

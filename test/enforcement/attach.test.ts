@@ -1,10 +1,12 @@
 // Other processes on the CPUs of a grant, on the real kernel.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/index.js';
 import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { canMount } from '../support/rights.js';
 import { guaranteed } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 import {
@@ -13,12 +15,14 @@ import {
   choose,
   ended,
   filesOf,
+  fill,
   groupPath,
   maskOf,
   masksOf,
   nextCpu,
   opened,
   ownCgroups,
+  smallDisk,
   threadsOf,
 } from './members.js';
 
@@ -57,6 +61,26 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
     expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
     await next.release();
+  });
+
+  it.runIf(canMount)('comes back where the release cannot be written down', async () => {
+    const disk = smallDisk(512);
+    const manager = await opened({ stateDir: join(disk, 'state'), ...ownCgroups() });
+    // The next state takes more than the end of the grant leaves.
+    for (let i = 0; i < 100; i++)
+      await manager.admit({ name: `${i}-`.padEnd(200, 'x'), containers: [{ name: 'app' }] });
+    const grant = await manager.acquire({ cpu: 1 });
+    const pid = idler();
+    await grant.attach(pid);
+    const group = cgroupOf(pid);
+    const ballast = join(disk, 'ballast');
+    fill(ballast);
+    expect(await errorOf(() => grant.release())).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ENOSPC' });
+    expect(cgroupOf(pid)).toBe(group);
+    expect(masksOf(pid)).toEqual([String(grant.cpus)]);
+    rmSync(ballast);
+    await grant.release();
+    expect(groupsOf()).toEqual([]);
   });
 
   it('runs there by its masks where there are no cgroups, and gets back what it had', async () => {

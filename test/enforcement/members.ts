@@ -1,7 +1,17 @@
 // Processes that are shared members, what the kernel lets them do, and managers with cgroups of their own.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -35,6 +45,26 @@ export function strangeGroup(cpus?: string): string {
   }
   if (cpus !== undefined) writeFileSync(join(path, 'cpuset.cpus'), cpus);
   return path;
+}
+
+/** A small file system. */
+export function smallDisk(kilobytes: number): string {
+  const disk = mkdtempSync('/tmp/numalign-test-disk-');
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${kilobytes}k`, 'tmpfs', disk]);
+  onTestFinished(() => {
+    execFileSync('umount', ['-l', disk]);
+    rmSync(disk, { recursive: true });
+  });
+  return disk;
+}
+
+/** Writes a file until its file system is full. */
+export function fill(path: string): void {
+  try {
+    for (;;) writeFileSync(path, Buffer.alloc(512), { flag: 'a' });
+  } catch {
+    // No more.
+  }
 }
 
 /** The folder of a cgroup below our root. */

@@ -1,8 +1,7 @@
 // Those who run in the shared pool: they leave what becomes exclusive, come back, and keep what they have chosen.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
 import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
 import { Agent } from '../support/agent.js';
@@ -16,12 +15,14 @@ import {
   choose,
   ended,
   filesOf,
+  fill,
   groupPath,
   maskOf,
   masksOf,
   nextCpu,
   opened,
   ownCgroups,
+  smallDisk,
   strangeGroup,
   threadsOf,
 } from './members.js';
@@ -351,12 +352,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
   it.runIf(canMount)(
     'have an admission fail where what members had chosen cannot be written down, and nobody has moved',
     async () => {
-      const disk = mkdtempSync('/tmp/numalign-test-disk-');
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk]);
-      onTestFinished(() => {
-        execFileSync('umount', ['-l', disk]);
-        rmSync(disk, { recursive: true });
-      });
+      const disk = smallDisk(64);
       const manager = await opened({ stateDir: join(disk, 'state'), sharedMember: false });
       const { pid } = await threadedIdler();
       await manager.addSharedMember({ pid });
@@ -429,15 +425,6 @@ async function acquiredAtLast(manager: Manager): Promise<Grant> {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_MEMBER_UNMOVABLE') throw error;
     }
-  }
-}
-
-// As much as there is room for.
-function fill(path: string): void {
-  try {
-    for (;;) writeFileSync(path, Buffer.alloc(512), { flag: 'a' });
-  } catch {
-    // No more.
   }
 }
 

@@ -464,6 +464,24 @@ describe('grant.transfer', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
+  it('waits for the children that the old process starts on it meanwhile', async () => {
+    const stateDir = makeStateDir();
+    if (ALL.size < 2) return;
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    const grant = await manager.acquire({ cpu: 1 });
+    const { token } = await grant.transfer();
+    const child = grant.spawn('sleep', ['1000']);
+    const successor = new Agent();
+    await successor.tell('open', { stateDir });
+    const taking = successor.tell('takeOver', { token }).then(() => child.signalCode);
+    while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
+    // Enough for a process that does not wait: the end of the test does not depend on it.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    child.kill('SIGKILL');
+    expect(await taking).toBe('SIGKILL');
+  });
+
   it('is for grants of processes', async () => {
     const manager = await simulated();
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
