@@ -48,7 +48,12 @@ describe('a folder of a hierarchy', () => {
     expect(thrownBy(() => checkFolder(top, join(top, 'link', 'b')))).toMatchObject({
       code: 'ERR_CGROUP',
       message: expect.stringContaining(`${join(top, 'link')} is a link`),
-      details: { reason: 'bad-path', path: join(top, 'link'), value: join(top, 'link', 'b'), valid: expect.any(String) },
+      details: {
+        reason: 'bad-path',
+        path: join(top, 'link'),
+        value: join(top, 'link', 'b'),
+        valid: expect.any(String),
+      },
     });
   });
 

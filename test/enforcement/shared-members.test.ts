@@ -237,6 +237,23 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
   });
 });
 
+describe.skipIf(!isUsable)('a shared member with a grant that is no process’s', () => {
+  it('stays on its CPUs with the threads that it has pinned there', async () => {
+    const stateDir = makeStateDir();
+    const agent = new Agent();
+    const pid = await agent.tell('open', { stateDir });
+    const { id, cpus } = await agent.tell('acquire', { cpu: 1, owner: 'persistent' });
+    await agent.tell('pin', { id });
+    const manager = await opened({ stateDir, sharedMember: false });
+    expect(await manager.reconcile()).toMatchObject({ drifts: [] });
+    // Every member is looked at, and moved where it should not be.
+    await manager.addSharedMember({ pid: child('sleep', ['1000']).pid! });
+    expect(masksOf(pid)).toEqual([cpus]);
+    await agent.tell('release', { id });
+    expect(masksOf(pid)).toEqual([`${ALL}`]);
+  });
+});
+
 describe.skipIf(!isUsable)('the list of shared members', () => {
   it('takes processes that run and cgroups, each once, and gives them back', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });

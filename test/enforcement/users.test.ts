@@ -198,4 +198,21 @@ describe.runIf(canTry)('a registration of an earlier version, which the group ma
     await expect.poll(() => masksOf(alice.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
     rmSync(join(stateDir, 'members', 'clear'), { force: true });
   });
+
+  it('does not matter where another of that process is sound: it is moved', async () => {
+    const stateDir = sharedFolder();
+    const alice = await agentOf(ALICE, stateDir);
+    const [name] = filesOf(stateDir) as [string];
+    chmodSync(join(stateDir, 'members', name), 0o660);
+    const root = await openManager({ stateDir, sharedMember: false });
+    onTestFinished(() => root.close());
+    await root.addSharedMember({ pid: alice.pid });
+    // It cannot answer.
+    process.kill(alice.pid, 'SIGSTOP');
+    const grant = await root.acquire({ cpu: 1, require: 'members' });
+    expect(masksOf(alice.pid)).toEqual([`${root.sharedPool}`]);
+    await grant.release();
+    expect(masksOf(alice.pid)).toEqual([`${ALL}`]);
+    process.kill(alice.pid, 'SIGCONT');
+  });
 });
