@@ -455,6 +455,8 @@ describe('an isolated grant', () => {
     const smaller = await actor.get('cpus', 'b');
     assert.deepEqual(partition(join(FOLDER, group.name)), ['isolated', smaller, smaller]);
     assertAlone(smaller, actor.pid);
+    // Nobody has asked for strict memory.
+    assert.equal(readFileSync(join(FOLDER, group.name, 'cpuset.mems.effective'), 'utf8').trim(), '0-3');
     await actor.grant('release', undefined, 'b');
     assertPartition(ordinary);
     await actor.grant('release');
