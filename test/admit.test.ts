@@ -105,6 +105,22 @@ describe('a pod', () => {
     expect(cpusOf(await again.admit({ uid: 'web', ...pod(2) }))).toEqual(['2-3']);
   });
 
+  it('without a uid has a name that no other of its namespace has', async () => {
+    const manager = await simulate(MACHINE);
+    const named = (namespace: string) => ({
+      ...{ apiVersion: 'v1', kind: 'Pod' as const, metadata: { name: 'web', namespace } },
+      spec: { containers: [{ name: 'main', resources: { limits: { cpu: '1', memory: '64Mi' } } }] },
+    });
+    const { uid } = await manager.admit(named('prod'));
+    expect(await errorOf(() => manager.admit(named('prod')))).toMatchObject({
+      code: 'ERR_POD_CONFLICT',
+      details: { value: 'web', valid: uid },
+    });
+    await manager.admit(named('test'));
+    await manager.release(uid);
+    await manager.admit(named('prod'));
+  });
+
   it('that this process owns cannot be admitted into a closed manager', async () => {
     const manager = await simulate(MACHINE);
     manager.close();

@@ -258,6 +258,15 @@ describe('the preferred allocation', () => {
     expect(await idsOf(manager, { [GPU]: 4 })).toEqual(['gpu2', 'gpu3', 'gpu4', 'gpu5']);
   });
 
+  it('of init containers count as there for those that come later, in the error too', async () => {
+    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'none' });
+    manager.registerDevices(GPU, near('gpu', 3, 0));
+    const container = (name: string, count: number) => ({ name, limits: { [GPU]: count } });
+    const spec = { initContainers: [container('first', 2)], containers: [container('main', 4)] };
+    const { message } = await errorOf(() => manager.admit(spec));
+    expect(message).toContain(`devices of ${GPU} asked for: 4, free: 3`);
+  });
+
   it('may choose what it likes among what is there, and nothing else', async () => {
     const endless = function* () {
       for (;;) yield 'gpu0';

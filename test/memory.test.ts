@@ -427,7 +427,7 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
       print([plan, admitted, booked, again].map(({ warnings }) => warnings).concat([taken.length]));`);
     const told = {
       code: 'HUGEPAGES_TAKEN',
-      message: expect.stringContaining('16 MiB should be free, the kernel has 6 MiB'),
+      message: expect.stringContaining(' on NUMA node 0: 16 MiB should be free, the kernel has 6 MiB'),
       ...{ resource: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
     };
     expect(answer).toEqual([[told], [told], [told], [], 10 * MIB]);
