@@ -650,7 +650,7 @@ export class Ledger implements Store {
         }
       };
       const pass = setInterval(take, PASS_MS);
-      const onAbort = () => giveUp(signal?.reason);
+      const onAbort = () => giveUp(signal!.reason);
       const late = () => {
         if (!settled) take();
         if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));

@@ -30,7 +30,8 @@ function deviceOf(folder: NativeFolder): string {
   return [major, minor].map((number) => number.toString(16).padStart(2, '0')).join(':');
 }
 
-const LOCK = /^\d+: OFDLCK +\S+ +WRITE +-?\d+ (\w+:\w+):\d+ (\d+) (\d+)$/gm;
+// proc_locks(5): such locks are of no process, -1.
+const LOCK = /^\d+: OFDLCK +\S+ +WRITE +-1 (\w+:\w+):\d+ (\d+) (\d+)$/gm;
 
 // The kernel lists locks in pieces of a page, between which one may be missed.
 const PIECE_BYTES = 4000;

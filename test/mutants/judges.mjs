@@ -31,6 +31,8 @@ export const JUDGES = {
       'checkpoint',
       'kubelet-format',
       'newer-format',
+      'go-json',
+      'wait-queue',
       'owner-watch',
       'lock',
       'machine-group',

@@ -128,6 +128,8 @@ describe('the lock of the state', () => {
     const note = lockNote();
     expect(lockHolder(note)).toMatchObject({ pid: process.pid, isStopped: false });
     expect(lockHolder('')).toEqual({ holder: 'an unknown process', pid: null, isStopped: false });
+    const ended = 2 ** 22 + 1;
+    expect(lockHolder(lockNote().replaceAll(String(process.pid), String(ended)))).toMatchObject({ isStopped: false });
     expect(lockHolder('4711 somebody else\n')).toMatchObject({
       holder: '4711 somebody else',
       pid: 4711,

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { giveToGroup } from '../../lib/state/machine-group.js';
+import { closedPart, giveToGroup } from '../../lib/state/machine-group.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';
@@ -210,5 +210,13 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
     change(folder);
     giveToGroup(folder, GROUP);
     expect(groupsOf(folder, ['owners', 'owners/a', 'state.json'])).toEqual([0, 0, 0]);
+  });
+});
+
+describe('a part of a state folder', () => {
+  it('is closed to nobody where it is not there', () => {
+    const folder = makeStateDir();
+    mkdirSync(folder);
+    expect(closedPart(folder)).toBeUndefined();
   });
 });

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Manager, openManager } from '../../lib/index.js';
 import { native } from '../../lib/native.js';
-import { isCgroupAlive, namespaceOf } from '../../lib/state/cgroup-owner.js';
+import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/state/cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint } from '../../lib/state/checkpoint.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile } from '../../lib/state/owner-file.js';
@@ -134,6 +134,7 @@ describe('who may be alive and cannot be judged counts as alive:', () => {
   it('a cgroup of another cgroup namespace', () => {
     const nowhere = { path: '/sys/fs/cgroup/numalign-test-nowhere', device: '0', inode: '0' };
     expect(isCgroupAlive({ ...nowhere, namespace: 'cgroup:[1]' })).toBe(true);
+    expect(mayCgroupBeThere({ ...nowhere, namespace: 'cgroup:[1]' })).toBe(true);
   });
 
   it('a cgroup on another file system than the one that is mounted here', () => {

@@ -485,7 +485,8 @@ describe('claims', () => {
     const missing = { kind: 'missing' } as const;
     const clues = { found: missing, previous: missing, base, owners, highest: 0 };
     const { assignments: next, refusal } = rebuild(clues, 'boot', () => 10)!;
-    return { pods: next.pods.map(({ name, owner }) => `${name}@${owner.uuid}`), memory: next.memory, refusal };
+    const pods = next.pods.map(({ name, owner }) => `${name}@${owner.uuid}`);
+    return { pods, formerOwners: next.pods.map(({ formerOwner }) => formerOwner), memory: next.memory, refusal };
   }
 
   it('of earlier generations that are not on record came to nothing', async () => {
@@ -513,6 +514,15 @@ describe('claims', () => {
     expect((await rebuilt(7, [pod('x', 'a', '1')], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
     expect((await rebuilt(7, [pod('x', 'a', '1')], [8, 'a', [taken]])).pods).toEqual(['x@b']);
     expect((await rebuilt(7, [taken])).pods).toEqual([]);
+  });
+
+  it('that were handed over wait for the one before until its file does not have them any more', async () => {
+    const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
+    const other = pod('y', 'a', '2');
+    const formerOwners = async (...had: PodAssignment[]) =>
+      (await rebuilt(7, [taken, other], [7, 'b', [taken]], [7, 'a', had])).formerOwners;
+    expect(await formerOwners(pod('x', 'a', '1'), other)).toEqual(['a', null]);
+    expect(await formerOwners(other)).toEqual([null, null]);
   });
 
   it('stay as recorded where the file of the owner, or of the one before, cannot be read', async () => {
