@@ -46,9 +46,8 @@ export function decodeName(encoded: string): string | undefined {
 /** @throws ERR_CGROUP for anything but the plain absolute path of a cgroup below the hierarchy's own. */
 export function checkRootPath(path: string): void {
   const valid = 'an absolute path inside the hierarchy, such as "/numalign", without "." and ".." and not "/"';
-  const parts = typeof path === 'string' ? path.split('/').slice(1) : [];
   const isPlain = (part: string) => !['', '.', '..'].includes(part) && !/\p{Cc}/u.test(part);
-  if (typeof path === 'string' && path.startsWith('/') && parts.length > 0 && parts.every(isPlain)) return;
+  if (typeof path === 'string' && path.startsWith('/') && path.split('/').slice(1).every(isPlain)) return;
   throw cgroupRefusal('bad-path', `the cgroup root must be ${valid}, not ${display(path)}`, { value: path, valid });
 }
 

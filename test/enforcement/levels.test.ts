@@ -39,6 +39,15 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([`${ALL}`]);
   });
 
+  it('is that of each grant, whatever was admitted before', async () => {
+    const manager = await opened({ stateDir: makeStateDir() });
+    const ordinary = await manager.admit({ containers: [{ name: 'app' }] });
+    const grant = await manager.acquire({ cpu: 1 });
+    expect(grant.enforcement).toBe('members');
+    await grant.release();
+    await ordinary.release();
+  });
+
   it('is cpuset where a cgroup keeps all of them off', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const pid = idler();
