@@ -185,13 +185,18 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
 });
 
 describe.runIf(canTry)('a registration of an earlier version, which the group may write', () => {
-  it('is that of a process which is asked to leave, and not moved by others', async () => {
+  async function withWritable() {
     const stateDir = sharedFolder();
     const alice = await agentOf(ALICE, stateDir);
     const [name] = filesOf(stateDir) as [string];
     chmodSync(join(stateDir, 'members', name), 0o660);
     const root = await openManager({ stateDir, sharedMember: false });
     onTestFinished(() => root.close());
+    return { root, alice, stateDir };
+  }
+
+  it('is that of a process which is asked to leave, and not moved by others', async () => {
+    const { root, alice, stateDir } = await withWritable();
     const grant = await root.acquire({ cpu: 1, require: 'members' });
     expect(masksOf(alice.pid)).toEqual([`${root.sharedPool}`]);
     await grant.release();
@@ -200,12 +205,7 @@ describe.runIf(canTry)('a registration of an earlier version, which the group ma
   });
 
   it('does not matter where another of that process is sound: it is moved', async () => {
-    const stateDir = sharedFolder();
-    const alice = await agentOf(ALICE, stateDir);
-    const [name] = filesOf(stateDir) as [string];
-    chmodSync(join(stateDir, 'members', name), 0o660);
-    const root = await openManager({ stateDir, sharedMember: false });
-    onTestFinished(() => root.close());
+    const { root, alice } = await withWritable();
     await root.addSharedMember({ pid: alice.pid });
     // It cannot answer.
     process.kill(alice.pid, 'SIGSTOP');
