@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Manager, openManager } from '../../lib/index.js';
 import { identifyCgroup, isCgroupAlive } from '../../lib/state/cgroup-owner.js';
+import { isOfBoot } from '../../lib/state/state-files.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { canUnshare } from '../support/rights.js';
@@ -203,6 +204,13 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
       expect(isCgroupAlive({ ...identity, inode: '1', device: '1' })).toBe(true);
     },
   );
+});
+
+describe('a state', () => {
+  it('is of this boot where it says so, whoever lives', () => {
+    expect(isOfBoot('this', 'this', undefined)).toBe(true);
+    expect(isOfBoot('another', 'this', undefined)).toBe(false);
+  });
 });
 
 describe('an owner', () => {
