@@ -83,10 +83,11 @@ describe('devices', () => {
     const gpus = near('gpu', 2, 1);
     manager.registerDevices(GPU, gpus);
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu0']);
-    manager.registerDevices(
-      GPU,
-      gpus.map((gpu) => ({ ...gpu, healthy: gpu.id === 'gpu2' })),
-    );
+    // The last one is near no node.
+    manager.registerDevices(GPU, [
+      ...gpus.map((gpu) => ({ ...gpu, healthy: gpu.id === 'gpu2' })),
+      { id: 'lost', healthy: false },
+    ]);
     // They count all the same for what a node could ever have.
     const { explanation, reason } = manager.plan(asking({ [GPU]: 2 }));
     expect(reason).toBe('TopologyAffinityError');
@@ -96,9 +97,9 @@ describe('devices', () => {
         { node: 0, free: 0, possible: 2 },
         { node: 1, free: 1, possible: 1 },
       ],
-      unusable: 'gpu0, gpu1',
+      unusable: 'gpu0, gpu1, lost',
     });
-    expect(explanation!.text).toMatch(/unhealthy: gpu0, gpu1\n.*held by ".*": gpu0/);
+    expect(explanation!.text).toMatch(/unhealthy: gpu0, gpu1, lost\n.*held by ".*": gpu0/);
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu2']);
     expect(manager.grants().flatMap(({ devices }) => devices[GPU]!.map(({ id }) => id))).toEqual(['gpu0', 'gpu2']);
   });

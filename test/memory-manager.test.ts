@@ -320,6 +320,15 @@ describe('a machine that has changed', () => {
     expect(placeOf(await admit(changed, pod('1Gi')))).toEqual(['2']);
     changed.close();
 
+    // Of the group this one has memory left.
+    const other = await openManager({ topology: await machineOf([1, 2].map((id) => ({ ...NODE, id }))), stateDir });
+    expect(freeOf(other)).toEqual([7 * GI, 5 * GI]);
+    expect((await errorOf(() => admit(other, pod('6Gi'), { policy: 'best-effort' }))).code).toMatch(/AFFINITY|MEMORY/);
+    const small = await admit(other, pod('1Gi'), { policy: 'best-effort' });
+    expect(placeOf(small)).toEqual(['2']);
+    await small.release();
+    other.close();
+
     const again = await openManager({ topology: whole, stateDir });
     expect(again.memory.slice(0, 2)).toEqual(before.slice(0, 2));
     await again.release(wide.uid);
