@@ -16,6 +16,21 @@ const filesIn = (stateDir: string) =>
     .filter((name) => !name.startsWith('owners/'))
     .sort();
 
+describe.skipIf(!isUsable)('CPUs out of reach', () => {
+  it('are those that a cgroup of somebody else keeps from the process', async () => {
+    const [first, last] = [String(ALL.first), String(ALL.toArray().at(-1))];
+    const path = strangeGroup(first);
+    const agent = new Agent();
+    writeFileSync(join(path, 'cgroup.procs'), String(agent.process.pid));
+    await agent.tell('open', { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first });
+    const { error } = await agent.ask('acquire', { cpu: 1 });
+    expect(error).toMatchObject({
+      code: 'ERR_INSUFFICIENT_CPUS',
+      message: expect.stringContaining(`outside the cpuset of this process: ${last}`),
+    });
+  });
+});
+
 describe.skipIf(!isUsable)('the level of enforcement', () => {
   it('is recorded where nobody is registered', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
