@@ -167,9 +167,13 @@ export class CpusetLayout {
     return isBelow(path, this.#shared.path);
   }
 
-  /** Whether groups of the plain layout are in use. */
-  get isPlain(): boolean {
+  get #isPlain(): boolean {
     return this.#shared.exists() && !this.isPartition;
+  }
+
+  /** Whether a cpuset below the root, and no partition, keeps a process in the shared pool while it runs on no grant. */
+  holdsInPool(pid: number): boolean {
+    return this.#isPlain || (!this.isPartition && this.isOurs(this.#pathOf(pid) ?? ''));
   }
 
   /**
@@ -309,7 +313,7 @@ export class CpusetLayout {
   whyNoPartition(pods: readonly PodAssignment[]): string | undefined {
     const refusal = this.hierarchy.whyNoPartition();
     if (refusal) return refusal.message;
-    const stranger = this.isPlain ? this.#shared.path : this.#stranger(pods);
+    const stranger = this.#isPlain ? this.#shared.path : this.#stranger(pods);
     return stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`;
   }
 
@@ -474,6 +478,6 @@ export class CpusetLayout {
 
   /** Where processes belong that nothing else is known of. */
   get home(): string {
-    return this.isPlain ? this.#shared.path : this.hierarchy.mount;
+    return this.#isPlain ? this.#shared.path : this.hierarchy.mount;
   }
 }

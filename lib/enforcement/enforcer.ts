@@ -594,7 +594,7 @@ export class MachineEnforcer implements Enforcer {
   // Where masks keep threads in the pool, what they have chosen is for the members' masks to say.
   #settleChoices(state: Assignments, dryRun: boolean): number {
     const layout = this.layoutOf(state.settings);
-    const limit = layout?.isPlain ? layout.cpusOutsideGrants(process.pid) : undefined;
+    const limit = layout?.holdsInPool(process.pid) ? layout.cpusOutsideGrants(process.pid) : undefined;
     return limit ? native.settleChoices(limit.words, dryRun) : 0;
   }
 

@@ -22,6 +22,9 @@ const LEVELS = [
   ['isolated', { cgroupRoot: ROOT, enforcement: 'isolated' }],
 ];
 
+// The law found this one: all that the main thread has chosen is taken while it runs on a grant, and comes back only after it has left that grant.
+const LATE = { chosen: { 0: '4-7' }, steps: [['acquire', 0, 1], ['pin', 0, 'process', false], ['acquire', 1, 4]] };
+
 afterEach(() => {
   for (const name of readdirSync(MOUNT)) if (`/${name}` === ROOT) removeCgroup(join(MOUNT, name));
 });
@@ -43,7 +46,7 @@ describe('the masks of threads', () => {
           fc.asyncProperty(sequences(['0', '1', '0-1', '2-3', '1,4', '4-7', '0-15'], [1, 2, 4]), async (sequence) => {
             assert.deepEqual(await program.run({ level, options, ...sequence }), []);
           }),
-          { numRuns: budget(100, 10), includeErrorInReport: true },
+          { numRuns: budget(100, 10), includeErrorInReport: true, examples: [[LATE]] },
         );
       } finally {
         await program.end();
