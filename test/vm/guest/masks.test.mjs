@@ -23,7 +23,14 @@ const LEVELS = [
 ];
 
 // The law found this one: all that the main thread has chosen is taken while it runs on a grant, and comes back only after it has left that grant.
-const LATE = { chosen: { 0: '4-7' }, steps: [['acquire', 0, 1], ['pin', 0, 'process', false], ['acquire', 1, 4]] };
+const LATE = {
+  chosen: { 0: '4-7' },
+  steps: [
+    ['acquire', 0, 1],
+    ['pin', 0, 'process', false],
+    ['acquire', 1, 4],
+  ],
+};
 
 afterEach(() => {
   for (const name of readdirSync(MOUNT)) if (`/${name}` === ROOT) removeCgroup(join(MOUNT, name));
