@@ -299,7 +299,7 @@ export class CpusetLayout {
     const groups = members.flatMap((each) =>
       each.kind === 'cgroup' && this.isOurs(each.path) ? [this.hierarchy.at(each.path)] : [],
     );
-    return [...(this.isPartition ? [] : [this.#shared]), ...groups].filter((group) => group.exists());
+    return [this.#shared, ...groups].filter((group) => group.exists());
   }
 
   /** Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it reads back. */
@@ -358,23 +358,17 @@ export class CpusetLayout {
   }
 
   /**
-   * Has a process run in the shared group; true where it does. One that somebody has put into a group of its own stays there, and so does every process of cgroup v2, where a group is
-   * more than a cpuset.
+   * Has a process run in the shared group. One that somebody has put into a group of its own stays there, and so does every process of cgroup v2, where a group is more than a cpuset.
    */
-  joinShared(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): boolean {
-    const { hierarchy } = this;
-    if (hierarchy.version !== 1 || !hierarchy.canWrite()) return false;
+  joinShared(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): void {
+    if (!this.couldJoinShared(pid)) return;
     try {
-      const at = hierarchy.groupOf(pid);
-      if (isBelow(at.path, this.#shared.path)) return true;
-      if (!at.isHierarchyRoot) return false;
-      hierarchy.ensureRoot(all, mems);
+      this.hierarchy.ensureRoot(all, mems);
       this.#shared.create(pool, mems);
       this.#shared.attach(pid);
-      return true;
     } catch (error) {
+      // Masks must do.
       if (!(error instanceof NumalignError)) throw error;
-      return false;
     }
   }
 

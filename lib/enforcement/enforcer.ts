@@ -426,8 +426,8 @@ export class MachineEnforcer implements Enforcer {
   #setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
     const layout = this.layoutOf(states[0]!.settings);
     if (layout?.hierarchy.version !== 2) return;
-    const pods = states.flatMap((state) => state.pods).filter(isPartitioned);
-    if (pods.length === 0 && !layout.isPartition) return;
+    const pods = states.flatMap((state) => state.pods);
+    if (!layout.isPartition && !pods.some(isPartitioned)) return;
     if (!layout.isPartitionOf(pods)) this.#choices ??= this.#choicesOf(layout, states, unpinned);
     layout.setPartition(pods, states.at(-1)!.pods);
   }

@@ -173,7 +173,6 @@ export class GrantGroup {
   missing(tids: readonly number[]): readonly number[] {
     const group = this.#handle;
     const { hierarchy } = this.#layout;
-    if (hierarchy.version === 2) return this.isInside() ? [] : tids;
     const inside = new Set(group.exists() ? group.threads() : []);
     return tids.filter((tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path));
 

@@ -17,12 +17,15 @@ const filesIn = (stateDir: string) =>
     .sort();
 
 describe.skipIf(!isUsable)('CPUs out of reach', () => {
-  it('are those that a cgroup of somebody else keeps from the process', async () => {
+  // The first opener writes the settings, and each later one asks what it could be given.
+  it.each(['the first', 'a later'])('are those that a cgroup of somebody else keeps from %s opener', async (opener) => {
     const [first, last] = [String(ALL.first), String(ALL.toArray().at(-1))];
+    const options = { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first };
+    if (opener === 'a later') await opened({ ...options, sharedMember: false });
     const path = strangeGroup(first);
     const agent = new Agent();
     writeFileSync(join(path, 'cgroup.procs'), String(agent.process.pid));
-    await agent.tell('open', { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first });
+    await agent.tell('open', options);
     const { error } = await agent.ask('acquire', { cpu: 1 });
     expect(error).toMatchObject({
       code: 'ERR_INSUFFICIENT_CPUS',

@@ -62,6 +62,6 @@ export const JUDGES = {
 
 /** What runs in virtual machines only: files of test/vm/guest. */
 export const MACHINE_JUDGES = {
-  'lib/enforcement': ['enforcement', 'drift'],
+  'lib/enforcement': ['enforcement', 'drift', 'masks'],
   'lib/cgroups': ['cgroups-v2', 'enforcement'],
 };
