@@ -25,7 +25,8 @@ const ThreadChoice* ThreadChoices::find(pid_t tid) const {
 std::map<pid_t, CpuSet> ThreadChoices::unsettled(const CpuSet& limit) const {
   std::map<pid_t, CpuSet> found;
   for (const auto& [tid, choice] : choices_) {
-    if (choice.chosen != choice.asked && choice.chosen.intersects(limit)) found[tid] = choice.chosen;
+    const bool is_cut = choice.chosen.intersects(limit) && !limit.is_subset_of(choice.chosen);
+    if (is_cut && choice.chosen != choice.asked) found[tid] = choice.chosen;
   }
   return found;
 }

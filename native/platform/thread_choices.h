@@ -31,7 +31,8 @@ class ThreadChoices {
 
   void set(pid_t tid, ThreadChoice choice) { choices_[tid] = std::move(choice); }
 
-  // Threads whose choice the kernel has refused to take, and would not any more: their cpuset had none of it.
+  // Threads whose choice the kernel has refused to take, and would not any more: their cpuset had none of it,
+  // and now has some of it, and other CPUs too.
   std::map<pid_t, CpuSet> unsettled(const CpuSet& limit) const;
 
   // Nullptr where nothing was learned.

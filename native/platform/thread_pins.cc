@@ -446,7 +446,8 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     entry = scheduled_.erase(entry);
   }
 
-  CpuSet granted;
+  const auto of_grant = granted_.find(grant);
+  CpuSet granted = of_grant == granted_.end() ? CpuSet() : of_grant->second.cpus;
   std::set<pid_t> had_pins;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     if (pin->second.grant != grant) {
@@ -459,7 +460,7 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
     // gives back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went
     // offline.
     const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
-    if (now.ok() && (is_out || now.value().intersects(pin->second.cpus))) {
+    if (now.ok() && (is_out || now.value().intersects(granted))) {
       if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked); !restored.ok())
         return restored.error();
     }
@@ -468,16 +469,16 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
   }
 
   // Threads born under the pin have its mask and no entry of their own.
-  if (auto entry = granted_.extract(grant); !entry.empty()) {
-    granted |= entry.mapped().cpus;
+  if (of_grant != granted_.end()) {
+    const CpuSet before = of_grant->second.before;
+    granted_.erase(of_grant);
     Result<std::vector<pid_t>> threads = process_threads();
     if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
       if (pins_.contains(tid) || had_pins.contains(tid)) continue;
       Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
-      if (Result<Done> restored = restore(tid, entry.mapped().before, false); !restored.ok())
-        return restored.error();
+      if (Result<Done> restored = restore(tid, before, false); !restored.ok()) return restored.error();
     }
   }
   earlier_.clear();

@@ -69,5 +69,11 @@ TEST(ThreadChoices, TellsWhatIsToBeAskedForOnceTheCpusetHasSomeOfIt) {
   EXPECT_EQ(choices.unsettled(CpuSet{0, 1}), (std::map<pid_t, CpuSet>{{kThread, CpuSet{0}}}));
 }
 
+TEST(ThreadChoices, HasNothingToAskForWhereTheCpusetLeavesNothingElse) {
+  ThreadChoices choices;
+  choices.set(kThread, {kAll, CpuSet{1, 2}});
+  EXPECT_TRUE(choices.unsettled(CpuSet{1, 2}).empty());
+}
+
 }  // namespace
 }  // namespace numalign

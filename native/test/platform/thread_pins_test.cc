@@ -213,6 +213,15 @@ TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
 }
 
+TEST_F(ThreadPinsTest, TakesAPlacedThreadOffOtherCpusOfTheGrantToo) {
+  Placement placement;
+  placement.fill(ThreadPlace{first_, false});
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  (void)set_affinity(0, second_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), all_);
+}
+
 TEST_F(ThreadPinsTest, TakesAdoptedThreadsOffTheCpus) {
   RoleThread worker(ThreadRole::kWorker), unknown(ThreadRole::kOther);
   ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
