@@ -309,6 +309,8 @@ export interface Native {
    * thread that may run on all of them has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
    */
   learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  /** What is known of the choices of threads that are pinned for no grant, with what the kernel was told last. */
+  choices(): NativeMemberThread[];
   /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
   confineMember(
     pid: number,

@@ -186,16 +186,17 @@ function choicesOf(
     if (!mask) return [];
     const rows = known.filter((thread) => thread.tid === tid);
     // Two where a crash came between what it had and what it was to have.
-    const own = rows.find(isApplied(mask)) ?? rows[0];
-    const isAsked = () => cpuset && own && new CpuSet(own.asked).intersection(cpuset).equals(mask);
-    const stands = own !== undefined && (isApplied(mask)(own) || isAsked() === true);
+    const isAsked = ({ asked }: NativeMemberThread) =>
+      cpuset !== undefined && new CpuSet(asked).intersection(cpuset).equals(mask);
+    const standing = rows.find(isApplied(mask)) ?? rows.find(isAsked);
+    const own = standing ?? rows[0];
     const isAll = cpuset?.isSubsetOf(mask) ?? false;
     const byItself = () => {
       // Born of a thread whose mask was set.
       const parent = own ? undefined : known.find(isApplied(mask));
       return isAll ? all.words : (parent?.chosen ?? mask.words);
     };
-    const entry = own && (stands || isOurs(tid, mask)) ? own : undefined;
+    const entry = own && (standing || isOurs(tid, mask)) ? own : undefined;
     const chosen = entry?.chosen ?? byItself();
     const { applied, asked } = entry ?? { applied: mask.words, asked: mask.words };
     const isFree = isAll && mask.isSubsetOf(all) && all.isSubsetOf(new CpuSet(chosen));
@@ -278,7 +279,10 @@ export class SharedMembers {
       if (typeof processes === 'string') continue;
       for (const process of processes) {
         const own = unpinnedOf(process, unpinned);
-        const known = withUnpinned(this.#masks(process)?.threads ?? [], own);
+        const rows = this.#masks(process)?.threads ?? [];
+        // Of its own threads this process knows what cpusets have cut, also where no mask of theirs was changed.
+        const isOwn = process.pid === globalThis.process.pid;
+        const known = [...withUnpinned(rows, own), ...(isOwn ? native.choices() : [])];
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
         const isOurs = (tid: number, mask: CpuSet) =>
           own.some((each) => each.tid === tid) || granted.some((cpus) => mask.isSubsetOf(cpus));

@@ -26,6 +26,19 @@ MemberThread to_thread(const Napi::Value& value) {
           place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
+Napi::Array from_threads(Napi::Env env, const std::vector<MemberThread>& list) {
+  auto threads = Napi::Array::New(env, list.size());
+  for (uint32_t i = 0; i < threads.Length(); i++) {
+    Napi::Object thread = Napi::Object::New(env);
+    thread["tid"] = Napi::Number::New(env, list[i].tid);
+    thread["chosen"] = from_id_set(env, list[i].chosen);
+    thread["applied"] = from_id_set(env, list[i].applied);
+    thread["asked"] = from_id_set(env, list[i].asked);
+    threads[i] = thread;
+  }
+  return threads;
+}
+
 // (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing, what its cpuset
 // has) -> { threads, stuck, moved }, undefined where there is no such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
@@ -47,15 +60,6 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   if (!result.ok() && result.error().errno_value == ESRCH) return env.Undefined();
   const Confinement confinement = unwrap(env, std::move(result));
 
-  auto threads = Napi::Array::New(env, confinement.threads.size());
-  for (uint32_t i = 0; i < threads.Length(); i++) {
-    Napi::Object thread = Napi::Object::New(env);
-    thread["tid"] = Napi::Number::New(env, confinement.threads[i].tid);
-    thread["chosen"] = from_id_set(env, confinement.threads[i].chosen);
-    thread["applied"] = from_id_set(env, confinement.threads[i].applied);
-    thread["asked"] = from_id_set(env, confinement.threads[i].asked);
-    threads[i] = thread;
-  }
   auto stuck = Napi::Array::New(env, confinement.stuck.size());
   for (uint32_t i = 0; i < stuck.Length(); i++) {
     Napi::Object thread = Napi::Object::New(env);
@@ -65,7 +69,7 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
     stuck[i] = thread;
   }
   Napi::Object answer = Napi::Object::New(env);
-  answer["threads"] = threads;
+  answer["threads"] = from_threads(env, confinement.threads);
   answer["stuck"] = stuck;
   answer["moved"] = Napi::Number::New(env, confinement.moved);
   answer["isRefused"] = Napi::Boolean::New(env, confinement.is_refused);
@@ -89,11 +93,17 @@ void learn_choices(const Napi::CallbackInfo& info) {
                                                                  to_id_set<CpuTag>(info[1]), known));
 }
 
+// () -> what is known of the choices of this process's threads, as threads of confineMember
+Napi::Value choices(const Napi::CallbackInfo& info) {
+  return from_threads(info.Env(), ThreadPins::of_this_process().choices());
+}
+
 }  // namespace
 
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
   exports["mayMove"] = Napi::Function::New(env, may_move_binding);
+  exports["choices"] = Napi::Function::New(env, choices);
   exports["learnChoices"] = Napi::Function::New(env, learn_choices);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
 }

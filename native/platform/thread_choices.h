@@ -38,6 +38,8 @@ class ThreadChoices {
   // Nullptr where nothing was learned.
   const ThreadChoice* find(pid_t tid) const;
 
+  const std::map<pid_t, ThreadChoice>& all() const { return choices_; }
+
  private:
   std::map<pid_t, ThreadChoice> choices_;
 };

@@ -666,6 +666,15 @@ Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
   return Done{};
 }
 
+std::vector<MemberThread> ThreadPins::choices() {
+  std::lock_guard lock(mutex_);
+  std::vector<MemberThread> known;
+  for (const auto& [tid, choice] : choices_.all()) {
+    if (!pins_.contains(tid)) known.push_back({tid, choice.chosen, choice.asked, choice.asked});
+  }
+  return known;
+}
+
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(pins_, [&](const auto& entry) {

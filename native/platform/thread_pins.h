@@ -141,6 +141,9 @@ class ThreadPins {
   // What the threads that run on no grant have chosen, for pins from now on; as ThreadChoices::learn().
   Result<Done> learn_choices(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
 
+  // What is known of the choices of threads that are not pinned, and what the kernel was told last.
+  std::vector<MemberThread> choices();
+
   // Whether threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
 

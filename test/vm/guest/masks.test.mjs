@@ -45,6 +45,24 @@ const FOUND = [
   },
   // Others have chosen nothing where its choice is taken: nothing is to be repaired.
   { chosen: { 0: '0' }, steps: [['acquire', 0, 1], ['spawn', 0], ['reconcile']] },
+  // A part of its choice is taken while it runs on a grant.
+  {
+    chosen: { 0: '1,4' },
+    steps: [
+      ['acquire', 0, 1],
+      ['pin', 0, 'process', false],
+      ['acquire', 1, 1],
+    ],
+  },
+  // It chooses all that a partition leaves, which the next one cuts.
+  {
+    chosen: {},
+    steps: [
+      ['acquire', 0, 1],
+      ['choose', 0, '0-15'],
+      ['acquire', 1, 1],
+    ],
+  },
 ];
 
 afterEach(() => {
