@@ -11,24 +11,24 @@ import {
   type Threads,
   toPinResult,
   type UnmovableThread,
-} from './affinity.js';
+} from './machine/affinity.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
-import { childProcess } from './builtins.js';
+import { childProcess } from './base/builtins.js';
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
-import { checkOptions, invalidOption } from './check-options.js';
-import type { Placement } from './config.js';
-import { CpuSet, NodeSet } from './cpu-set.js';
-import { cpusNow } from './cpus-now.js';
-import { tracedApply, tracedRelease } from './diagnostics.js';
-import { type Attachment, attachProcess, openGrant } from './enforcement/attachment.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
+import type { Placement } from './input/config.js';
+import { CpuSet, NodeSet } from './machine/cpu-set.js';
+import { cpusNow } from './account/cpus-now.js';
+import { tracedApply, tracedRelease } from './admission/diagnostics.js';
+import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
 import { GrantGroup } from './enforcement/grant-group.js';
 import type { UnpinnedThread } from './enforcement/shared-members.js';
-import { NumalignError } from './errors.js';
-import { isIsolated } from './grant-info.js';
-import type { Flag } from './managers/flags.js';
-import { resize } from './managers/resize.js';
-import type { GrantThreads } from './managers/substitute.js';
+import { NumalignError } from './base/errors.js';
+import { isIsolated } from './account/grant-info.js';
+import type { Flag } from './decision/flags.js';
+import { resize } from './admission/resize.js';
+import type { GrantThreads } from './admission/substitute.js';
 import {
   assignmentsOf,
   findGrant,
@@ -39,9 +39,9 @@ import {
   type Site,
   transact,
   type Vacate,
-} from './managers/topology-manager.js';
-import { handedOver, offer, withdraw } from './managers/transfer.js';
-import { quotaWarnings, type Warning } from './managers/warnings.js';
+} from './admission/topology-manager.js';
+import { handedOver, offer, withdraw } from './admission/transfer.js';
+import { quotaWarnings, type Warning } from './admission/warnings.js';
 import {
   type BufferOptions,
   checkMemoryMode,
@@ -56,11 +56,11 @@ import {
   pinMemory,
   preferring,
   unpinMemory,
-} from './memory.js';
-import { pageBytes } from './memory-types.js';
-import { native } from './native.js';
-import type { Quantity } from './quantity.js';
-import { parseResize, type ResizeOptions } from './request.js';
+} from './threads/memory.js';
+import { pageBytes } from './input/memory-types.js';
+import { native } from './base/native.js';
+import type { Quantity } from './input/quantity.js';
+import { parseResize, type ResizeOptions } from './input/request.js';
 import {
   type DeviceAssignment,
   devicesOf,
@@ -71,7 +71,7 @@ import {
   presentCpus,
   runningCpus,
   sharedPool,
-} from './state/assignments.js';
+} from './account/assignments.js';
 import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
 import {
   type PlaceThreadsOptions,

@@ -11,7 +11,7 @@ export {
   threadId,
   threads,
   type UnmovableThread,
-} from './affinity.js';
+} from './machine/affinity.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from './audit/account.js';
 export type { AuditOptions } from './audit/grant-audits.js';
 export type { Throttling } from './cgroups/cpuset-group.js';
@@ -32,16 +32,16 @@ export {
   type TopologyManagerPolicy,
   type TopologyManagerPolicyOptions,
   type TopologyManagerScope,
-} from './config.js';
-export { CpuSet, NodeSet } from './cpu-set.js';
-export type { PreferredAllocation, PreferredAllocationRequest } from './device-resources.js';
+} from './input/config.js';
+export { CpuSet, NodeSet } from './machine/cpu-set.js';
+export type { PreferredAllocation, PreferredAllocationRequest } from './decision/device-resources.js';
 export {
   type DevicePattern,
   type DeviceSelection,
   type DeviceSpec,
   type DeviceTexts,
   selectDevices,
-} from './devices.js';
+} from './input/devices.js';
 export {
   type AdmitMessage,
   type ApplyAction,
@@ -56,15 +56,15 @@ export {
   type ErrorMessage,
   type ReconcileMessage,
   type ReleaseMessage,
-} from './diagnostics.js';
-export type { Attachment } from './enforcement/attachment.js';
+} from './admission/diagnostics.js';
+export type { Attachment } from './admission/attachment.js';
 export type { SharedMember } from './enforcement/shared-members.js';
-export { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
+export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
-export type { GrantInfo } from './grant-info.js';
-export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './hint-provider.js';
-export { HintFamily, type TopologyHint } from './hints.js';
-export type { Settings } from './machine-settings.js';
+export type { GrantInfo } from './account/grant-info.js';
+export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
+export { HintFamily, type TopologyHint } from './machine/hints.js';
+export type { Settings } from './admission/machine-settings.js';
 export {
   type DeviceOptions,
   type KubeletImport,
@@ -73,20 +73,20 @@ export {
   openManager,
   type SharedMemberTarget,
 } from './manager.js';
-export type { StateChange } from './manager-watch.js';
-export type { Offer } from './managers/decision.js';
+export type { StateChange } from './admission/manager-watch.js';
+export type { Offer } from './decision/decision.js';
 export type {
   AdmissionReason,
   Explanation,
   Holder,
   OfferedHints,
   ResourceExplanation,
-} from './managers/explanation.js';
-export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './managers/flags.js';
-export type { KubeletFiles, KubeletImportOptions } from './managers/kubelet-import.js';
-export type { MemoryTable } from './managers/memory-manager.js';
-export type { Plan, PodContainer } from './managers/plan.js';
-export type { PlanOnRecord } from './managers/topology-manager.js';
+} from './decision/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
+export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
+export type { MemoryTable } from './decision/memory-manager.js';
+export type { Plan, PodContainer } from './admission/plan.js';
+export type { PlanOnRecord } from './admission/topology-manager.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -97,7 +97,7 @@ export type {
   SettingUnmet,
   StateArchived,
   Warning,
-} from './managers/warnings.js';
+} from './admission/warnings.js';
 export {
   type BufferOptions,
   type MemoryMigration,
@@ -106,10 +106,10 @@ export {
   type MemoryPlacement,
   type MemoryPolicyMode,
   memoryPlacement,
-} from './memory.js';
-export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './merge-hints.js';
-export type { ThreadRole } from './native.js';
-export { NodeMask } from './node-mask.js';
+} from './threads/memory.js';
+export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './decision/merge-hints.js';
+export type { ThreadRole } from './base/native.js';
+export { NodeMask } from './machine/node-mask.js';
 export { Pod } from './pod.js';
 export type {
   ContainerSpec,
@@ -120,13 +120,13 @@ export type {
   QosClass,
   ResourceAmounts,
   ResourceRequirements,
-} from './pod-request.js';
-export type { Quantity } from './quantity.js';
-export type { Drift, DriftKind, Hotplug, ReconcileReport } from './reconcile/drift.js';
-export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './request.js';
-export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './state/assignments.js';
-export type { BookedMemory } from './state/booked-memory.js';
-export type { CpuMove } from './state/cpu-identities.js';
+} from './input/pod-request.js';
+export type { Quantity } from './input/quantity.js';
+export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
+export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './input/request.js';
+export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './account/assignments.js';
+export type { BookedMemory } from './account/booked-memory.js';
+export type { CpuMove } from './account/cpu-identities.js';
 export {
   type CpuManagerFormatOptions,
   type CpuManagerState,
@@ -139,7 +139,7 @@ export {
   type MemoryManagerState,
   parseCpuManagerState,
   parseMemoryManagerState,
-} from './state/kubelet-format.js';
+} from './kubelet/kubelet-format.js';
 export type { StateRecovered } from './state/store.js';
 export type { PlaceThreadsOptions, PlaceThreadsResult, ThreadCpus, ThreadPlacement } from './threads/placement.js';
 export { type PoolProbe, type PrewarmOptions, probePool } from './threads/pool.js';
@@ -157,4 +157,4 @@ export {
   type PciDevice,
   type PciDeviceKind,
   Topology,
-} from './topology.js';
+} from './machine/topology.js';

@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path';
 import { type InspectOptions, inspect } from 'node:util';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/grant-audits.js';
-import { checkOptions, invalidOption } from './check-options.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
 import {
   type Config,
   checkPlacement,
@@ -14,24 +14,24 @@ import {
   type ManagerOptions,
   parseConfig,
   parseMachineOptions,
-} from './config.js';
-import type { CpuSet } from './cpu-set.js';
-import { cpusNow } from './cpus-now.js';
-import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './device-resources.js';
-import { type DeviceSelection, parseDevices } from './devices.js';
-import { newManagerId, publishError, tracedAdmission } from './diagnostics.js';
-import { checkNotAttached } from './enforcement/attachment.js';
+} from './input/config.js';
+import type { CpuSet } from './machine/cpu-set.js';
+import { cpusNow } from './account/cpus-now.js';
+import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './decision/device-resources.js';
+import { type DeviceSelection, parseDevices } from './input/devices.js';
+import { newManagerId, publishError, tracedAdmission } from './admission/diagnostics.js';
+import { checkNotAttached } from './admission/attachment.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import { enforcerOf, NO_ENFORCER, stuckText } from './enforcement/enforcer.js';
 import type { SharedMember } from './enforcement/shared-members.js';
-import { NumalignError } from './errors.js';
+import { NumalignError } from './base/errors.js';
 import { Grant, releaseGrant } from './grant.js';
-import { type GrantInfo, grantInfo } from './grant-info.js';
-import type { HintProvider } from './hint-provider.js';
-import { HintProviders } from './hint-providers.js';
-import type { TopologyHint } from './hints.js';
-import { checkBesideKubelet } from './kubelet-conflict.js';
-import { readKubeletFacts } from './kubelet-facts.js';
+import { type GrantInfo, grantInfo } from './account/grant-info.js';
+import type { HintProvider } from './decision/hint-provider.js';
+import { HintProviders } from './decision/hint-providers.js';
+import type { TopologyHint } from './machine/hints.js';
+import { checkBesideKubelet } from './kubelet/kubelet-conflict.js';
+import { readKubeletFacts } from './kubelet/kubelet-facts.js';
 import {
   applySettings,
   checkCgroupRoot,
@@ -41,18 +41,18 @@ import {
   chosenSettings,
   firstState,
   type Settings,
-} from './machine-settings.js';
-import { ManagerWatch, type StateChange } from './manager-watch.js';
-import { flagsOf } from './managers/flags.js';
-import { toKubelet } from './managers/kubelet-exchange.js';
+} from './admission/machine-settings.js';
+import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
+import { flagsOf } from './decision/flags.js';
+import { toKubelet } from './kubelet/kubelet-exchange.js';
 import {
   formatKubeletFiles,
   importPods,
   type KubeletFiles,
   type KubeletImportOptions,
   parseKubeletFiles,
-} from './managers/kubelet-import.js';
-import { type MemoryTable, memoryTables, totalsOf } from './managers/memory-manager.js';
+} from './kubelet/kubelet-import.js';
+import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-manager.js';
 import {
   admit,
   assignmentsOf,
@@ -65,12 +65,12 @@ import {
   transact,
   unknownGrant,
   withoutDead,
-} from './managers/topology-manager.js';
-import { takeOver } from './managers/transfer.js';
-import { grantWarnings, settingWarnings, stateArchived, type Warning } from './managers/warnings.js';
+} from './admission/topology-manager.js';
+import { takeOver } from './admission/transfer.js';
+import { grantWarnings, settingWarnings, stateArchived, type Warning } from './admission/warnings.js';
 import { Pod } from './pod.js';
-import type { PodSpec } from './pod-request.js';
-import type { Drift, Hotplug, ReconcileReport } from './reconcile/drift.js';
+import type { PodSpec } from './input/pod-request.js';
+import type { Drift, Hotplug, ReconcileReport } from './enforcement/drift.js';
 import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
 import {
   type AcquireOptions,
@@ -79,7 +79,7 @@ import {
   checkSignal,
   parseAcquire,
   parseAdmit,
-} from './request.js';
+} from './input/request.js';
 import {
   type Assignments,
   findPod,
@@ -90,13 +90,13 @@ import {
   sharedPool,
   universe,
   withoutPods,
-} from './state/assignments.js';
-import { withIdentities } from './state/cpu-identities.js';
+} from './account/assignments.js';
+import { withIdentities } from './account/cpu-identities.js';
 import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
-import { discover, type Topology } from './topology.js';
-import { allowing } from './topology-refresh.js';
+import { discover, type Topology } from './machine/topology.js';
+import { allowing } from './machine/topology-refresh.js';
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {

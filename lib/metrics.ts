@@ -4,19 +4,19 @@ import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
 import type { AuditTotals } from './audit/account.js';
 import { WatchedGrants } from './audit/watched-grants.js';
-import { checkOptions, invalidOption } from './check-options.js';
-import { CpuSet } from './cpu-set.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
+import { CpuSet } from './machine/cpu-set.js';
 import {
   type AdmitMessage,
   DIAGNOSTICS_CHANNELS,
   type DiagnosticsContainer,
   type DiagnosticsMessages,
   type DiagnosticsStep,
-} from './diagnostics.js';
-import { type ErrorCode, NumalignError } from './errors.js';
+} from './admission/diagnostics.js';
+import { type ErrorCode, NumalignError } from './base/errors.js';
 import { livingPods, Manager } from './manager.js';
-import type { StateChange } from './manager-watch.js';
-import { ENFORCEMENT_LEVELS, presentCpus } from './state/assignments.js';
+import type { StateChange } from './admission/manager-watch.js';
+import { ENFORCEMENT_LEVELS, presentCpus } from './account/assignments.js';
 
 /** What {@link collectMetrics} takes. */
 export interface MetricsOptions {

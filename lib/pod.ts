@@ -1,15 +1,15 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import { CpuSet } from './cpu-set.js';
-import { tracedApply } from './diagnostics.js';
-import { type Attachment, attachProcess } from './enforcement/attachment.js';
-import { NumalignError } from './errors.js';
+import { CpuSet } from './machine/cpu-set.js';
+import { tracedApply } from './admission/diagnostics.js';
+import { type Attachment, attachProcess } from './admission/attachment.js';
+import { NumalignError } from './base/errors.js';
 import { releaseGrant } from './grant.js';
-import type { Flag } from './managers/flags.js';
-import { type PodContainer, podContainer } from './managers/plan.js';
-import { type Admission, flagsNow, markStarted, type Site } from './managers/topology-manager.js';
-import type { Warning } from './managers/warnings.js';
-import type { PodAssignment } from './state/assignments.js';
+import type { Flag } from './decision/flags.js';
+import { type PodContainer, podContainer } from './admission/plan.js';
+import { type Admission, flagsNow, markStarted, type Site } from './admission/topology-manager.js';
+import type { Warning } from './admission/warnings.js';
+import type { PodAssignment } from './account/assignments.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
 export class Pod {

@@ -2,7 +2,7 @@
 import { isMainThread } from 'node:worker_threads';
 import type { Grant } from './grant.js';
 import type { Manager } from './manager.js';
-import type { AcquireOptions } from './request.js';
+import type { AcquireOptions } from './input/request.js';
 
 /** The manager, and the grant that this process runs on; undefined in Workers and in processes that run on their parent's grant. */
 export let manager: Manager | undefined;
@@ -29,7 +29,7 @@ async function acquire(): Promise<void> {
   manager = await openManager(managerOptions);
   grant = await manager.acquire(request as AcquireOptions);
   // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2 takes the whole process only, which placeThreads() moves.
-  const { pinMemory } = await import('./memory.js');
+  const { pinMemory } = await import('./threads/memory.js');
   pinMemory({ grant: grant.id, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
   await grant.placeThreads(placement);
   // As `numalign run` does.
@@ -50,7 +50,7 @@ async function isOnGrant(): Promise<boolean> {
 }
 
 // Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them. Processes inherit it by fork(), and the mask.
-if (!isMainThread) await import('./native.js');
+if (!isMainThread) await import('./base/native.js');
 else if (!(await isOnGrant())) {
   try {
     await acquire();

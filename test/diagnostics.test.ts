@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { publish, type Source, traced } from '../lib/diagnostics.js';
+import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages, type DiagnosticsStep, openManager } from '../lib/index.js';
 import { until } from './cli/numalign.js';
 import { errorOf } from './support/error-of.js';

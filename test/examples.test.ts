@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CpuSet } from '../lib/cpu-set.js';
+import { CpuSet } from '../lib/machine/cpu-set.js';
 import { openManager } from '../lib/manager.js';
 import { makeStateDir } from './support/state-dir.js';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HintFamily, NodeSet } from '../lib/index.js';
-import { native } from '../lib/native.js';
+import { native } from '../lib/base/native.js';
 
 interface MemoryMachine {
   /** For each type. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fromKubeletConfiguration } from '../lib/kubelet-configuration.js';
+import { fromKubeletConfiguration } from '../lib/input/kubelet-configuration.js';
 import { thrownBy } from './support/error-of.js';
 
 const document = (fields: object = {}) => ({

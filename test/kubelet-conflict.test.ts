@@ -11,8 +11,8 @@ import {
   ownExclusive,
   podOfCgroup,
   strictlyReserved,
-} from '../lib/kubelet-conflict.js';
-import { readKubeletFacts } from '../lib/kubelet-facts.js';
+} from '../lib/kubelet/kubelet-conflict.js';
+import { readKubeletFacts } from '../lib/kubelet/kubelet-facts.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 import { canMount } from './support/rights.js';
 import { makeStateDir } from './support/state-dir.js';

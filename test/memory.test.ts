@@ -16,7 +16,7 @@ import {
   pin,
   threads,
 } from '../lib/index.js';
-import { pinMemory, unpinMemory } from '../lib/memory.js';
+import { pinMemory, unpinMemory } from '../lib/threads/memory.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 import { canReserve, freeHugepages, HUGEPAGE, reserveHugepages } from './support/hugepages.js';
 import { makeStateDir } from './support/state-dir.js';

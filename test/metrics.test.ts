@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { publish, type Source, traced } from '../lib/diagnostics.js';
+import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
 import { collectMetrics, type MetricsOptions } from '../lib/metrics.js';
 import { newFolder, until } from './cli/numalign.js';

@@ -5,7 +5,7 @@ import { chmodSync, copyFileSync, mkdtempSync, rmSync, symlinkSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { namedProcesses } from '../lib/named-processes.js';
+import { namedProcesses } from '../lib/processes/named-processes.js';
 import { canBeStranger } from './support/strangers.js';
 
 const NAME = `named-${process.pid}`;

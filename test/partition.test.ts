@@ -17,7 +17,7 @@ import {
   type Pod,
   type Topology,
 } from '../lib/index.js';
-import { decodeCheckpoint } from '../lib/state/checkpoint.js';
+import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { budget } from './support/budget.mjs';
 import { irregularMachines } from './support/random-machine.js';
 import { guaranteed } from './support/simulated.js';

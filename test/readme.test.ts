@@ -5,7 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { discover, openManager } from '../lib/index.js';
-import { parsePod } from '../lib/pod-request.js';
+import { parsePod } from '../lib/input/pod-request.js';
 import { MAIN, newFolder, numalign } from './cli/numalign.js';
 import { type Call, checkedProgram, runShell } from './support/documented-commands.js';
 import { BLOCKS, type CodeBlock, inlineCode, PAGES, ROOT, read } from './support/documents.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
-import { parseConfig } from '../lib/config.js';
+import { parseConfig } from '../lib/input/config.js';
 import * as numalign from '../lib/index.js';
 import { collectMetrics } from '../lib/metrics.js';
 import { numalign as commandLine, newFolder, start, until } from './cli/numalign.js';

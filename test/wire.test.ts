@@ -1,13 +1,13 @@
 import { expect, it, vi } from 'vitest';
 import { CpuSet, discover } from '../lib/index.js';
-import { type WiredFunctions, wired } from '../lib/wire.js';
+import { type WiredFunctions, wired } from '../lib/base/wire.js';
 
 const words = (list: string) => CpuSet.parse(list).words;
 
 it('is one for all who evaluate the module in an environment', async () => {
-  const first = (await import('../lib/native.js')).native;
+  const first = (await import('../lib/base/native.js')).native;
   vi.resetModules();
-  const second = (await import('../lib/native.js')).native;
+  const second = (await import('../lib/base/native.js')).native;
   expect(second).not.toBe(first);
   const { handle } = await discover({ synthetic: 'core:16 pu:1' });
   second.wholeCores(handle, words('0-3'));

@@ -1,5 +1,5 @@
 // Rows as tables: for a terminal, and in Markdown.
-import { table } from '../../dist/cli/table.js';
+import { table } from '../../dist/cli/terminal/table.js';
 import { duration, number } from './units.mjs';
 
 const part = (value) => (value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`);

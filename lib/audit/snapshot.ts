@@ -1,6 +1,6 @@
 // Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
-import { CpuSet, type NodeSet } from '../cpu-set.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import {
   CPU_ACTIVITY_COLUMNS,
   type NativeTasks,
@@ -9,7 +9,7 @@ import {
   TASK_COLUMNS,
   THREAD_COLUMNS,
   THREAD_ROLES,
-} from '../native.js';
+} from '../base/native.js';
 import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';

@@ -1,8 +1,8 @@
 // Paths and names of cgroups: what may be the root that we were given, and how a name becomes a folder below it.
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { display } from '../check-options.js';
-import { native } from '../native.js';
+import { display } from '../base/check-options.js';
+import { native } from '../base/native.js';
 import { cgroupRefusal } from './cgroup-error.js';
 
 const MAX_BYTES = 255; // NAME_MAX

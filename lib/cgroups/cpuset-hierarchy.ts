@@ -1,8 +1,8 @@
 // CpusetHierarchy: where this machine keeps cpusets, cgroup v1 or v2, and the part of it that is ours: one cgroup, our root, and what is below.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { CpuSet, NodeSet } from '../cpu-set.js';
-import type { IdSet } from '../id-set.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { IdSet } from '../machine/id-set.js';
 import { cgroupError, cgroupRefusal } from './cgroup-error.js';
 import { type CgroupFiles, childNames, KERNEL_FILES } from './cgroup-files.js';
 import { checkFolder, checkRootPath, decodeName, encodeName, isDelegated, unitOf } from './cgroup-path.js';

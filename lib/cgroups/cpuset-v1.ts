@@ -1,6 +1,6 @@
 // A group of the cpuset hierarchy of cgroup v1. See cpusets(7).
 import { readdirSync } from 'node:fs';
-import { CpuSet } from '../cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { cgroupRefusal, unlessEnded } from './cgroup-error.js';
 import type { Changes } from './changes.js';
 import { CommonGroup, type Partition } from './cpuset-group.js';

@@ -1,23 +1,23 @@
 // The program: its commands and what they have in common.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { addAdmit } from './admit.js';
-import { addAgent } from './agent.js';
-import { addAttach } from './attach.js';
-import { addCompletion } from './completion.js';
-import { addConfigure } from './configure.js';
-import { addDoctor } from './doctor.js';
-import { print, printToStderr } from './output.js';
-import { addPlan } from './plan.js';
-import { addRelease } from './release.js';
-import { reportError } from './report-error.js';
-import { addRun } from './run.js';
-import { addShare } from './share.js';
-import { addState } from './state.js';
-import { addStatus } from './status.js';
-import { stdoutPage } from './terminal.js';
-import { fillProse } from './text.js';
-import { addTopology } from './topology.js';
+import { addAdmit } from './commands/admit.js';
+import { addAgent } from './commands/agent.js';
+import { addAttach } from './commands/attach.js';
+import { addCompletion } from './commands/completion.js';
+import { addConfigure } from './commands/configure.js';
+import { addDoctor } from './commands/doctor.js';
+import { print, printToStderr } from './terminal/output.js';
+import { addPlan } from './commands/plan.js';
+import { addRelease } from './commands/release.js';
+import { reportError } from './terminal/report-error.js';
+import { addRun } from './commands/run.js';
+import { addShare } from './commands/share.js';
+import { addState } from './commands/state.js';
+import { addStatus } from './commands/status.js';
+import { stdoutPage } from './terminal/terminal.js';
+import { fillProse } from './terminal/text.js';
+import { addTopology } from './commands/topology.js';
 
 function version(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

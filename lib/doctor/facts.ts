@@ -1,8 +1,8 @@
 // MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null: it cannot be seen from here.
 import type { CgroupLimits } from '../cgroups/limits.js';
-import type { CpuSet } from '../cpu-set.js';
-import type { KubeletFacts } from '../kubelet-conflict.js';
-import type { NamedProcess } from '../named-processes.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
+import type { NamedProcess } from '../processes/named-processes.js';
 
 export interface StateFolderFacts {
   readonly path: string;

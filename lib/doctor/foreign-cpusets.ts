@@ -2,8 +2,8 @@
 import { dirname, join, relative } from 'node:path';
 import { childNames } from '../cgroups/cgroup-files.js';
 import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/mounts.js';
-import { CpuSet } from '../cpu-set.js';
-import { textOf } from '../text-of.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { textOf } from '../base/text-of.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 
 // There can be many thousands of them; those that matter are near the top.

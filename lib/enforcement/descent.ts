@@ -1,7 +1,7 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import type { OwnerRecord } from '../state/assignments.js';
-import { hasEnded, innerPid, isProcOurs, statOf } from '../state/process-identity.js';
+import type { OwnerRecord } from '../account/assignments.js';
+import { hasEnded, innerPid, isProcOurs, statOf } from '../processes/process-identity.js';
 import { commandOf } from './member-registry.js';
 
 /** Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by its pid. */

@@ -3,12 +3,12 @@
 import { join } from 'node:path';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
-import { CpuSet, NodeSet } from '../cpu-set.js';
-import { cpusNow } from '../cpus-now.js';
-import { NumalignError } from '../errors.js';
-import { bootIsolatedCpus } from '../isolated-cpus.js';
-import { native } from '../native.js';
-import type { Comparison, Found } from '../reconcile/drift.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
+import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
+import { native } from '../base/native.js';
+import type { Comparison, Found } from './drift.js';
 import {
   type Assignments,
   cpusOf,
@@ -18,12 +18,12 @@ import {
   type PodAssignment,
   runningCpus,
   sharedPool,
-} from '../state/assignments.js';
-import { pidNamespace } from '../state/process-identity.js';
+} from '../account/assignments.js';
+import { pidNamespace } from '../processes/process-identity.js';
 import type { Store } from '../state/store.js';
-import type { Topology } from '../topology.js';
+import type { Topology } from '../machine/topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
-import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from './levels.js';
+import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
 import { ownerText } from './member-registry.js';
 import {
   type Confinement,

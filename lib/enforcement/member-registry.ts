@@ -2,10 +2,10 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
-import { NumalignError } from '../errors.js';
-import { type NativeFolder, type NativeOwner, native } from '../native.js';
-import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../state/cgroup-owner.js';
-import { processCommand, readableCommand } from '../state/owners.js';
+import { NumalignError } from '../base/errors.js';
+import { type NativeFolder, type NativeOwner, native } from '../base/native.js';
+import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../processes/cgroup-owner.js';
+import { processCommand, readableCommand } from '../state/owners/owners.js';
 import {
   hasEndedElsewhere,
   identifyProcess,
@@ -15,8 +15,8 @@ import {
   type ProcessIdentity,
   pidNamespace,
   usersOf,
-} from '../state/process-identity.js';
-import { programName } from '../state/program-name.js';
+} from '../processes/process-identity.js';
+import { programName } from '../processes/program-name.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 
 export interface ProcessEntry extends ProcessIdentity {

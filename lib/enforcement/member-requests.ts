@@ -3,9 +3,9 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { randomUUID } from '../builtins.js';
-import { CpuSet } from '../cpu-set.js';
-import type { NativeFolder } from '../native.js';
+import { randomUUID } from '../base/builtins.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { NativeFolder } from '../base/native.js';
 import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';

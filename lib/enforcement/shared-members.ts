@@ -3,10 +3,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
-import { CpuSet } from '../cpu-set.js';
-import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../native.js';
-import { cpusOf, type PodAssignment, runningCpus } from '../state/assignments.js';
-import { listsAllProcesses, namespaceOf } from '../state/cgroup-owner.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../base/native.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
 import {
   identifyProcess,
   identifySelf,
@@ -14,7 +14,7 @@ import {
   isUnused,
   type ProcessIdentity,
   pidNamespace,
-} from '../state/process-identity.js';
+} from '../processes/process-identity.js';
 import { isHolder, isStartedBy } from './descent.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import {

@@ -1,12 +1,12 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the grants.
-import { CpuSet } from '../cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { grantKey } from '../enforcement/enforcer.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
-import { NumalignError } from '../errors.js';
-import type { Site } from '../managers/topology-manager.js';
-import { native } from '../native.js';
-import { type Assignments, type PodAssignment, runningCpus } from '../state/assignments.js';
-import { type Comparison, type Found, together } from './drift.js';
+import { NumalignError } from '../base/errors.js';
+import type { Site } from '../admission/topology-manager.js';
+import { native } from '../base/native.js';
+import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { type Comparison, type Found, together } from '../enforcement/drift.js';
 
 /** `isGivenUp`: of what is contested. */
 export function compareThreads(site: Site, state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

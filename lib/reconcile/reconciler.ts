@@ -2,24 +2,24 @@
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
 import { countChanges } from '../cgroups/cgroup-files.js';
-import type { Placement } from '../config.js';
-import { publish, traced } from '../diagnostics.js';
+import type { Placement } from '../input/config.js';
+import { publish, traced } from '../admission/diagnostics.js';
 import { isPartitioned } from '../enforcement/cpuset-layout.js';
-import { weaker } from '../enforcement/levels.js';
-import { NumalignError } from '../errors.js';
+import { weaker } from '../account/levels.js';
+import { NumalignError } from '../base/errors.js';
 import { threadsOf } from '../grant.js';
-import { substituteLostCpus } from '../managers/substitute.js';
-import { type EnforcedCommit, type Site, transact } from '../managers/topology-manager.js';
+import { substituteLostCpus } from '../admission/substitute.js';
+import { type EnforcedCommit, type Site, transact } from '../admission/topology-manager.js';
 import {
   type Assignments,
   cpusOf,
   type EnforcementLevel,
   type PodAssignment,
   runningCpus,
-} from '../state/assignments.js';
-import type { Checkpoint } from '../state/checkpoint.js';
+} from '../account/assignments.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { Store } from '../state/store.js';
-import { refreshSite } from '../topology-refresh.js';
+import { refreshSite } from '../machine/topology-refresh.js';
 import {
   type Comparison,
   type Drift,
@@ -28,7 +28,7 @@ import {
   type Hotplug,
   type ReconcileReport,
   together,
-} from './drift.js';
+} from '../enforcement/drift.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
 

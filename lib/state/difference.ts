@@ -1,7 +1,7 @@
 // Difference: what one state has that another has not. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { Assignments, PodAssignment } from './assignments.js';
-import { encodePod } from './checkpoint.js';
+import type { Assignments, PodAssignment } from '../account/assignments.js';
+import { encodePod } from './files/checkpoint.js';
 
 export interface Difference {
   readonly added: readonly PodAssignment[];

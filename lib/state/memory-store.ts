@@ -1,9 +1,9 @@
 // MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
-import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
-import { isCgroupAlive } from './cgroup-owner.js';
-import type { Checkpoint } from './checkpoint.js';
-import type { Listener } from './folder-watch.js';
-import { newOwner } from './owners.js';
+import type { Assignments, OwnerRecord, PodAssignment } from '../account/assignments.js';
+import { isCgroupAlive } from '../processes/cgroup-owner.js';
+import type { Checkpoint } from './files/checkpoint.js';
+import type { Listener } from './files/folder-watch.js';
+import { newOwner } from './owners/owners.js';
 import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
 import { MemoryQueue } from './wait-queue.js';
 

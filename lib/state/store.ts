@@ -1,12 +1,12 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
 
 import type { SharedMembers } from '../enforcement/shared-members.js';
-import type { NumalignError } from '../errors.js';
-import type { OwnerChoice } from '../request.js';
-import type { Assignments, OwnerRecord, PodAssignment } from './assignments.js';
-import type { Checkpoint } from './checkpoint.js';
-import type { Listener } from './folder-watch.js';
-import type { TotalOn } from './recovery.js';
+import type { NumalignError } from '../base/errors.js';
+import type { OwnerChoice } from '../input/request.js';
+import type { Assignments, OwnerRecord, PodAssignment } from '../account/assignments.js';
+import type { Checkpoint } from './files/checkpoint.js';
+import type { Listener } from './files/folder-watch.js';
+import type { TotalOn } from './owners/recovery.js';
 import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {

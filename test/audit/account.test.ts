@@ -11,7 +11,7 @@ import {
   zero,
 } from '../../lib/audit/counters.js';
 import type { CpuSnapshot, Snapshot, TaskSnapshot, ThreadSnapshot } from '../../lib/audit/snapshot.js';
-import { CpuSet } from '../../lib/cpu-set.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 
 const SECOND = 1e9;
 

@@ -8,7 +8,7 @@ import { type CompletedCommand, commandTree } from '../../lib/cli/completion/com
 import { fishCompletion } from '../../lib/cli/completion/fish.js';
 import { zshCompletion } from '../../lib/cli/completion/zsh.js';
 import { createProgram } from '../../lib/cli/program.js';
-import { formatJson } from '../../lib/cli/text.js';
+import { formatJson } from '../../lib/cli/terminal/text.js';
 import { newFolder, numalign } from './numalign.js';
 
 const TREE = commandTree(createProgram());

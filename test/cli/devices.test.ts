@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { type DeviceFlags, deviceOptions, devicesOf } from '../../lib/cli/devices.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from '../../lib/cli/arguments/devices.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { newFile } from './pods.js';
 

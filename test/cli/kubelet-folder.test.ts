@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { link, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, it, vi } from 'vitest';
-import { writeKubeletFolder } from '../../lib/cli/kubelet-folder.js';
+import { writeKubeletFolder } from '../../lib/cli/arguments/kubelet-folder.js';
 import { errorOf } from '../support/error-of.js';
 import { newFolder } from './numalign.js';
 

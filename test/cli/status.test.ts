@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CpuSet } from '../../lib/cpu-set.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { openManager } from '../../lib/manager.js';
-import { discover } from '../../lib/topology.js';
+import { discover } from '../../lib/machine/topology.js';
 import { rewrite } from '../conformance/state-file.js';
 import { newFolder, numalign } from './numalign.js';
 import { newFile, pod } from './pods.js';

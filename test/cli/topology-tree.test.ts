@@ -1,10 +1,10 @@
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
-import type { StateView } from '../../lib/cli/state-view.js';
-import { topologyTree } from '../../lib/cli/topology-tree.js';
-import { CpuSet, NodeSet } from '../../lib/cpu-set.js';
-import { NumalignError } from '../../lib/errors.js';
-import { discover } from '../../lib/topology.js';
+import type { StateView } from '../../lib/cli/pages/state-view.js';
+import { topologyTree } from '../../lib/cli/pages/topology-tree.js';
+import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
+import { NumalignError } from '../../lib/base/errors.js';
+import { discover } from '../../lib/machine/topology.js';
 import { emptyState } from '../support/empty-state.js';
 
 const cpus = (text: string) => CpuSet.parse(text);

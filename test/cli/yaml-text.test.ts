@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { YamlText } from '../../lib/cli/yaml-text.js';
+import { YamlText } from '../../lib/cli/arguments/yaml-text.js';
 
 const read = (text: string) => new YamlText('f', text).documents();
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CpuSet } from '../../lib/cpu-set.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { cpuMask, parseCpuMask } from '../../lib/doctor/cpu-mask.js';
 
 describe('a mask of CPUs', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CpuSet } from '../../lib/cpu-set.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { CgroupFacts, InterruptFacts, MachineFacts } from '../../lib/doctor/facts.js';
 import type { FindingStatus } from '../../lib/doctor/finding.js';
 import { judge } from '../../lib/doctor/judge.js';

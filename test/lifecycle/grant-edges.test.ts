@@ -115,7 +115,7 @@ describe('a resize', () => {
   it('that could not be carried out is called off', async () => {
     const manager = await simulated(makeStateDir(), { lockTimeoutMs: 1_000 });
     const grant = await manager.acquire({ cpu: 2 });
-    const { native } = await import('../../lib/native.js');
+    const { native } = await import('../../lib/base/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 3_000 }));
     while (grant.upcoming === null) await soon();
@@ -214,7 +214,7 @@ describe('giving back', () => {
 
 // It looks again now and then whether its turn has come, and has the lock meanwhile: stopped there it would hold up everybody.
 async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
-  const { native } = await import('../../lib/native.js');
+  const { native } = await import('../../lib/base/native.js');
   const folder = native.Folder.open(stateDir, false, 0o700, -1);
   for (;;) {
     process.kill(pid!, 'SIGSTOP');

@@ -179,7 +179,7 @@ describe('a child started for a grant', () => {
 describe('the lock of the state', () => {
   // A holder that never lets go: a stopped process in the middle of a transaction would look the same.
   async function holdLock(stateDir: string) {
-    const { native } = await import('../../lib/native.js');
+    const { native } = await import('../../lib/base/native.js');
     const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 somebody else\n')!;
     onTestFinished(() => lock.release());
     return lock;
@@ -208,7 +208,7 @@ describe('the lock of the state', () => {
 
   it('is not held while the caller does other work', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
-    const { native } = await import('../../lib/native.js');
+    const { native } = await import('../../lib/base/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     // Nothing of JavaScript runs meanwhile: the commit alone has to let the lock go.
     const takeLock = () => {

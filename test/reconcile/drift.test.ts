@@ -17,7 +17,7 @@ import {
   threadId,
   threads,
 } from '../../lib/index.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/base/native.js';
 import { hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { makeStateDir } from '../support/state-dir.js';
 

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
-import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/state/assignments.js';
+import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/account/assignments.js';
 import {
   type BookedMemory,
   bookMemory,
   memoryBlocks,
   NOTHING_BOOKED,
   releaseMemory,
-} from '../../lib/state/booked-memory.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/owner-file.js';
+} from '../../lib/account/booked-memory.js';
+import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/files/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });

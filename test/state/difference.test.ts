@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { discover, openManager } from '../../lib/index.js';
-import { decodeCheckpoint } from '../../lib/state/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { difference } from '../../lib/state/difference.js';
 import { makeStateDir } from '../support/state-dir.js';
 

@@ -1,7 +1,7 @@
 // JSON as Go's encoding/json takes it apart, against JSON.parse.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type GoJson, GoNumber, GoObject, parseGoJson } from '../../lib/state/go-json.js';
+import { type GoJson, GoNumber, GoObject, parseGoJson } from '../../lib/kubelet/go-json.js';
 
 function plain(value: GoJson): unknown {
   if (value instanceof GoNumber) return Number(value.text);

@@ -11,7 +11,7 @@ import {
   formatMemoryManagerState,
   parseCpuManagerState,
   parseMemoryManagerState,
-} from '../../lib/state/kubelet-format.js';
+} from '../../lib/kubelet/kubelet-format.js';
 import { thrownBy } from '../support/error-of.js';
 import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states.js';
 

@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
-import { native } from '../../lib/native.js';
-import { lockHolder, lockNote } from '../../lib/state/lock-holder.js';
+import { native } from '../../lib/base/native.js';
+import { lockHolder, lockNote } from '../../lib/state/owners/lock-holder.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations

@@ -2,7 +2,7 @@
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { OwnerWatch } from '../../lib/state/owner-watch.js';
+import { OwnerWatch } from '../../lib/state/owners/owner-watch.js';
 import { Agent } from '../support/agent.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from '
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Manager, openManager } from '../../lib/index.js';
-import { identifyCgroup, isCgroupAlive } from '../../lib/state/cgroup-owner.js';
-import { isOfBoot } from '../../lib/state/state-files.js';
+import { identifyCgroup, isCgroupAlive } from '../../lib/processes/cgroup-owner.js';
+import { isOfBoot } from '../../lib/state/files/state-files.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { canUnshare } from '../support/rights.js';

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
-import { programName } from '../../lib/state/program-name.js';
+import { programName } from '../../lib/processes/program-name.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const nameOf = (line: string) => programName(line.split(' '));

@@ -12,13 +12,13 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type Manager, openManager } from '../../lib/index.js';
-import { native } from '../../lib/native.js';
-import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/state/cgroup-owner.js';
-import { type Checkpoint, decodeCheckpoint } from '../../lib/state/checkpoint.js';
+import { native } from '../../lib/base/native.js';
+import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/processes/cgroup-owner.js';
+import { type Checkpoint, decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { decodeOwnerFile } from '../../lib/state/owner-file.js';
-import { type Clues, generationAfter } from '../../lib/state/recovery.js';
-import { isLocked, NO_OWNERS } from '../../lib/state/state-files.js';
+import { decodeOwnerFile } from '../../lib/state/files/owner-file.js';
+import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
+import { isLocked, NO_OWNERS } from '../../lib/state/files/state-files.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const isRoot = process.getuid?.() === 0;

@@ -18,13 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { NumalignError } from '../../lib/errors.js';
+import { NumalignError } from '../../lib/base/errors.js';
 import { CpuSet, discover, type Manager, openManager, type Topology } from '../../lib/index.js';
-import type { PodAssignment } from '../../lib/state/assignments.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/checkpoint.js';
+import type { PodAssignment } from '../../lib/account/assignments.js';
+import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/owner-file.js';
-import type { UnknownOwner } from '../../lib/state/state-files.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/files/owner-file.js';
+import type { UnknownOwner } from '../../lib/state/files/state-files.js';
 import { Agent } from '../support/agent.js';
 import { isLong } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
@@ -464,7 +464,7 @@ describe('claims', () => {
   type File = [generation: number, uuid: string, pods: PodAssignment[] | 'unreadable'];
 
   async function rebuilt(generation: number, recorded: PodAssignment[], ...files: File[]) {
-    const { rebuild } = await import('../../lib/state/recovery.js');
+    const { rebuild } = await import('../../lib/state/owners/recovery.js');
     const stateDir = makeStateDir();
     await open(stateDir);
     const { assignments, ...header } = fileOf(stateDir);

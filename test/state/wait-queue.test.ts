@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/base/native.js';
 import { FolderQueue } from '../../lib/state/wait-queue.js';
 import { makeStateDir } from '../support/state-dir.js';
 

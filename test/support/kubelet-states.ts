@@ -1,7 +1,7 @@
 // Any states of the kubelet's managers, for properties.
 import fc from 'fast-check';
 import { CpuSet } from '../../lib/index.js';
-import type { CpuManagerState, KubeletNumaNode, MemoryManagerState } from '../../lib/state/kubelet-format.js';
+import type { CpuManagerState, KubeletNumaNode, MemoryManagerState } from '../../lib/kubelet/kubelet-format.js';
 
 const name = fc.oneof(
   fc.constantFrom(

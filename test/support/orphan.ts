@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
-import type { CpuSet } from '../../lib/cpu-set.js';
+import type { CpuSet } from '../../lib/machine/cpu-set.js';
 
 export interface Orphan {
   readonly pid: number;

@@ -1,5 +1,5 @@
 // Blocks of a picture, laid out from the inside outwards: each knows the room it needs, and is drawn into the room that it gets. Pure.
-import { shorten } from '../text.js';
+import { shorten } from '../terminal/text.js';
 import { element, escaped, hoverText } from './svg.js';
 
 export interface Block {

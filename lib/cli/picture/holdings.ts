@@ -1,7 +1,7 @@
 // Who holds what of a machine, as its picture shows it. Pure.
-import type { CpuSet } from '../../cpu-set.js';
-import { type MemoryTable, memoryTables } from '../../managers/memory-manager.js';
-import type { PodContainer } from '../../managers/plan.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { type MemoryTable, memoryTables } from '../../decision/memory-manager.js';
+import type { PodContainer } from '../../admission/plan.js';
 import {
   type Assignments,
   type CpusNow,
@@ -11,10 +11,10 @@ import {
   type MemoryBlock,
   memoryOf,
   universe,
-} from '../../state/assignments.js';
-import type { Topology } from '../../topology.js';
-import type { StateView } from '../state-view.js';
-import { shownIdLength } from '../status-text.js';
+} from '../../account/assignments.js';
+import type { Topology } from '../../machine/topology.js';
+import type { StateView } from '../pages/state-view.js';
+import { shownIdLength } from '../pages/status-text.js';
 
 export interface Holder {
   readonly name: string;

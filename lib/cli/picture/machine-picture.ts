@@ -1,7 +1,7 @@
 // A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
-import { CpuSet } from '../../cpu-set.js';
-import { MEMORY } from '../../memory-types.js';
-import type { NumaNode, PciDevice, Topology } from '../../topology.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { MEMORY } from '../../input/memory-types.js';
+import type { NumaNode, PciDevice, Topology } from '../../machine/topology.js';
 import {
   type CpuUse,
   cpuUse,
@@ -11,10 +11,10 @@ import {
   type NodeBox,
   type PackageBox,
   shownDevices,
-} from '../machine-boxes.js';
-import { besideText } from '../resource-text.js';
-import { counted, fill, formatBytes } from '../text.js';
-import { machineLine } from '../topology-tree.js';
+} from '../pages/machine-boxes.js';
+import { besideText } from '../pages/resource-text.js';
+import { counted, fill, formatBytes } from '../terminal/text.js';
+import { machineLine } from '../pages/topology-tree.js';
 import { type Block, charactersIn, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import type { Holder, Holdings } from './holdings.js';
 import { holderClass, styleSheet } from './style.js';

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { holdingsOfView } from '../../../lib/cli/picture/holdings.js';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
-import type { StateView } from '../../../lib/cli/state-view.js';
-import { CpuSet } from '../../../lib/cpu-set.js';
-import { type DiscoverOptions, discover, type Topology } from '../../../lib/topology.js';
+import type { StateView } from '../../../lib/cli/pages/state-view.js';
+import { CpuSet } from '../../../lib/machine/cpu-set.js';
+import { type DiscoverOptions, discover, type Topology } from '../../../lib/machine/topology.js';
 import { allOf, parseXml, type XmlElement } from '../../support/xml.js';
 import { holder, holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS } from './machines.js';
 

@@ -1,8 +1,8 @@
 // Machines to be drawn, and somebody to hold what they have.
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
-import { CpuSet } from '../../../lib/cpu-set.js';
-import { memoryTables } from '../../../lib/managers/memory-manager.js';
-import type { Topology } from '../../../lib/topology.js';
+import { CpuSet } from '../../../lib/machine/cpu-set.js';
+import { memoryTables } from '../../../lib/decision/memory-manager.js';
+import type { Topology } from '../../../lib/machine/topology.js';
 import { emptyState } from '../../support/empty-state.js';
 
 export const OF_8_CPUS = 'package:2 [numa(memory=8GiB)] core:2 pu:2';

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { parseConfig } from '../../../dist/config.js';
+import { parseConfig } from '../../../dist/input/config.js';
 import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
 import { threadsOf } from '../../../dist/grant.js';
-import { HintProviders } from '../../../dist/hint-providers.js';
+import { HintProviders } from '../../../dist/decision/hint-providers.js';
 import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';
-import { substituteLostCpus } from '../../../dist/managers/substitute.js';
+import { substituteLostCpus } from '../../../dist/admission/substitute.js';
 import { Ledger } from '../../../dist/state/ledger.js';
-import { refreshSite } from '../../../dist/topology-refresh.js';
+import { refreshSite } from '../../../dist/machine/topology-refresh.js';
 
 const { placement, enforcement } = parseConfig({});
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { affinity, CpuSet, openManager, pin } from '../../../dist/index.js';
-import { hasNoLoadBalancing, kernelIsolatedCpus, unbalancedCpus } from '../../../dist/isolated-cpus.js';
+import { hasNoLoadBalancing, kernelIsolatedCpus, unbalancedCpus } from '../../../dist/machine/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');

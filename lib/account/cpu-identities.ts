@@ -1,0 +1,111 @@
+// CPU identities: where CPUs were when they were granted, and where they are now. Pure.
+//
+// Ids of cores and packages are only names: a core is called by its lowest online CPU, and has another id as soon as that goes offline. A group of CPUs
+// counts as renamed, and nobody has moved, where all its CPUs are under one other id now and nobody else is; of CPUs that are known both then and now.
+// Everything else goes by the ids: it says too much rather than too little.
+// The id of a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with another node id is not near it any more,
+// whoever moved along.
+import type { Topology } from '../machine/topology.js';
+import { type Assignments, type CpuIdentity, cpusOf, memoryOf, type PodAssignment } from './assignments.js';
+
+const machines = new WeakMap<object, readonly CpuIdentity[]>();
+
+/** The machine's CPUs as they are now. */
+export function identitiesOf(topology: Pick<Topology, 'locations'>): readonly CpuIdentity[] {
+  const known = machines.get(topology);
+  if (known) return known;
+  const identities = topology.locations.map((at): CpuIdentity => [at.cpu, at.core, at.package, at.node]);
+  machines.set(topology, identities);
+  return identities;
+}
+
+type Rows = ReadonlyMap<number, CpuIdentity>;
+
+// Asked for once for each of many grants.
+const tables = new WeakMap<readonly CpuIdentity[], Rows>();
+
+function rowsOf(identities: readonly CpuIdentity[]): Rows {
+  const rows = tables.get(identities) ?? new Map(identities.map((row) => [row[0], row]));
+  tables.set(identities, rows);
+  return rows;
+}
+
+type Column = 1 | 2 | 3;
+
+// From an id on record to today's id of the same group; to itself where there is no telling.
+function namesNow(before: Rows, now: Rows, column: Column): (id: number) => number {
+  const [forth, back] = [new Map<number, Set<number>>(), new Map<number, Set<number>>()];
+  const add = (sets: Map<number, Set<number>>, from: number, to: number) =>
+    sets.set(from, (sets.get(from) ?? new Set()).add(to));
+  for (const [cpu, row] of before) {
+    const other = now.get(cpu);
+    if (!other) continue;
+    add(forth, row[column], other[column]);
+    add(back, other[column], row[column]);
+  }
+  return (id) => {
+    const [name, ...others] = forth.get(id) ?? [];
+    return name !== undefined && others.length === 0 && back.get(name)!.size === 1 ? name : id;
+  };
+}
+
+// Rows on record under today's ids.
+function translation(before: Rows, now: Rows) {
+  const [core, socket, node] = ([1, 2, 3] as const).map((column) => namesNow(before, now, column));
+  return (row: CpuIdentity, pod: PodAssignment): CpuIdentity => [
+    row[0],
+    core!(row[1]),
+    socket!(row[2]),
+    memoryOf(pod).length > 0 ? row[3] : node!(row[3]),
+  ];
+}
+
+const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) => a?.every((id, column) => id === b[column]) === true;
+
+/**
+ * The next state with the machine's CPUs as they are now; but those that a grant holds and held before stay where they were when it got them, also
+ * while they are offline.
+ */
+export function withIdentities(next: Assignments, recorded: Assignments, topology: Topology): Assignments {
+  const identities = identitiesOf(topology);
+  const before = rowsOf(recorded.cpus);
+  if (identities.length === before.size && identities.every((row) => isSame(before.get(row[0]), row))) {
+    return { ...next, cpus: identities };
+  }
+  const rows = new Map(rowsOf(identities));
+  const translate = translation(before, rowsOf(identities));
+  const earlier = new Map(recorded.pods.map((pod) => [pod.uid, pod]));
+  for (const pod of next.pods) {
+    const was = earlier.get(pod.uid);
+    // Another pod may have come under its uid.
+    if (was?.admittedAt !== pod.admittedAt) continue;
+    for (const cpu of cpusOf(pod).intersection(cpusOf(was))) {
+      const row = before.get(cpu);
+      if (row) rows.set(cpu, translate(row, pod));
+    }
+  }
+  return { ...next, cpus: [...rows.values()].sort(([a], [b]) => a - b) };
+}
+
+/** A CPU that is elsewhere than when it was granted. */
+export interface CpuMove {
+  readonly cpu: number;
+  readonly before: { readonly core: number; readonly package: number; readonly node: number };
+  readonly now: { readonly core: number; readonly package: number; readonly node: number };
+}
+
+const place = ([, core, socket, node]: CpuIdentity) => Object.freeze({ core, package: socket, node });
+
+/** The CPUs of a pod on record that are elsewhere now; not those that are offline. */
+export function movedCpus(pod: PodAssignment, { cpus }: Pick<Assignments, 'cpus'>, topology: Topology): CpuMove[] {
+  const [before, now] = [rowsOf(cpus), rowsOf(identitiesOf(topology))];
+  const held = [...cpusOf(pod)].filter((cpu) => {
+    const row = now.get(cpu);
+    return row && before.has(cpu) && !isSame(before.get(cpu), row);
+  });
+  if (held.length === 0) return [];
+  const translate = translation(before, now);
+  return held
+    .filter((cpu) => !isSame(translate(before.get(cpu)!, pod), now.get(cpu)!))
+    .map((cpu) => Object.freeze({ cpu, before: place(before.get(cpu)!), now: place(now.get(cpu)!) }));
+}

@@ -1,0 +1,82 @@
+// GrantInfo: what is told of a grant on record.
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { Flag } from '../decision/flags.js';
+import {
+  type DeviceAssignment,
+  devicesOf,
+  type EnforcementLevel,
+  type MemoryBlock,
+  memoryOf,
+  type PodAssignment,
+  poolOf,
+  presentCpus,
+} from './assignments.js';
+import type { Topology } from '../machine/topology.js';
+
+interface Unbalanced {
+  readonly unbalanced: CpuSet;
+}
+
+/** What the state says of one grant. */
+export interface GrantInfo {
+  readonly id: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  /** Of the CPUs. */
+  readonly numaNodes: NodeSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  /** As {@link Grant.isIsolated}. */
+  readonly isIsolated: boolean;
+  readonly enforcement: EnforcementLevel;
+  /** The cgroup by which it is enforced, as a path; made when something is to run in it. null where there is none. */
+  readonly cgroup: string | null;
+  readonly owner: {
+    readonly kind: 'process' | 'cgroup' | 'persistent';
+    readonly pid: number | null;
+    readonly command: string | null;
+  };
+  /** False: the owner is dead, and the next transaction takes the CPUs back. */
+  readonly alive: boolean;
+  /** The CPUs that it is about to have instead, where a resize is announced; else null. */
+  readonly upcoming: CpuSet | null;
+  /** What of it does not hold any more, since the machine or its settings have changed. It stays as it is. */
+  readonly flags: readonly Flag[];
+  /** Wall-clock time in ISO 8601. */
+  readonly admittedAt: string;
+}
+
+/** Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load (`unbalanced`) by now. */
+export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
+  const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
+  return isTaken || presentCpus(pod).intersects(unbalanced);
+}
+
+/** What is told of a grant on record. */
+export function grantInfo(
+  pod: PodAssignment,
+  topology: Topology,
+  alive: boolean,
+  flags: readonly Flag[],
+  present: Unbalanced,
+): GrantInfo {
+  const cpus = presentCpus(pod);
+  const { kind, pid, command } = pod.owner;
+  return {
+    id: pod.uid,
+    name: pod.name,
+    cpus,
+    numaNodes: topology.nodesOf(cpus),
+    memory: memoryOf(pod),
+    devices: devicesOf(pod),
+    isIsolated: isIsolated(pod, present),
+    enforcement: pod.enforcement.level,
+    cgroup: pod.enforcement.target,
+    owner: { kind, pid, command },
+    alive,
+    upcoming: pod.upcoming?.cpus ?? null,
+    flags,
+    admittedAt: pod.admittedAt,
+  };
+}

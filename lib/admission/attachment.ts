@@ -1,0 +1,113 @@
+// Attachment: another process on the CPUs of a grant, or of one of its containers.
+import { moveProcess } from '../machine/affinity.js';
+import { invalidOption } from '../base/check-options.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
+import { heldGrant, type Site, transact } from './topology-manager.js';
+import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../account/assignments.js';
+import { GrantGroup } from '../enforcement/grant-group.js';
+import type { ProcessEntry } from '../enforcement/member-registry.js';
+import { attachedCpus } from '../enforcement/shared-members.js';
+
+/** What has become of a process that was attached. */
+export interface Attachment {
+  readonly pid: number;
+  /** Where it may run now. */
+  readonly cpus: CpuSet;
+  /** Whether no thread can have been missed: it was moved as a whole, by its cgroup. */
+  readonly guaranteed: boolean;
+}
+
+/**
+ * Moves a process onto the CPUs of a container (undefined: of all of them); of one without exclusive CPUs into the shared pool. It is a shared member from then on, which may
+ * stay on the grant's CPUs as long as there is the grant.
+ * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_MEMBER_UNMOVABLE, ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
+ */
+export function attachProcess(
+  site: Site,
+  grant: PodAssignment,
+  container: string | undefined,
+  pid: number,
+): Promise<Attachment> {
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) {
+    invalidOption('pid', pid, 'the pid of another process; this one is pinned by pin()');
+  }
+  return transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
+    const cpus =
+      container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
+    return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
+      if (cpus.isEmpty) {
+        site.enforcer.shareAnyway(pid, state);
+        site.enforcer.apply(state);
+        return Object.freeze({ pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false });
+      }
+      const group = GrantGroup.of(site, state.settings, pod, container);
+      if (group) group.attach(pid);
+      else {
+        // Remembers what it had.
+        site.enforcer.apply(state);
+        moveByMask(site, pid, cpus);
+      }
+      return Object.freeze({ pid, cpus, guaranteed: group !== undefined });
+    });
+  });
+}
+
+/** What `look` answers; where a process holds the grant, the error says what holds of attaching: such a process starts others on it itself. */
+export function openGrant<T>(uid: string, look: () => T): T {
+  try {
+    return look();
+  } catch (error) {
+    const isHeld =
+      error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
+    if (!isHeld) throw error;
+    const { pid, command } = error.details;
+    const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
+    throw new NumalignError(error.code, message, { ...error.details, cause: error });
+  }
+}
+
+/** @throws ERR_MEMBER_UNMOVABLE where a process is on CPUs that it was attached to: it runs in the shared pool once that grant ends */
+export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid: number): void {
+  const entry = enforcer.members?.registry.findProcess(pid);
+  const pod = pods.find(({ uid }) => uid === entry?.grant);
+  if (!entry || !pod || !attachedCpus(entry, pods)) return;
+  const { grant, container } = entry;
+  const place = `${pod.name}${container === null ? '' : ` (container ${container})`}`;
+  throw new NumalignError(
+    'ERR_MEMBER_UNMOVABLE',
+    `process ${pid} is attached to ${place}: it goes to the shared pool when that is released; attach it to a container without exclusive CPUs to move it now`,
+    { value: pid, grant, container, valid: 'a process that is attached to no exclusive CPUs' },
+  );
+}
+
+// Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.
+function registered<T>(
+  { enforcer }: Site,
+  state: Assignments,
+  pid: number,
+  attached: Pick<ProcessEntry, 'grant' | 'container'>,
+  move: () => T,
+): T {
+  const registry = enforcer.members?.registry;
+  const before = registry?.findProcess(pid);
+  registry?.addProcess(pid, attached);
+  try {
+    return move();
+  } catch (error) {
+    // It may have ended.
+    if (registry?.findProcess(pid)) {
+      registry.addProcess(pid, before);
+      enforcer.apply(state);
+      if (!before) registry.removeProcess(pid);
+    }
+    throw error;
+  }
+}
+
+function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {
+  moveProcess(pid, topology.possible.union(topology.cpus).difference(cpus), cpus);
+}

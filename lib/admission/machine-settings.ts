@@ -1,0 +1,208 @@
+// The machine's settings: chosen from what an opener gives, checked against the machine, compared with what is recorded. Pure.
+import { invalidOption } from '../base/check-options.js';
+import type { Config, GivenSettings, Placement, RequiredSettings } from '../input/config.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { NumalignError } from '../base/errors.js';
+import { takeCpus } from '../decision/cpu-manager.js';
+import { totalOn } from '../decision/memory-manager.js';
+import {
+  type Assignments,
+  type CpusNow,
+  emptyAssignments,
+  exclusiveCpus,
+  grantableCpus,
+  type MachineSettings,
+  sharedPool,
+} from '../account/assignments.js';
+import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
+import type { Topology } from '../machine/topology.js';
+
+export const DEFAULT_SETTINGS: MachineSettings = {
+  managedCPUs: null,
+  reservedSystemCPUs: CpuSet.EMPTY,
+  strictCPUReservation: false,
+  isolatedCPUs: null,
+  reservedMemory: NOTHING_BOOKED,
+  cgroupRoot: null,
+  simulated: false,
+  unknown: {},
+};
+
+/** The machine's agreed settings in force. */
+export interface Settings {
+  readonly managedCPUs: CpuSet;
+  readonly reservedSystemCPUs: CpuSet;
+  readonly strictCPUReservation: boolean;
+  /** Managed CPUs that are a pool of their own, granted or not. */
+  readonly isolatedCPUs: CpuSet;
+  /** Bytes by NUMA node and memory type. */
+  readonly reservedMemory: BookedMemory;
+  /** null: no cgroups are used. */
+  readonly cgroupRoot: string | null;
+}
+
+/** Settings with those that are required instead. */
+export function applySettings(settings: MachineSettings, required: RequiredSettings): MachineSettings {
+  const given = Object.entries(required).filter(([, value]) => value !== undefined);
+  return { ...settings, ...Object.fromEntries(given) };
+}
+
+/**
+ * Settings with the reserved CPUs chosen where only their number is given: as many as are `recorded` will do, whichever they are.
+ * @throws ERR_INVALID_OPTION
+ */
+export function chosenSettings(
+  given: GivenSettings,
+  placement: Placement,
+  topology: Topology,
+  now: CpusNow,
+  recorded: MachineSettings = DEFAULT_SETTINGS,
+): RequiredSettings {
+  const { reservedCount, ...settings } = given;
+  if (reservedCount === undefined || reservedCount === recorded.reservedSystemCPUs.size) return settings;
+  // What is isolated is no place for the system.
+  const all = grantableCpus(
+    { ...applySettings(recorded, settings), reservedSystemCPUs: CpuSet.EMPTY },
+    { online: topology.cpus, isolated: now.isolated },
+    'ordinary',
+  );
+  if (reservedCount > all.size) {
+    invalidOption(
+      'systemReserved.cpu + kubeReserved.cpu',
+      reservedCount,
+      `at most the machine's ${all.size} managed CPUs that are not isolated`,
+    );
+  }
+  return { ...settings, reservedSystemCPUs: takeCpus(topology, placement, all, reservedCount) };
+}
+
+/**
+ * Settings must name CPUs and memory that the machine has, or that are on record: what it has lost since may stay in the settings.
+ * @throws ERR_INVALID_OPTION
+ */
+export function checkKnown(required: RequiredSettings, topology: Topology, recorded = DEFAULT_SETTINGS): void {
+  const known = topology.cpus.union(topology.possible);
+  for (const name of ['managedCPUs', 'reservedSystemCPUs', 'isolatedCPUs'] as const) {
+    const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
+    if (!beyond || beyond.isEmpty) continue;
+    throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
+      option: name,
+      value: required[name]?.toString(),
+      valid: known.toString(),
+    });
+  }
+  for (const [id, types] of Object.entries(required.reservedMemory ?? {})) {
+    const node = topology.nodes.find((each) => each.id === Number(id));
+    for (const [type, bytes] of Object.entries(types)) {
+      if (bytes <= bookedOn(recorded.reservedMemory, Number(id), type)) continue;
+      if (!node) invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
+      const total = totalOn(node, type);
+      if (bytes > total) invalidOption(`reservedMemory of ${type} on NUMA node ${id}`, bytes, `at most ${total} bytes`);
+    }
+  }
+}
+
+/** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
+export function checkLeavesPool(state: Assignments, now: CpusNow): void {
+  if (!sharedPool(state, now).isEmpty) return;
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    'these settings leave no CPU for the shared pool, where everything else runs',
+    {
+      value: state.settings,
+      valid: 'at least one managed CPU that is neither strictly reserved nor isolated nor granted',
+    },
+  );
+}
+
+/** Groups in use are known by their root: it stays as long as CPUs are exclusive. @throws ERR_CONFIG_CONFLICT */
+export function checkCgroupRoot(state: Assignments, { cgroupRoot }: MachineSettings): void {
+  const recorded = state.settings.cgroupRoot;
+  if (recorded === null || recorded === cgroupRoot || exclusiveCpus(state).isEmpty) return;
+  const holders = state.pods.map(({ uid, name }) => (name === uid ? uid : `${uid} (${name})`)).join(', ');
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    `cgroupRoot stays ${recorded} while CPUs are exclusive: grants may run in cgroups below it. Release them first: ${holders}`,
+    { value: cgroupRoot, valid: recorded },
+  );
+}
+
+/** Reserved memory in words: `NUMA node 0: 1073741824 bytes of memory`; empty for none. */
+function memoryText(memory: BookedMemory): string {
+  return Object.entries(memory)
+    .flatMap(([node, types]) =>
+      Object.entries(types)
+        .sort()
+        .map(([type, bytes]) => `NUMA node ${node}: ${bytes} bytes of ${type}`),
+    )
+    .join(', ');
+}
+
+/** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
+function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
+  const nothing: Readonly<Record<string, string>> = { isolatedCPUs: 'what the kernel isolates', cgroupRoot: 'none' };
+  const show = (value: unknown, name: string) => {
+    if (value === null) return nothing[name] ?? 'all';
+    const text =
+      typeof value === 'object' && !(value instanceof CpuSet) ? memoryText(value as BookedMemory) : String(value);
+    return text === '' ? 'none' : text;
+  };
+  const differences = Object.entries(required)
+    .filter(
+      ([name, value]) =>
+        value !== undefined && show(value, name) !== show(recorded[name as keyof RequiredSettings], name),
+    )
+    .map(([name, value]) => ({
+      option: name,
+      asked: show(value, name),
+      recorded: show(recorded[name as keyof RequiredSettings], name),
+    }));
+  if (differences.length === 0) return;
+  const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
+  throw new NumalignError(
+    'ERR_CONFIG_CONFLICT',
+    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
+    {
+      differences,
+    },
+  );
+}
+
+/** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
+export function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+  if (simulated === topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    simulated
+      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
+      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
+    { value: path, valid: 'another stateDir' },
+  );
+}
+
+type Given = Pick<Config, 'settings' | 'placement'>;
+
+/**
+ * The state of a machine that has none yet.
+ * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where nothing would be left to share
+ */
+export function firstState({ settings, placement }: Given, topology: Topology, now: CpusNow): Assignments {
+  const required = chosenSettings(settings, placement, topology, now);
+  checkKnown(required, topology);
+  const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
+  const state = emptyAssignments(applySettings(defaults, required));
+  checkLeavesPool(state, { online: topology.cpus, isolated: now.isolated });
+  return state;
+}
+
+/** Whether an opener can use the state on record. @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION */
+export function checkRecorded(
+  { settings }: Assignments,
+  given: Given,
+  topology: Topology,
+  now: CpusNow,
+  path: string,
+): void {
+  checkSameKind(settings, topology, path);
+  checkAgreement(settings, chosenSettings(given.settings, given.placement, topology, now, settings), path);
+}

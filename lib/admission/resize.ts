@@ -1,0 +1,205 @@
+// Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first, then done, so that whoever runs there hears of it before.
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Placement, recordedPlacement } from '../input/config.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
+import { MILLI } from '../input/pod-request.js';
+import type { ResizeRequest } from '../input/request.js';
+import {
+  type Assignments,
+  type ContainerAssignment,
+  type MemoryBlock,
+  type PodAssignment,
+  removePods,
+  replacePod,
+  runningCpus,
+} from '../account/assignments.js';
+import { releaseMemory } from '../account/booked-memory.js';
+import { decide, NEVER } from '../decision/decision.js';
+import { type EnforcedCommit, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
+
+/** The threads of this process that run on the grant. */
+export interface Followers<T> {
+  /** They leave what the grant loses; called before it does. @throws where one does not */
+  narrow(cpus: CpuSet): T;
+  /** They may use all of the grant, again or for the first time. */
+  widen(cpus: CpuSet): T;
+}
+
+/**
+ * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost, commits, and lets them use what is new. What is announced and what
+ * it has now are both the grant's meanwhile. A refused resize changes nothing.
+ * @throws a rejection as for an admission, ERR_INVALID_ARGUMENT for a pod of several containers, ERR_GRANT_BUSY, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors, what `followers` throws
+ */
+export async function resize<T>(
+  site: Site,
+  grant: PodAssignment,
+  request: ResizeRequest,
+  defaults: Placement,
+  followers: Followers<T>,
+): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
+  const { uid, containers } = grant;
+  if (containers.length !== 1 || containers[0]!.cpus.isEmpty) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      `${uid} is no single container with exclusive CPUs: only that can be resized`,
+      {
+        value: uid,
+        valid: 'a grant of acquire, or a pod of one container with exclusive CPUs',
+      },
+    );
+  }
+  if (RESIZES_UNDER_WAY.has(uid)) throw busy(uid);
+  RESIZES_UNDER_WAY.add(uid);
+  let isAnnounced = false;
+  try {
+    for (;;) {
+      const announced = await announce(site, grant, request, defaults);
+      isAnnounced = announced.upcoming !== null;
+      if (!isAnnounced) return { pod: announced, followed: undefined };
+      await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
+      const done = await transact(site, undefined, (state, commit) =>
+        carryOut({ site, state, commit }, current(site, state, grant), request, defaults, followers),
+      );
+      isAnnounced = false;
+      if (done) return done;
+    }
+  } finally {
+    RESIZES_UNDER_WAY.delete(uid);
+    // Every transaction of this process calls off what it has announced and does not do any more: this one need not be waited for.
+    if (isAnnounced) reclaim(site).catch(() => {});
+  }
+}
+
+/** Puts on record what the grant will have. Where no CPU changes, nobody need hear of it before: the resize is done. */
+function announce(
+  site: Site,
+  grant: PodAssignment,
+  request: ResizeRequest,
+  defaults: Placement,
+): Promise<PodAssignment> {
+  return transact(site, request.signal, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = current(site, state, grant);
+    const resized = decided(site, state, { ...pod, upcoming: null }, request, defaults);
+    const [before] = pod.containers;
+    const [after] = resized.pod.containers;
+    const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
+    return record(isSame ? resized : announcement(site, state, pod, after!), commit);
+  });
+}
+
+interface Resized {
+  readonly pod: PodAssignment;
+  readonly next: Assignments;
+}
+
+function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, after: ContainerAssignment): Resized {
+  const { name, cpus, held } = after;
+  const pod = { ...now, upcoming: { container: name, cpus, held, by: ledger.owners.recordFor('process').uuid } };
+  return { pod, next: replacePod(state, pod) };
+}
+
+async function record({ pod, next }: Resized, commit: EnforcedCommit): Promise<PodAssignment> {
+  await commit(next, true);
+  return pod;
+}
+
+interface Step {
+  readonly site: Site;
+  readonly state: Assignments;
+  readonly commit: EnforcedCommit;
+}
+
+/** Undefined where the announcement is no longer on record: somebody has put back an older state meanwhile. */
+async function carryOut<T>(
+  { site, state, commit }: Step,
+  pod: PodAssignment,
+  request: ResizeRequest,
+  defaults: Placement,
+  followers: Followers<T>,
+): Promise<{ readonly pod: PodAssignment; readonly followed: T } | undefined> {
+  if (pod.upcoming === null) return undefined;
+  const cpus = runningCpus(pod);
+  let resized: Resized;
+  let followed: T | undefined;
+  try {
+    request.signal?.throwIfAborted();
+    // Of CPUs just what was announced; memory may have become scarce since.
+    resized = decided(site, state, pod, request, defaults);
+    const kept = cpus.intersection(runningCpus(resized.pod));
+    if (!kept.equals(cpus)) followed = followers.narrow(kept);
+    await record(resized, commit);
+  } catch (error) {
+    followers.widen(cpus);
+    const unchanged = { ...pod, upcoming: null };
+    await record({ pod: unchanged, next: replacePod(state, unchanged) }, commit).catch(() => {});
+    throw error;
+  }
+  const after = runningCpus(resized.pod);
+  return { pod: resized.pod, followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after) };
+}
+
+/** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
+function current(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+  const pod = heldGrant(site, state, grant);
+  if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
+  return pod;
+}
+
+function busy(uid: string): NumalignError {
+  return new NumalignError('ERR_GRANT_BUSY', `grant ${uid} is being resized already: wait until that is done`, {
+    value: uid,
+  });
+}
+
+/** @throws a rejection */
+function decided(
+  { topology, resources }: Site,
+  state: Assignments,
+  pod: PodAssignment,
+  { cpu, memory }: ResizeRequest,
+  defaults: Placement,
+): Resized {
+  const [now] = pod.containers as [ContainerAssignment];
+  const requests: Record<string, number> = {
+    ...now.request,
+    ...(cpu !== undefined && { cpu: cpu * MILLI }),
+    ...(memory !== undefined && { memory }),
+  };
+  const container = { name: now.name, kind: now.kind, requests };
+  const decision = decide({
+    topology,
+    present: cpusNow(topology, state.pods),
+    state: removePods(state, new Set([pod.uid])),
+    request: {
+      pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [container] },
+      owner: 'process',
+      placement: recordedPlacement(pod, defaults),
+      enforcement: {},
+      isForCaller: true,
+      wait: false,
+    },
+    resources,
+    // What they hold for the pod stays as it is.
+    providers: [],
+    owner: pod.owner,
+    uid: pod.uid,
+    now: NEVER,
+    dryRun: false,
+    resized: pod,
+  });
+  if ('error' in decision) throw decision.error;
+  const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
+  const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
+  const isBookedAnew = blocks.length > 0;
+  // Memory of which no amount has changed stays booked where it is, whatever has become of the nodes; what is not asked for any more is given back.
+  const left = now.memory.filter((block) => !isAsked(block)).reduce(releaseMemory, state.memory);
+  const after = {
+    ...{ ...now, request: requests, cpus, held, hint },
+    memory: isBookedAnew ? blocks : now.memory.filter(isAsked),
+  };
+  const resized = { ...pod, upcoming: null, containers: [after] };
+  return { pod: resized, next: replacePod(state, resized, isBookedAnew ? decision.next.memory : left) };
+}

@@ -1,0 +1,232 @@
+// Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room it makes do with what is left until they are back.
+import { type Placement, recordedPlacement } from '../input/config.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
+import { MILLI } from '../input/pod-request.js';
+import {
+  type Assignments,
+  type ContainerAssignment,
+  cpusOf,
+  type PodAssignment,
+  poolOf,
+  removePods,
+  replacePod,
+  runningCpus,
+  sharedPool,
+} from '../account/assignments.js';
+import {
+  allocateCpus,
+  type CpuAllocation,
+  checkSharedPool,
+  cpusOfNodes,
+  onlineCpusKept,
+  withCpus,
+} from '../decision/cpu-manager.js';
+import { type Draft, firstDraft, withKept } from '../decision/draft.js';
+import type { Followers } from './resize.js';
+import { assignmentsOf, findGrant, heldGrant, type Site, transact } from './topology-manager.js';
+
+/** The threads of this process that run on the grant. */
+export interface GrantThreads<T> extends Followers<T> {
+  /** They wait in the shared pool until {@link Followers.widen} brings them back. */
+  park(pool: CpuSet): T;
+  /** @throws where something runs on the grant that cannot leave, as {@link Followers.narrow} */
+  checkCanLeave(): void;
+}
+
+/** What has become of a grant whose CPUs came or went. */
+export interface Substitution<T> {
+  /** As it is on record now. */
+  readonly pod: PodAssignment;
+  /** CPUs that it ran on and that are offline. */
+  readonly lost: CpuSet;
+  /** What it has for them. */
+  readonly substitutes: CpuSet;
+  /** Those of `lost` that nothing was found for: on record they are the grant's as before, and its own again once they are back. */
+  readonly revoked: CpuSet;
+  /** CPUs that were revoked, and are online again. */
+  readonly returned: CpuSet;
+  /** Why nothing was found; else null. */
+  readonly error: NumalignError | null;
+  /** Nothing is left of the grant for the time being: the threads of this process wait in the shared pool. */
+  readonly isParked: boolean;
+  /** What became of the threads of this process. */
+  readonly followed: T;
+}
+
+// Lost CPUs without substitutes by the grant's id, as they were told last: each loss is told once.
+const revocations = new Map<string, CpuSet>();
+
+/**
+ * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them: of the same pool, by the options it was placed with, near those that it has; with
+ * the policies restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share they go on sharing. Held SMT siblings come and go with
+ * their CPUs. A container for which there is no room keeps what it has on record, and is tried again each time; its threads run on what is left of it, or wait in the shared
+ * pool. Threads of this process follow; no other process's do: where they would have to, nothing is given up. `defaults`: for what is not on record of its placement.
+ * @returns undefined where nothing has changed since the last look, or the grant is about to be changed by a resize or a transfer
+ * @throws ERR_OWNER_ALIVE where it is somebody else's, the ledger's errors
+ */
+export async function substituteLostCpus<T>(
+  site: Site,
+  grant: PodAssignment,
+  defaults: Placement,
+  threads: GrantThreads<T>,
+): Promise<Substitution<T> | undefined> {
+  // Without the lock: who has no room looks again and again.
+  const { ledger } = site;
+  const recorded = assignmentsOf(site, ledger.read());
+  const state = removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
+  const pod = settledGrant(state, grant);
+  if (!pod) {
+    if (!findGrant(state, grant)) revocations.delete(grant.uid);
+    return undefined;
+  }
+  const { lost, error, ...outlook } = substituted(site, state, pod, defaults);
+  if (outlook.pod !== pod) return carryOut(site, grant, defaults, threads);
+  return told(site, state, pod, lost, error, threads);
+}
+
+/** A grant on record that nobody is about to change. */
+function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment | undefined {
+  const pod = findGrant(state, grant);
+  return pod && pod.upcoming === null && pod.transfer === null && pod.formerOwner === null ? pod : undefined;
+}
+
+// Nothing can be given for what is lost, if anything is.
+function told<T>(
+  site: Site,
+  state: Assignments,
+  pod: PodAssignment,
+  lost: CpuSet,
+  error: NumalignError | null,
+  threads: GrantThreads<T>,
+): Substitution<T> | undefined {
+  const before = revocations.get(pod.uid) ?? CpuSet.EMPTY;
+  if (lost.equals(before)) return undefined;
+  if (lost.isEmpty) revocations.delete(pod.uid);
+  else revocations.set(pod.uid, lost);
+  const cpus = runningCpus(pod);
+  const isParked = cpus.isSubsetOf(lost);
+  const followed = isParked ? threads.park(sharedPool(state, cpusNow(site.topology))) : threads.widen(cpus);
+  const returned = before.difference(lost).intersection(cpus);
+  return { pod, lost, substitutes: CpuSet.EMPTY, revoked: lost, returned, error, isParked, followed };
+}
+
+function carryOut<T>(
+  site: Site,
+  grant: PodAssignment,
+  defaults: Placement,
+  threads: GrantThreads<T>,
+): Promise<Substitution<T> | undefined> {
+  return transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    if (!settledGrant(state, grant)) return undefined;
+    const before = heldGrant(site, state, grant);
+    const { pod, lost, error } = substituted(site, state, before, defaults);
+    // Somebody was faster, or the CPUs are back.
+    if (pod === before) return told(site, state, before, lost, error, threads);
+    const present = cpusNow(site.topology);
+    const [cpus, after] = [runningCpus(before), runningCpus(pod)];
+    const left = cpus.intersection(present.online);
+    const next = replacePod(state, pod);
+    const kept = left.intersection(after);
+    try {
+      // What is online and given up all the same, such as the other thread of a core, may be somebody's after the commit.
+      if (!kept.equals(left) && !kept.isEmpty) threads.narrow(kept);
+      if (!left.isEmpty && kept.isEmpty) {
+        threads.checkCanLeave();
+        threads.park(sharedPool(next, present));
+      }
+    } catch (failure) {
+      if (!(failure instanceof NumalignError)) throw failure;
+      return told(site, state, before, lost, failure, threads);
+    }
+    try {
+      await commit(next, true);
+    } catch (failure) {
+      if (!left.isEmpty) threads.widen(cpus);
+      throw failure;
+    }
+    const revoked = after.intersection(lost);
+    if (revoked.isEmpty) revocations.delete(pod.uid);
+    else revocations.set(pod.uid, revoked);
+    const isParked = after.isSubsetOf(lost);
+    const followed = isParked ? threads.park(sharedPool(next, present)) : threads.widen(after);
+    const substitutes = after.difference(cpus);
+    return { pod, lost, substitutes, revoked, returned: CpuSet.EMPTY, error, isParked, followed };
+  });
+}
+
+interface Outlook {
+  /** The same where nothing is lost, or can be given. */
+  readonly pod: PodAssignment;
+  readonly lost: CpuSet;
+  /** Why a container gets nothing. */
+  readonly error: NumalignError | null;
+}
+
+function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
+  const lost = runningCpus(pod).difference(cpusNow(site.topology).online);
+  let now = pod;
+  let error: NumalignError | null = null;
+  for (let i = 0; i < pod.containers.length; i++) {
+    const container = now.containers[i]!;
+    if (!container.cpus.intersects(lost)) continue;
+    try {
+      const allocation = allocationFor(site, replacePod(state, now), now, container, defaults);
+      now = withAllocation(now, container, allocation);
+    } catch (failure) {
+      if (!(failure instanceof NumalignError) || failure.details.reason === undefined) throw failure;
+      error ??= failure;
+    }
+  }
+  return { pod: now, lost, error };
+}
+
+/** What a container has for its CPUs: those that are online, and others for the rest. @throws a rejection */
+function allocationFor(
+  { topology, resources }: Site,
+  state: Assignments,
+  pod: PodAssignment,
+  container: ContainerAssignment,
+  defaults: Placement,
+): CpuAllocation {
+  const present = cpusNow(topology, state.pods);
+  const placement = recordedPlacement(pod, defaults);
+  const { name, kind, cpus, held, memory, devices } = container;
+  const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
+  // An aligned container must stay so: its memory and devices are where they are.
+  const mustStay = placement.topologyPolicy === 'restricted' || placement.topologyPolicy === 'single-numa-node';
+  const usable = pod.owner.kind === 'process' ? topology.allowed : topology.cpus;
+  const near = cpusOfNodes(topology, nodes, placement.alignBySocket);
+  const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
+  const first = firstDraft({
+    ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
+    pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [request] },
+    allowed: mustStay ? usable.intersection(near) : usable,
+  });
+  const kept = onlineCpusKept(first, { cpus, held });
+  // All that the pod has is taken in `state`: nothing of it can be given anew.
+  const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));
+  const allocation = allocateCpus(draft, request, { ...container.hint, nodes });
+  checkSharedPool(withCpus(draft, request, allocation));
+  return allocation;
+}
+
+/** The pod with one container's CPUs replaced, in every container that shares them. */
+function withAllocation(pod: PodAssignment, { cpus, held }: ContainerAssignment, given: CpuAllocation): PodAssignment {
+  const gone = cpus.union(held).difference(given.cpus).difference(given.held);
+  const more = given.held.difference(held);
+  const fresh = [...given.cpus.difference(cpus)];
+  const substitutes = new Map([...cpus.difference(given.cpus)].map((cpu, i) => [cpu, fresh[i]!]));
+  const replaced = (set: CpuSet) => CpuSet.from([...set].map((cpu) => substitutes.get(cpu) ?? cpu));
+  const containers = pod.containers.map((each) => {
+    if (!each.cpus.union(each.held).intersects(gone)) return each;
+    const running = replaced(each.cpus);
+    const kept = each.held.difference(gone).union(more.difference(running));
+    const isLeft = !each.reusable.cpus.isEmpty;
+    const reusable = { ...each.reusable, cpus: isLeft ? running.union(kept) : CpuSet.EMPTY };
+    return { ...each, cpus: running, held: kept, reusable };
+  });
+  return { ...pod, containers };
+}

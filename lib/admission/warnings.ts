@@ -1,0 +1,231 @@
+// Warnings: what stands in nobody's way, and the caller should know all the same.
+import type { CgroupLimits } from '../cgroups/limits.js';
+import { type CpuSet, cpusNamed } from '../machine/cpu-set.js';
+import type { DeviceResources } from '../decision/device-resources.js';
+import { countHugepages } from '../machine/hugepages.js';
+import { pageBytes } from '../input/memory-types.js';
+import { isExtendedResource } from '../input/pod-request.js';
+import { formatBytes } from '../input/quantity.js';
+import {
+  type Assignments,
+  type CpusNow,
+  cpusOf,
+  type DeviceAssignment,
+  devicesOf,
+  type EnforcementLevel,
+  type MemoryBlock,
+  memoryOf,
+  type PodAssignment,
+} from '../account/assignments.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { StateRecovered } from '../state/store.js';
+import type { Topology } from '../machine/topology.js';
+import type { Question } from '../decision/decision.js';
+import { type Flag, flagsOf } from '../decision/flags.js';
+import { memoryTables, totalOn } from '../decision/memory-manager.js';
+
+/** The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or the pool has become smaller. */
+export interface HugepagesTaken {
+  readonly code: 'HUGEPAGES_TAKEN';
+  readonly message: string;
+  /** The hugepage type. */
+  readonly resource: string;
+  readonly nodes: readonly number[];
+  /** Bytes that the kernel has free there. */
+  readonly free: number;
+  /** Bytes that should be free, by what is granted and reserved. */
+  readonly expected: number;
+}
+
+/** A device was asked for that nobody gives out here: no list of devices is registered for it, and there are no custom hint providers. */
+export interface ResourceUnknown {
+  readonly code: 'RESOURCE_UNKNOWN';
+  readonly message: string;
+  readonly resource: string;
+}
+
+/** A grant that stays until somebody releases it, as it was before the machine was started anew. */
+export interface LapsedGrant {
+  readonly id: string;
+  readonly name: string;
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
+/** The state was of an earlier boot. Its grants are void; nothing of it is granted again by itself. */
+export interface StateArchived {
+  readonly code: 'STATE_ARCHIVED';
+  readonly message: string;
+  /** Where the state is kept, in the state folder. */
+  readonly file: string;
+  /** Of the archived state. */
+  readonly generation: number;
+  /** The persistent grants that were in it. */
+  readonly lapsed: readonly LapsedGrant[];
+}
+
+/** What does not hold any more of a grant that is in force. */
+export interface GrantFlagged {
+  readonly code: 'GRANT_FLAGGED';
+  readonly message: string;
+  /** The grant's id. */
+  readonly uid: string;
+  readonly flags: readonly Flag[];
+}
+
+/** A cgroup at or above the process that holds a grant lets it have less CPU time than the grant has CPUs. A grant does not lift that. */
+export interface CpuQuota {
+  readonly code: 'CPU_QUOTA';
+  readonly message: string;
+  /** The folder of the cgroup. */
+  readonly path: string;
+  /** How many CPUs' time there is. */
+  readonly cpus: number;
+}
+
+/** A new grant is enforced less strongly than was aimed at. */
+export interface EnforcementShortfall {
+  readonly code: 'ENFORCEMENT_SHORTFALL';
+  readonly message: string;
+  readonly level: EnforcementLevel;
+}
+
+/** The machine's recorded settings name what it does not have at present. They stay as they are. */
+export interface SettingUnmet {
+  readonly code: 'SETTING_UNMET';
+  readonly message: string;
+  readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'isolatedCPUs' | 'reservedMemory';
+}
+
+/** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
+export type Warning =
+  | CpuQuota
+  | EnforcementShortfall
+  | HugepagesTaken
+  | ResourceUnknown
+  | StateArchived
+  | StateRecovered
+  | GrantFlagged
+  | SettingUnmet;
+
+/** The persistent grants of a state of an earlier boot. */
+export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
+  return pods
+    .filter(({ owner }) => owner.kind === 'persistent')
+    .map((pod) =>
+      Object.freeze({
+        id: pod.uid,
+        name: pod.name,
+        cpus: cpusOf(pod),
+        memory: Object.freeze(memoryOf(pod)),
+        devices: devicesOf(pod),
+      }),
+    );
+}
+
+/** What is told of a state of an earlier boot that is kept in `file`. */
+export function stateArchived({ generation, assignments }: Checkpoint, file: string): StateArchived {
+  const lapsed = Object.freeze(lapsedGrants(assignments));
+  const names = lapsed.map(({ name }) => name).join(', ');
+  const message = `the state was of an earlier boot and is kept as ${file}; persistent grants that were in it, and are granted no more: ${names || 'none'}`;
+  return Object.freeze({ code: 'STATE_ARCHIVED', message, file, generation, lapsed });
+}
+
+/** What does not hold any more of the grants on record. */
+export function grantWarnings(
+  state: Assignments,
+  topology: Topology,
+  resources: DeviceResources,
+  present: CpusNow,
+): GrantFlagged[] {
+  return state.pods.flatMap((pod): GrantFlagged[] => {
+    const flags = flagsOf(pod, state, topology, resources, present);
+    if (flags.length === 0) return [];
+    const message = `grant ${pod.name === pod.uid ? pod.uid : `${pod.uid} (${pod.name})`}: ${flags.map((flag) => flag.message).join('; ')}`;
+    return [Object.freeze({ code: 'GRANT_FLAGGED', message, uid: pod.uid, flags })];
+  });
+}
+
+/** What the machine's settings name and the machine does not have at present. */
+export function settingWarnings({ settings }: Assignments, { nodes }: Topology, online: CpuSet): SettingUnmet[] {
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs, reservedMemory } = settings;
+  const unmet = (option: SettingUnmet['option'], what: string): SettingUnmet =>
+    Object.freeze({ code: 'SETTING_UNMET', message: `${option} names ${what}`, option });
+  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs, isolatedCPUs } as const).flatMap(([option, named]) => {
+    const missing = named?.difference(online);
+    if (!missing || missing.isEmpty) return [];
+    return [unmet(option as SettingUnmet['option'], `${cpusNamed(missing)}, not online at present`)];
+  });
+  const memory = Object.entries(reservedMemory).flatMap(([id, types]) =>
+    Object.entries(types).flatMap(([type, bytes]) => {
+      const node = nodes.find((each) => each.id === Number(id));
+      const total = node ? totalOn(node, type) : 0;
+      if (bytes <= total) return [];
+      const text = `${formatBytes(bytes)} of ${type} on NUMA node ${id}, which has ${formatBytes(total)}`;
+      return [unmet('reservedMemory', text)];
+    }),
+  );
+  return [...cpus, ...memory];
+}
+
+/** What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where some are booked. */
+export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {
+  return hugepageWarnings(pod, question.state, question.topology).concat(resourceWarnings(question));
+}
+
+// `before`: the state without the pod. Simulated machines have no kernel.
+function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
+  if (topology.isSimulated) return [];
+  const blocks = memoryOf(pod).filter(({ type }) => pageBytes(type) !== undefined);
+  if (blocks.length === 0) return [];
+  const tables = memoryTables(before, topology);
+  return blocks.flatMap(({ type, nodes }): Warning[] => {
+    const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
+    const expected = own.reduce((sum, table) => sum + table.free, 0);
+    const page = pageBytes(type)!;
+    const told = nodes.map((node) => countHugepages(page, 'free', node));
+    if (told.includes(undefined)) return [];
+    const free = told.reduce<number>((sum, pages) => sum + pages! * page, 0);
+    if (free >= expected) return [];
+    const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
+    const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;
+    return [Object.freeze({ code: 'HUGEPAGES_TAKEN', message, resource: type, nodes, free, expected })];
+  });
+}
+
+function resourceWarnings({ request, resources, providers }: Question): Warning[] {
+  if (providers.length > 0) return [];
+  const unknown: string[] = [];
+  for (const { requests } of request.pod.containers) {
+    for (const name of Object.keys(requests)) {
+      const isUnknown = requests[name]! > 0 && !resources.has(name) && isExtendedResource(name);
+      if (isUnknown && !unknown.includes(name)) unknown.push(name);
+    }
+  }
+  return unknown.map((resource) => {
+    const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
+    return Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource });
+  });
+}
+
+/** Why a new grant has not reached the level of enforcement that was aimed at. */
+export function enforcementWarnings(
+  { enforcement: { level } }: PodAssignment,
+  shortfalls: readonly string[],
+): readonly EnforcementShortfall[] {
+  return shortfalls.map((why) => ({
+    code: 'ENFORCEMENT_SHORTFALL',
+    message: `enforced by the level ${level}: ${why}`,
+    level,
+  }));
+}
+
+/** Whether the tightest quota leaves a grant's holder as much CPU time as it has CPUs. */
+export function quotaWarnings({ cpuMax }: CgroupLimits, granted: number): readonly CpuQuota[] {
+  if (!cpuMax || cpuMax.cpus >= granted) return [];
+  const { path, cpus } = cpuMax;
+  const message = `the cgroup ${path} has a quota of ${cpus} CPUs, fewer than the ${granted} that are granted: threads will be throttled`;
+  return [{ code: 'CPU_QUOTA', message, path, cpus }];
+}

@@ -1,0 +1,86 @@
+// The errors of numalign: one class, literal codes, the offending value and what would be valid in `details`.
+import { getSystemErrorName } from 'node:util';
+import type { Explanation } from '../decision/explanation.js';
+
+/** What can go wrong. docs/errors.md says for each what it means and what to do. */
+export type ErrorCode =
+  | 'ERR_ADDON_MISSING'
+  | 'ERR_ALREADY_PINNED'
+  | 'ERR_CGROUP'
+  | 'ERR_CHILD_ALIVE'
+  | 'ERR_CONFIG_CONFLICT'
+  | 'ERR_ENFORCEMENT'
+  | 'ERR_GRANT_BUSY'
+  | 'ERR_GRANT_RELEASED'
+  | 'ERR_HINT_PROVIDER'
+  | 'ERR_INSUFFICIENT_CPUS'
+  | 'ERR_INSUFFICIENT_DEVICES'
+  | 'ERR_INSUFFICIENT_MEMORY'
+  | 'ERR_INVALID_ARGUMENT'
+  | 'ERR_INVALID_LIST'
+  | 'ERR_INVALID_OPTION'
+  | 'ERR_INVALID_POD'
+  | 'ERR_INVALID_QUANTITY'
+  | 'ERR_INVALID_TOPOLOGY'
+  | 'ERR_ISOLATED_NEEDS_PLACEMENT'
+  | 'ERR_KUBELET_CONFLICT'
+  | 'ERR_KUBELET_IMPORT'
+  | 'ERR_KUBELET_STATE'
+  | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_MANAGER_CLOSED'
+  | 'ERR_MEMORY_SHORTAGE'
+  | 'ERR_MEMBER_UNMOVABLE'
+  | 'ERR_OPTIONAL_DEPENDENCY'
+  | 'ERR_OWNER_ALIVE'
+  | 'ERR_OWNER_SHARED'
+  | 'ERR_POD_CONFLICT'
+  | 'ERR_PREFERRED_ALLOCATION'
+  | 'ERR_SCHEDULING'
+  | 'ERR_SHARED_POOL_EMPTY'
+  | 'ERR_SIMULATED_MACHINE'
+  | 'ERR_SMT_ALIGNMENT'
+  | 'ERR_STATE_CORRUPT'
+  | 'ERR_STATE_FOLDER'
+  | 'ERR_STATE_VERSION'
+  | 'ERR_SYSCALL'
+  | 'ERR_TOPOLOGY_AFFINITY'
+  | 'ERR_UNKNOWN_CONTAINER'
+  | 'ERR_UNKNOWN_GRANT'
+  | 'ERR_UNKNOWN_MEMBER'
+  | 'ERR_UNKNOWN_TRANSFER';
+
+/** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
+export type ErrorDetails = Record<string, unknown> & {
+  cause?: unknown;
+  /** Of a rejection: what was asked for, what is free and who holds it. */
+  explanation?: Explanation;
+};
+
+/** Every error that numalign throws on purpose. `code` is literal and stable; the message is for people. */
+export class NumalignError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<ErrorDetails>;
+  /** With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
+  declare readonly errno?: number;
+  declare readonly errnoName?: string;
+  /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
+  declare readonly syscall?: string;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    const { cause, ...facts } = details;
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.details = Object.freeze(facts);
+    if (typeof facts.errno === 'number') {
+      this.errno = facts.errno;
+      this.errnoName = getSystemErrorName(-facts.errno);
+    }
+    if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
+  }
+}
+NumalignError.prototype.name = 'NumalignError';
+
+/** What an error of Node's tells of the kernel, as the details of a {@link NumalignError} have it. */
+export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
+  return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
+}

@@ -1,0 +1,94 @@
+// The HTTP server of `numalign agent`: /metrics and /healthz, nothing else, and only to be read.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isIPv6 } from 'node:net';
+import { kernelFacts, NumalignError } from '../../base/errors.js';
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0: one that is free. */
+  readonly port: number;
+}
+
+/** What is answered under a path. */
+export interface Answer {
+  readonly status: 200 | 503;
+  /** Media type. */
+  readonly type: string;
+  readonly text: string;
+}
+
+/** Answers by path. */
+export type Answers = Readonly<Record<string, () => Answer | Promise<Answer>>>;
+
+export const PLAIN_TEXT = 'text/plain; charset=utf-8';
+
+/** `127.0.0.1:9479`, `[::1]:9479`. */
+export function addressText({ host, port }: ListenAddress): string {
+  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** Listens; answers the server, and where it really listens. `fail` hears what goes wrong from then on (no descriptor is left for a connection, say). @throws ERR_SYSCALL where it cannot: the port is in use, say */
+export async function listen(
+  address: ListenAddress,
+  answers: Answers,
+  fail: (error: Error) => void,
+): Promise<{ readonly server: Server; readonly address: ListenAddress }> {
+  const server = createServer((request, response) => void respond(request, response, answers));
+  await new Promise<void>((resolve, reject) => {
+    const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(address, error));
+    server.once('error', refuse);
+    server.listen(address, () => {
+      server.off('error', refuse);
+      server.on('error', fail);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
+  return { server, address: { host: address.host, port } };
+}
+
+function cannotListen(address: ListenAddress, error: NodeJS.ErrnoException): NumalignError {
+  const { code, message } = error;
+  const why = code === 'EADDRINUSE' ? 'the port is in use' : message;
+  return new NumalignError('ERR_SYSCALL', `cannot listen on ${addressText(address)}: ${why}`, {
+    ...kernelFacts(error),
+    value: addressText(address),
+    syscall: 'listen',
+  });
+}
+
+async function respond(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
+  const path = request.url!.split('?', 1)[0]!;
+  const send = (status: number, type: string, text: string) => {
+    response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
+    // Node leaves the text out where only the head is asked for.
+    response.end(text);
+  };
+  if (!Object.hasOwn(answers, path)) {
+    send(404, PLAIN_TEXT, `not here: ${Object.keys(answers).join(' and ')} are\n`);
+    return;
+  }
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD');
+    send(405, PLAIN_TEXT, 'only to be read: GET or HEAD\n');
+    return;
+  }
+  try {
+    const { status, type, text } = await answers[path]!();
+    send(status, type, text);
+  } catch (error) {
+    send(500, PLAIN_TEXT, `${error instanceof Error ? error.message : String(error)}\n`);
+  }
+}
+
+// For who is in the middle of a request.
+const GRACE_MS = 500;
+
+/** Ends it, and every connection. */
+export async function end(server: Server): Promise<void> {
+  const ended = new Promise((resolve) => server.close(resolve));
+  const timer = setTimeout(() => server.closeAllConnections(), GRACE_MS);
+  await ended;
+  clearTimeout(timer);
+}

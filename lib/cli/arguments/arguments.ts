@@ -1,0 +1,84 @@
+// Values on the command line -> what the API takes. What is wrong is a usage error.
+import { InvalidArgumentError, Option } from 'commander';
+import { type CpuManagerPolicyOptions, parseConfig, parseMachineOptions, type ReservedMemory } from '../../input/config.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { NumalignError } from '../../base/errors.js';
+import { parseQuantity } from '../../input/quantity.js';
+
+/** What the API refuses, as a usage error. */
+export function asArgument<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
+    throw error;
+  }
+}
+
+/** A Linux list such as `0-3,8`; `none` is the empty one. */
+export function cpuList(value: string): CpuSet {
+  return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
+}
+
+/** As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that failed.) */
+export function cpuListOrAll(value: string): CpuSet | 'all' {
+  return value === 'all' ? value : cpuList(value);
+}
+
+/** As {@link cpuList}, or `kernel`. */
+export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
+  return value === 'kernel' ? value : cpuList(value);
+}
+
+export function cpuCount(value: string): number {
+  const count = Number(value);
+  if (!/^\d+$/.test(value) || count < 1 || count > CpuSet.MAX_ID) {
+    throw new InvalidArgumentError('It must be a whole number of CPUs, at least 1.');
+  }
+  return count;
+}
+
+// Linux gives no higher ones (PID_MAX_LIMIT).
+const MAX_PID = 1 << 22;
+
+export function processId(value: string): number {
+  const pid = Number(value);
+  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID) throw new InvalidArgumentError(`"${value}" is no process id.`);
+  return pid;
+}
+
+/** `full-pcpus-only` or `full-pcpus-only=false`, added to those before. */
+export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): CpuManagerPolicyOptions {
+  const [, name, flag = 'true'] = /^([^=]*)(?:=(.*))?$/s.exec(value)!;
+  const options = { ...before, [name!]: flag };
+  asArgument(() => parseConfig({ cpuManagerPolicyOptions: options }));
+  return options;
+}
+
+/** `0:memory=1Gi`, added to those before; `none`: an empty list. */
+export function reservedMemory(value: string, before: readonly ReservedMemory[] = []): readonly ReservedMemory[] {
+  if (value === 'none') return [];
+  const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
+  if (!match) throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
+  const [, node, type, amount] = match;
+  const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
+  asArgument(() => parseMachineOptions({ reservedMemory: reserved }));
+  return reserved;
+}
+
+/** An amount such as `2Gi`, checked. */
+export function quantity(value: string): string {
+  if (asArgument(() => parseQuantity(value, 'It')) < 0n) throw new InvalidArgumentError('It must be zero or more.');
+  return value;
+}
+
+/** `hugepages-2Mi=64Mi`, added to those before. */
+export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
+  const match = /^([^=]+)=(.+)$/s.exec(value);
+  if (!match) throw new InvalidArgumentError('It must be a name and an amount, such as hugepages-2Mi=64Mi.');
+  return { ...before, [match[1]!]: quantity(match[2]!) };
+}
+
+export function outputOption(): Option {
+  return new Option('--output <format>', 'how to print it').choices(['text', 'json']).default('text');
+}

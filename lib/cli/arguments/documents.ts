@@ -1,0 +1,82 @@
+// The documents of a YAML or JSON file, and how messages say where they are.
+import { createReadStream } from 'node:fs';
+import type { Command } from 'commander';
+import { NumalignError } from '../../base/errors.js';
+import { YamlText } from './yaml-text.js';
+
+export interface FileDocument {
+  readonly value: unknown;
+  /** The file, and the line where it has several. */
+  readonly place: string;
+}
+
+/** As a file's name. */
+export const STANDARD_INPUT = '-';
+const MAX_BYTES = 1 << 22;
+
+const WHY_UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'it cannot be read: permission denied',
+  EISDIR: 'it is a folder',
+};
+
+function unreadable(place: string, why: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${why}`, { value: place, cause });
+}
+
+/** What messages call a file. */
+export function fileName(path: string): string {
+  return path === STANDARD_INPUT ? 'standard input' : path;
+}
+
+/** Has errors say what they are about. */
+export function inPlace<T>(place: string, action: () => T): T {
+  try {
+    return action();
+  } catch (cause) {
+    if (!(cause instanceof NumalignError)) throw cause;
+    throw new NumalignError(cause.code, `${place}: ${cause.message}`, { ...cause.details, cause });
+  }
+}
+
+/** Ends the command where the standard input is to be several files: the first would be all of it. */
+export function checkStandardInput(
+  command: Command,
+  flags: { file?: string | undefined; config?: string | undefined; devices?: string | undefined },
+): void {
+  const names = (['file', 'config', 'devices'] as const).filter((name) => flags[name] === STANDARD_INPUT);
+  if (names.length < 2) return;
+  command.error(`error: only one of ${names.map((name) => `--${name}`).join(', ')} can be the standard input`);
+}
+
+async function readText(path: string, name: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    // Bit by bit, since there are files without an end.
+    for await (const chunk of path === STANDARD_INPUT ? process.stdin : createReadStream(path)) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size > MAX_BYTES) break;
+    }
+  } catch (cause) {
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    throw unreadable(name, WHY_UNREADABLE[code] ?? `it cannot be read: ${code}`, cause);
+  }
+  if (size > MAX_BYTES) throw unreadable(name, `it is larger than ${MAX_BYTES >> 20} MiB`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw unreadable(name, 'it is no UTF-8 text', cause);
+  }
+}
+
+/** Reads a file. Empty documents are left out. @throws ERR_INVALID_ARGUMENT */
+export async function readDocuments(path: string): Promise<FileDocument[]> {
+  const name = fileName(path);
+  const documents = new YamlText(name, await readText(path, name)).documents();
+  return documents.map(({ value, line }) => ({
+    value,
+    place: documents.length === 1 ? name : `${name}, document at line ${line}`,
+  }));
+}

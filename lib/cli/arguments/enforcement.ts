@@ -1,0 +1,52 @@
+// How strongly CPUs are to be kept from others, as commands are told it.
+import { InvalidArgumentError, Option } from 'commander';
+import { AIMED_LEVELS, type AimedLevel, parseMachineOptions } from '../../input/config.js';
+import type { RequestOptions } from '../../input/request.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/assignments.js';
+import { asArgument } from './arguments.js';
+
+export interface EnforcementFlags {
+  require?: EnforcementLevel;
+  enforcement?: AimedLevel;
+  unmovableMembers?: 'fail' | 'report';
+}
+
+const NO_CGROUPS = 'none';
+
+/** Of one request. */
+export function enforcementOptions(): Option[] {
+  return [
+    new Option('--enforcement <level>', 'the strongest level to aim at (default: partition)').choices(AIMED_LEVELS),
+    new Option('--require <level>', 'the weakest level that will do (default: recorded)').choices(ENFORCEMENT_LEVELS),
+    new Option('--unmovable-members <what>', 'shared members that cannot be moved (default: fail)').choices([
+      'fail',
+      'report',
+    ]),
+  ];
+}
+
+/** The flags as a request takes them. */
+export function enforcementRequest({ require, enforcement, unmovableMembers }: EnforcementFlags): RequestOptions {
+  return {
+    ...(require && { require }),
+    ...(enforcement && { enforcement }),
+    ...(unmovableMembers && { unmovableMembers }),
+  };
+}
+
+/** Of the machine; `more` is what else there is to say of it. */
+export function cgroupRootOption(more: string): Option {
+  return new Option(
+    '--cgroup-root <path>',
+    `the cgroup below which grants get theirs; "none": no cgroups${more}`,
+  ).argParser((value) => {
+    if (value === '') throw new InvalidArgumentError('It is empty.');
+    if (value !== NO_CGROUPS) asArgument(() => parseMachineOptions({ cgroupRoot: value }));
+    return value;
+  });
+}
+
+/** As the API takes it. */
+export function cgroupRootOf(value: string): string | null {
+  return value === NO_CGROUPS ? null : value;
+}

@@ -1,0 +1,142 @@
+// The kubelet's state files in a folder: read as they are, and written whole or not at all.
+import { isUtf8 } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { constants, copyFile, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { kernelFacts, NumalignError } from '../../base/errors.js';
+import type { KubeletFiles } from '../../kubelet/kubelet-import.js';
+import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../../kubelet/kubelet-format.js';
+
+// As the kubelet has them.
+const MODE = 0o600;
+
+function fileError(path: string, error: unknown): NumalignError {
+  const { errno, message } = error as NodeJS.ErrnoException;
+  if (errno === undefined) throw error;
+  return new NumalignError('ERR_SYSCALL', message, { value: path, ...kernelFacts(error as Error), cause: error });
+}
+
+async function readText(folder: string, name: string): Promise<string | null> {
+  const path = join(folder, name);
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw fileError(path, error);
+  });
+  if (bytes === null || isUtf8(bytes)) return bytes?.toString('utf8') ?? null;
+  throw new NumalignError('ERR_KUBELET_STATE', `${path} cannot be used: it is no UTF-8`, {
+    file: name,
+    valid: 'UTF-8',
+  });
+}
+
+/** The files in a folder. @throws ERR_KUBELET_STATE where there is neither, or one is no text; ERR_SYSCALL */
+export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
+  const cpuManagerState = await readText(folder, CPU_MANAGER_STATE);
+  const memoryManagerState = await readText(folder, MEMORY_MANAGER_STATE);
+  if (cpuManagerState !== null || memoryManagerState !== null) return { cpuManagerState, memoryManagerState };
+  throw new NumalignError(
+    'ERR_KUBELET_STATE',
+    `${folder} has neither ${CPU_MANAGER_STATE} nor ${MEMORY_MANAGER_STATE}`,
+    { value: folder, valid: "the kubelet's root folder, such as /var/lib/kubelet" },
+  );
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', MODE);
+  try {
+    await file.writeFile(text);
+    // Whatever the umask.
+    await file.chmod(MODE);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(folder, 'r');
+    await handle.sync();
+  } finally {
+    await handle?.close();
+  }
+}
+
+interface Replacement {
+  readonly path: string;
+  /** Where the new text waits. */
+  readonly beside: string;
+  /** Another name of the file that there is, or a copy, until all are in place. */
+  readonly before: string;
+  readonly text: string;
+}
+
+const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
+
+async function keep({ path, before }: Replacement): Promise<void> {
+  try {
+    await link(path, before);
+  } catch (error) {
+    // Not every file system has links, and not everybody may make them.
+    if (!isMissing(error)) await copyFile(path, before, constants.COPYFILE_EXCL);
+  }
+}
+
+async function remove(paths: readonly string[]): Promise<void> {
+  await Promise.all(paths.map((path) => rm(path, { force: true }).catch(() => {})));
+}
+
+// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside, and the error names it.
+async function replaceAll(files: readonly Replacement[]): Promise<void> {
+  const replaced: Replacement[] = [];
+  const left: string[] = [];
+  try {
+    for (const file of files) {
+      await keep(file);
+      await rename(file.beside, file.path);
+      replaced.push(file);
+    }
+  } catch (error) {
+    for (const { path, before } of replaced) {
+      await rename(before, path).catch((failure) => {
+        if (isMissing(failure)) return rm(path, { force: true });
+        left.push(before);
+      });
+    }
+    if (left.length > 0) (error as Error).message += `; the file that was there is ${left.join(', ')} now`;
+    throw error;
+  } finally {
+    await remove(files.map(({ before }) => before).filter((before) => !left.includes(before)));
+  }
+}
+
+/**
+ * Puts both files into a folder, which is made where the one above it is there. Both are written beside and synced before either takes its place, and a crash leaves
+ * each as it was or whole. Answers their paths.
+ * @throws ERR_SYSCALL, with the files there were still in place, but for one that the message names
+ */
+export async function writeKubeletFolder(folder: string, files: Record<keyof KubeletFiles, string>): Promise<string[]> {
+  const mark = randomUUID();
+  const texts = [
+    [CPU_MANAGER_STATE, files.cpuManagerState],
+    [MEMORY_MANAGER_STATE, files.memoryManagerState],
+  ] as const;
+  const all = texts.map(([name, text]): Replacement => {
+    const hidden = join(folder, `.${name}-${mark}`);
+    return { path: join(folder, name), beside: `${hidden}.new`, before: `${hidden}.old`, text };
+  });
+  try {
+    await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    for (const { beside, text } of all) await writeDurably(beside, text);
+    await replaceAll(all);
+    await syncFolder(folder);
+  } catch (error) {
+    throw fileError(folder, error);
+  } finally {
+    await remove(all.map(({ beside }) => beside));
+  }
+  return all.map(({ path }) => path);
+}

@@ -1,0 +1,119 @@
+// How pods are to be placed, and by which machine settings: from a kubelet's configuration, and options over it.
+import { Option } from 'commander';
+import {
+  type CpuManagerPolicyOptions,
+  ISOLATED_CPUS_CHOICES,
+  type IsolatedCpusChoice,
+  type ManagerOptions,
+  parseConfig,
+  TOPOLOGY_MANAGER_POLICIES,
+  type TopologyManagerPolicy,
+  type TopologyManagerScope,
+} from '../../input/config.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { NumalignError } from '../../base/errors.js';
+import { cpuList, cpuOption } from './arguments.js';
+import { fileName, inPlace, readDocuments } from './documents.js';
+import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
+
+/** What a manager is opened with that places nothing itself. */
+export interface OpeningFlags {
+  config?: string;
+  cpuOption?: CpuManagerPolicyOptions;
+  reserved?: CpuSet;
+  isolated?: CpuSet;
+  cgroupRoot?: string;
+}
+
+export interface PlacementFlags extends OpeningFlags {
+  policy?: TopologyManagerPolicy;
+  scope?: TopologyManagerScope;
+  isolatedCpus?: IsolatedCpusChoice;
+}
+
+export function policyOption(): Option {
+  return new Option('--policy <policy>', 'of the Topology Manager (default: best-effort)').choices(
+    TOPOLOGY_MANAGER_POLICIES,
+  );
+}
+
+/** Of one request. */
+export function isolatedCpusOption(): Option {
+  return new Option(
+    '--isolated-cpus <mode>',
+    'take isolated CPUs: if they will do, or no others (default: never)',
+  ).choices(ISOLATED_CPUS_CHOICES);
+}
+
+/** Of the machine. */
+export function isolatedOption(): Option {
+  return new Option(
+    '--isolated <list>',
+    'CPUs that are never shared, for those who ask for isolated ones; must agree with what is recorded',
+  ).argParser(cpuList);
+}
+
+/** Of the machine. */
+export function agreedCgroupRootOption(): Option {
+  return cgroupRootOption('; must agree with what is recorded');
+}
+
+/** Of the machine. */
+export function reservedOption(): Option {
+  return new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
+    cpuList,
+  );
+}
+
+export function openingOptions(): Option[] {
+  return [
+    new Option('--config <file>', "a KubeletConfiguration, with Kubernetes' defaults for what it leaves out"),
+    new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy, may be repeated').argParser(
+      cpuOption,
+    ),
+    reservedOption(),
+    isolatedOption(),
+    agreedCgroupRootOption(),
+  ];
+}
+
+export function placementOptions(): Option[] {
+  return [
+    ...openingOptions(),
+    policyOption(),
+    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices(['container', 'pod']),
+    isolatedCpusOption(),
+  ];
+}
+
+async function readConfiguration(file: string): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
+  const [document, second] = await readDocuments(file);
+  if (!document || second) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      `${fileName(file)}: it must be one document, a KubeletConfiguration`,
+      {
+        value: file,
+      },
+    );
+  }
+  const { value, place } = document;
+  inPlace(place, () => parseConfig({ kubeletConfiguration: value as object }));
+  return value as object;
+}
+
+/** The flags as the API takes them. */
+export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
+  const { config, policy, scope, cpuOption, reserved, isolated, cgroupRoot } = flags;
+  const document = config === undefined ? undefined : await readConfiguration(config);
+  return {
+    ...(document && { kubeletConfiguration: document }),
+    ...(policy && { topologyManagerPolicy: policy }),
+    ...(scope && { topologyManagerScope: scope }),
+    // One by one over the document's, where the API's would stand for them all.
+    ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+  };
+}

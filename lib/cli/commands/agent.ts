@@ -1,0 +1,148 @@
+// numalign agent: holds a manager open, keeps what is so as it should be, and shows it to Prometheus.
+import { isIP } from 'node:net';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { NumalignError } from '../../base/errors.js';
+import { type Manager, openManager } from '../../manager.js';
+import { collectMetrics } from '../../metrics.js';
+import { ailments } from '../agent/agent-health.js';
+import { Rounds } from '../agent/agent-rounds.js';
+import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from '../agent/agent-server.js';
+import { outputOption } from '../arguments/arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
+import { checkStandardInput } from '../arguments/documents.js';
+import { print, tell } from '../terminal/output.js';
+import { managerOptions, type OpeningFlags, openingOptions } from '../arguments/placement.js';
+import { openingLines } from '../pages/pod-text.js';
+import { abortedByEnd } from '../terminal/signals.js';
+import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { jsonLine, printable } from '../terminal/text.js';
+
+interface AgentFlags extends OpeningFlags, DeviceFlags {
+  port?: number;
+  listen?: ListenAddress;
+  stateDir?: string;
+  besideKubelet?: boolean;
+  output: 'text' | 'json';
+}
+
+const LOOPBACK = '127.0.0.1';
+const PORT = 9479;
+
+export function addAgent(program: Command): void {
+  const command: Command = program
+    .command('agent')
+    .description('Watch over the machine: take back what dead owners had, repair, and serve metrics on loopback.')
+    .addOption(new Option('--port <port>', `on ${LOOPBACK} (default: ${PORT}; 0: one that is free)`).argParser(portOf))
+    .addOption(
+      new Option(
+        '--listen <address:port>',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479: nobody is asked who he is',
+      )
+        .argParser(listenAddress)
+        .conflicts('port'),
+    );
+  for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
+  command
+    .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT; grants stay as they are then. No other process needs it.
+
+  GET /metrics   for Prometheus; needs the package prom-client beside numalign
+  GET /healthz   200 where the state can be read and changed and reconciling has succeeded, else 503 and why
+
+Exit code: 0 when it is told to end; 1 for an error, such as a port that is in use; 2 for a wrong command line.
+
+Examples:
+  $ numalign agent
+  $ numalign agent --port 0 --output json --state-dir ~/numalign
+  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
+    )
+    .action((flags: AgentFlags) => {
+      checkStandardInput(command, flags);
+      return run(flags);
+    });
+}
+
+function portOf(value: string): number {
+  const port = Number(value);
+  if (!/^\d+$/.test(value) || port > 0xffff) throw new InvalidArgumentError('It must be a number from 0 to 65535.');
+  return port;
+}
+
+function listenAddress(value: string): ListenAddress {
+  const [, inBrackets, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d+)$/.exec(value) ?? [];
+  const host = inBrackets ?? plain;
+  const isAddress = inBrackets === undefined ? isIP(plain ?? '') === 4 : isIP(inBrackets) === 6;
+  if (!isAddress) {
+    throw new InvalidArgumentError('It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.');
+  }
+  return { host: host!, port: portOf(port!) };
+}
+
+async function run(flags: AgentFlags): Promise<void> {
+  const { port = PORT, stateDir, besideKubelet, output } = flags;
+  const manager = await openManager({
+    ...(await managerOptions(flags)),
+    // By its own rounds: /healthz tells what became of the last.
+    cpuManagerReconcilePeriod: 0,
+    devices: await devicesOf(flags),
+    ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
+  });
+  openingLines(manager.warnings).forEach(tell);
+  const { signal, stop } = abortedByEnd();
+  const rounds = new Rounds(manager);
+  try {
+    const fail = onceEach(tell);
+    manager.on('error', fail);
+    const metrics = metricsOf(manager, tell);
+    // It takes back what dead owners had while somebody listens.
+    manager.on('change', () => rounds.run());
+    rounds.run();
+    const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
+    const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, answers, fail);
+    print(readyText(manager, address, output));
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    await end(server);
+  } finally {
+    rounds.stop();
+    manager.close();
+    stop();
+  }
+}
+
+function readyText({ stateDir, scope }: Manager, address: ListenAddress, output: AgentFlags['output']): string {
+  const url = `http://${addressText(address)}`;
+  if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
+  return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
+}
+
+// It looks again and again: what stays wrong is told once.
+function onceEach(tell: (text: string) => void): (error: Error) => void {
+  let last: string | undefined;
+  return ({ message }) => {
+    if (message !== last) tell(message);
+    last = message;
+  };
+}
+
+function metricsOf(manager: Manager, tell: (text: string) => void): () => Promise<Answer> {
+  try {
+    const { register } = collectMetrics(manager, { watch: true, audit: true, requests: false });
+    return async () => ({ status: 200, type: register.contentType, text: await register.metrics() });
+  } catch (error) {
+    if (!(error instanceof NumalignError && error.code === 'ERR_OPTIONAL_DEPENDENCY')) throw error;
+    tell(`no metrics: ${error.message}`);
+    return async () => ({ status: 503, type: PLAIN_TEXT, text: `${error.message}\n` });
+  }
+}
+
+function healthOf(manager: Manager, lastFailure: unknown): Answer {
+  const lines = ailments(manager, lastFailure);
+  const text = lines.length === 0 ? 'ok\n' : `${lines.map(printable).join('\n')}\n`;
+  return { status: lines.length === 0 ? 200 : 503, type: PLAIN_TEXT, text };
+}

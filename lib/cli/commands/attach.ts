@@ -1,0 +1,66 @@
+// numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other process.
+import type { Command } from 'commander';
+import { cpusNamed } from '../../machine/cpu-set.js';
+import { openManager } from '../../manager.js';
+import { discover } from '../../machine/topology.js';
+import { outputOption, processId } from '../arguments/arguments.js';
+import { findGrant } from '../arguments/find-grant.js';
+import { print } from '../terminal/output.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { readState } from '../pages/state-view.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+interface AttachFlags {
+  container?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addAttach(program: Command): void {
+  program
+    .command('attach')
+    .description('Move a running process, with all its threads and what it has started, onto the CPUs of a grant.')
+    .argument('<id>', 'the id, its first characters (at least 4), or the name')
+    .argument('<pid>', 'the process', processId)
+    .option('--container <name>', 'onto the CPUs of this container (default: of all of them)')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Into the grant's cgroup where it has one; else by the masks of the threads, of which one that is being born can be missed. With a container that
+has no exclusive CPUs the process becomes a shared member. A grant that belongs to a running process takes nobody in: such a process starts others
+on its CPUs itself.
+
+Exit code: 0 where it was moved; 1 where it could not be, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign admit -f pod.yaml && numalign attach gateway 4711 --container main
+  $ numalign attach 3f2a 4711 --output json | jq -r .cpus`,
+    )
+    .action(attach);
+}
+
+async function attach(text: string, pid: number, flags: AttachFlags): Promise<void> {
+  const { container, stateDir = MACHINE_STATE_DIR, output } = flags;
+  const topology = await discover();
+  // Looked up before the state is opened: the folder is not made for this.
+  const { id, name } = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  // Nothing is handed out here, and nobody stays.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  try {
+    const target = container === undefined ? manager.grant(id) : manager.pod(id).container(container);
+    const { cpus, guaranteed } = await target.attach(pid);
+    if (output === 'json') {
+      print(formatJson({ stateDir, grant: id, container: container ?? null, pid, cpus, guaranteed }));
+      return;
+    }
+    const place =
+      (target.cpus?.isEmpty ?? true)
+        ? `runs in the shared pool: ${cpusNamed(cpus)}`
+        : `is on ${cpusNamed(cpus)} of ${printable(name)}${guaranteed ? '' : ', by the masks of its threads'}`;
+    print(`process ${pid} ${place}\n`);
+  } finally {
+    manager.close();
+  }
+}

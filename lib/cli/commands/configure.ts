@@ -1,0 +1,142 @@
+// numalign configure: the settings that all users of a state folder share.
+import { type Command, Option } from 'commander';
+import type { MachineOptions, ReservedMemory } from '../../input/config.js';
+import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import { openManager } from '../../manager.js';
+import { grantableCpus, sharedPool, withoutPods } from '../../account/assignments.js';
+import { discover } from '../../machine/topology.js';
+import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from '../arguments/arguments.js';
+import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
+import { print, tell } from '../terminal/output.js';
+import { openingLines } from '../pages/pod-text.js';
+import { settingsJson } from '../pages/settings-json.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { readState, type StateView } from '../pages/state-view.js';
+import { flagLines, settingsRows } from '../pages/status-text.js';
+import { table } from '../terminal/table.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson } from '../terminal/text.js';
+
+interface ConfigureFlags {
+  managed?: CpuSet | 'all';
+  reserved?: CpuSet;
+  strict?: boolean;
+  isolated?: CpuSet | 'kernel';
+  reservedMemory?: readonly ReservedMemory[];
+  cgroupRoot?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addConfigure(program: Command): void {
+  const command = program.command('configure');
+  command
+    .description("Change the machine's settings for all its users. Grants in force are kept.")
+    .addOption(
+      new Option('--managed <list>', 'CPUs that are handed out or shared; "all": every online CPU').argParser(
+        cpuListOrAll,
+      ),
+    )
+    .addOption(new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList))
+    .option('--strict', 'keep the reserved CPUs out of the shared pool too')
+    .option('--no-strict', 'the reserved CPUs are shared')
+    .addOption(
+      new Option(
+        '--isolated <list>',
+        'CPUs that are never shared, for those who ask for isolated ones; "kernel": those that it isolates; "none": no CPU',
+      ).argParser(cpuListOrKernel),
+    )
+    .addOption(
+      new Option(
+        '--reserved-memory <node:type=quantity>',
+        'memory that is never granted, may be repeated; "none": none',
+      ).argParser(reservedMemory),
+    )
+    .addOption(cgroupRootOption('. As long as CPUs are exclusive it stays'))
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Prints the settings before and after. Makes the state folder where there is none.
+
+Exit code: 0 where they are as asked; 1 where they are refused, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign configure --reserved 0,32
+  $ numalign configure --managed 2-15 --strict
+  $ numalign configure --isolated 12-15
+  $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
+  $ numalign configure --cgroup-root /numalign
+  $ numalign configure --managed all --reserved none --no-strict`,
+    )
+    .action((flags: ConfigureFlags) => {
+      const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot } = flags;
+      if ([managed, reserved, strict, isolated, reservedMemory, cgroupRoot].every((flag) => flag === undefined)) {
+        command.error(
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory or --cgroup-root',
+        );
+      }
+      return configure(flags);
+    });
+}
+
+// Of CPUs that nobody has yet. Undefined where some can be granted.
+function whyNothing({ assignments, present, managed, isolated }: StateView): string | undefined {
+  const { settings } = assignments;
+  const grantable = grantableCpus(settings, present, 'ordinary');
+  if (!isolated.isEmpty || grantable.size > 1) return undefined;
+  if (grantable.isEmpty) return `all that are managed (${managed}) are reserved`;
+  const isAllShared = sharedPool(withoutPods(assignments), present).equals(grantable);
+  return isAllShared ? `${cpusNamed(grantable)} is all that is shared, and stays so` : undefined;
+}
+
+async function configure(flags: ConfigureFlags): Promise<void> {
+  const {
+    managed,
+    reserved,
+    strict,
+    isolated,
+    reservedMemory,
+    cgroupRoot,
+    stateDir = MACHINE_STATE_DIR,
+    output,
+  } = flags;
+  const topology = await discover();
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  openingLines(manager.warnings).forEach(tell);
+  const before = readState(stateDir, topology)!;
+  const options: MachineOptions = {
+    ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
+    ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
+    ...(strict !== undefined && { strictCPUReservation: strict }),
+    ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
+    ...(reservedMemory !== undefined && { reservedMemory }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+  };
+  try {
+    await manager.configure(options);
+  } finally {
+    manager.close();
+  }
+  const after = readState(stateDir, topology)!;
+  const why = whyNothing(after);
+  if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
+  if (output === 'json') {
+    const flagged = after.grants
+      .filter(({ flags }) => flags.length > 0)
+      .map(({ id, name, flags }) => ({ id, name, flags }));
+    print(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
+    return;
+  }
+  const now = settingsRows(after);
+  const rows = settingsRows(before).map(([label, was], i) => [label, was, now[i]![1]]);
+  const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];
+  const flagged = flagLines(after.grants);
+  const lines = [
+    ...table(columns, rows, stdoutPage()),
+    ...(flagged.length > 0 ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)] : []),
+  ];
+  print(`${lines.join('\n')}\n`);
+}

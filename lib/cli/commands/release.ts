@@ -1,0 +1,64 @@
+// numalign release: ends a grant that nobody runs on any more, or a persistent one.
+import type { Command } from 'commander';
+import { cpusNamed } from '../../machine/cpu-set.js';
+import { NumalignError } from '../../base/errors.js';
+import { openManager } from '../../manager.js';
+import { discover } from '../../machine/topology.js';
+import { outputOption } from '../arguments/arguments.js';
+import { findGrant } from '../arguments/find-grant.js';
+import { print } from '../terminal/output.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { readState } from '../pages/state-view.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+interface ReleaseFlags {
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addRelease(program: Command): void {
+  program
+    .command('release')
+    .description(
+      'Give the CPUs of a grant or pod back. A grant whose process still runs cannot be released: end the process.',
+    )
+    .argument('<id>', 'the id, its first characters (at least 4), or the name')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Exit code: 0 where it is released; 1 where there is none of that name, where its process still runs, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign release 3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34
+  $ numalign release 3f2a
+  $ numalign release gateway
+  $ numalign release gateway --output json | jq -r .cpus`,
+    )
+    .action(releaseGrant);
+}
+
+async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
+  // Looked up before the state is opened: opening it takes the grants of dead owners back, and the folder is not made for this.
+  const topology = await discover();
+  const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  // Nothing is handed out here.
+  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  try {
+    await manager.release(grant.id);
+  } catch (error) {
+    const isTakenBack = !grant.alive && error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
+    if (!isTakenBack) throw error;
+  } finally {
+    manager.close();
+  }
+  const { id, name, cpus, alive } = grant;
+  const known = name === id ? '' : ` (${printable(name)})`;
+  const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
+  print(
+    output === 'json'
+      ? formatJson({ stateDir, grant: id, name, cpus, alive })
+      : `released grant ${printable(id)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,
+  );
+}

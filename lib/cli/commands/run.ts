@@ -1,0 +1,305 @@
+// numalign run: a command on CPUs of its own.
+import type { ChildProcess } from 'node:child_process';
+import { type Command, Option } from 'commander';
+import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../../input/config.js';
+import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import { NumalignError } from '../../base/errors.js';
+import type { Grant } from '../../grant.js';
+import { type Manager, openManager } from '../../manager.js';
+import { isExtendedResource } from '../../input/pod-request.js';
+import type { AcquireOptions } from '../../input/request.js';
+import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
+import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
+import { printToStderr, tell as tellLine } from '../terminal/output.js';
+import {
+  agreedCgroupRootOption,
+  isolatedCpusOption,
+  isolatedOption,
+  policyOption,
+  reservedOption,
+} from '../arguments/placement.js';
+import { openingLines, warningLines } from '../pages/pod-text.js';
+import { errorJson, errorText } from '../terminal/report-error.js';
+import { besideText } from '../pages/resource-text.js';
+import { dieOf, exitCodeOf, relaySignals } from '../terminal/signals.js';
+import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { jsonLine } from '../terminal/text.js';
+
+const NOT_EXECUTABLE = 126;
+const NOT_FOUND = 127;
+
+interface RunFlags extends EnforcementFlags, DeviceFlags {
+  cpus?: number;
+  memory?: string;
+  resource?: Record<string, string>;
+  name?: string;
+  reserved?: CpuSet;
+  isolated?: CpuSet;
+  spread?: boolean;
+  distribute?: boolean;
+  alignL3?: boolean;
+  policy?: TopologyManagerPolicy;
+  smt?: 'hold-sibling';
+  isolatedCpus?: IsolatedCpusChoice;
+  cgroupRoot?: string;
+  stateDir?: string;
+  wait?: boolean;
+  besideKubelet?: boolean;
+  quiet?: boolean;
+  output: 'text' | 'json';
+}
+
+export function addRun(program: Command): void {
+  const command: Command = program.command('run');
+  command
+    .description('Run a command on exclusive CPUs until it ends.')
+    .argument('<command>', 'the program')
+    .argument('[args...]', 'its arguments')
+    .usage('--cpus <n> [options] -- <command> [args...]')
+    .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
+    .addOption(new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity))
+    .addOption(
+      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(resource),
+    )
+    .option(
+      '--name <name>',
+      'what to call the grant (default: its id); the same CPUs again as the last of that name, where they are free',
+    )
+    .option('--wait', 'wait until there is room, after all who have waited longer')
+    .addOption(reservedOption())
+    .addOption(isolatedCpusOption())
+    .addOption(isolatedOption())
+    .addOption(
+      new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
+        'distribute',
+        'alignL3',
+      ]),
+    )
+    .addOption(
+      new Option('--distribute', 'balance over the fewest NUMA nodes that fit').conflicts(['spread', 'alignL3']),
+    )
+    .addOption(
+      new Option('--align-l3', 'whole L3 groups where it is that many CPUs, else the fewest').conflicts([
+        'spread',
+        'distribute',
+      ]),
+    )
+    .addOption(policyOption())
+    .addOption(
+      new Option('--smt <mode>', 'keep the other threads of its cores idle, and others off them').choices([
+        'hold-sibling',
+      ]),
+    );
+  for (const option of [...enforcementOptions(), ...deviceOptions()]) command.addOption(option);
+  command
+    .addOption(agreedCgroupRootOption())
+    .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
+    .addOption(outputOption())
+    .option('--quiet', 'print nothing but errors')
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      `
+The command finds NUMALIGN_GRANT (the id), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
+environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
+numalign itself be killed, the command keeps its CPUs until it has ended.
+
+It runs in a cgroup of its own where the state has a cgroup root that this user may write to, else on its CPUs by affinity only. How strongly others
+are kept off is in the line that is printed when it has started; with --require it is not run below that level. All this goes to stderr, as stdout is
+the command's; with --output json the grant is one line of JSON there, and so is an error.
+
+Exit code: the command's, or its signal; 126 where it cannot be executed, 127 where it is not found; 1 where there are no CPUs
+for it; 2 for a wrong command line.
+
+Examples:
+  $ numalign run --cpus 2 -- ./server --port 8080
+  $ numalign run --cpus 4 --name gateway --align-l3 -- node gateway.js
+  $ numalign run --cpus 4 --wait -- make -j4
+  $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
+  $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
+  $ numalign run --cpus 1 --isolated-cpus require -- ./poller
+  $ numalign run --cpus 2 --require cpuset -- ./server
+  $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
+    )
+    .action((program: string, args: string[], flags: RunFlags) => {
+      // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling suggested.
+      if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
+      return run(program, args, { ...flags, cpus: flags.cpus });
+    });
+}
+
+type Tell = (text: string) => void;
+
+async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
+  const tell: Tell = (text) => {
+    if (!flags.quiet) tellLine(text);
+  };
+  const { manager, grant } = await acquire(flags, tell);
+  const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
+  const fail = (message: string) =>
+    flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
+  const signal = await runOn({ grant, present, tell, fail }, command, args).finally(() => manager.close());
+  if (signal !== null) dieOf(signal);
+}
+
+/** The signal that the command has died of, or null; the exit code is set. */
+async function runOn(
+  { grant, present, tell, fail }: Run,
+  command: string,
+  args: readonly string[],
+): Promise<NodeJS.Signals | null> {
+  let ended: Ending;
+  try {
+    ended = await endOf(grant, command, args, present);
+  } catch (error) {
+    await grant.release();
+    throw error;
+  }
+  if ('failure' in ended) {
+    await grant.release();
+    fail(ended.failure);
+    process.exitCode = ended.code;
+    return null;
+  }
+  await end(grant, () => tell(`${command} left processes running; grant ${grant.id} ends with the last of them`));
+  process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
+  return ended.signal;
+}
+
+interface Acquired {
+  readonly manager: Manager;
+  readonly grant: Grant;
+}
+
+interface Run {
+  readonly grant: Grant;
+  /** Tells what the grant is, once the command runs. */
+  readonly present: () => void;
+  readonly tell: Tell;
+  /** Tells why the command could not be started. */
+  readonly fail: Tell;
+}
+
+async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
+  const { cpus, memory, resource, name, policy, smt, isolatedCpus, wait = false } = flags;
+  const request: AcquireOptions = {
+    cpu: cpus,
+    ...(memory !== undefined && { memory }),
+    ...(resource && { resources: resource }),
+    ...(name !== undefined && { name }),
+    ...(policy && { policy }),
+    ...(smt && { smt }),
+    ...(isolatedCpus && { isolatedCpus }),
+    ...enforcementRequest(flags),
+    wait,
+  };
+  const manager = await openManager(await openingOptions(flags));
+  openingLines(manager.warnings).forEach(tell);
+  if (wait) tell(`waiting for ${cpus} CPU${cpus === 1 ? '' : 's'}, where there are not as many free`);
+  try {
+    return { manager, grant: await manager.acquire(request) };
+  } catch (error) {
+    manager.close();
+    throw inWordsOfRun(error);
+  }
+}
+
+// The API would have devices registered.
+function inWordsOfRun(error: unknown): unknown {
+  if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
+  const name = String(error.details.value);
+  if (!isExtendedResource(name)) return error;
+  const message = `nobody gives out ${name} here: say which devices it is, such as --device ${name}=class:0200`;
+  return new NumalignError(error.code, message, { ...error.details, cause: error });
+}
+
+async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
+  const { reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
+  return {
+    ...(stateDir !== undefined && { stateDir }),
+    ...(besideKubelet !== undefined && { besideKubelet }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    cpuManagerPolicyOptions: placementOf(flags),
+    devices: await devicesOf(flags),
+  };
+}
+
+function placementOf({ spread = false, distribute = false, alignL3 = false }: RunFlags): CpuManagerPolicyOptions {
+  return {
+    'distribute-cpus-across-cores': spread,
+    'distribute-cpus-across-numa': distribute,
+    'prefer-align-cpus-by-uncorecache': alignL3,
+  };
+}
+
+function grantLines(grant: Grant): string[] {
+  const { id, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
+  const parts = [
+    `${isIsolated ? 'isolated ' : ''}${cpusNamed(cpus)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
+    besideText(memory, devices),
+    `grant ${id}`,
+  ];
+  return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
+}
+
+function tellJson(grant: Grant, { quiet = false }: RunFlags): void {
+  if (!quiet) printToStderr(jsonLine(grant));
+}
+
+type Ending =
+  | { code: number; signal: null }
+  | { code: null; signal: NodeJS.Signals }
+  | { code: number; failure: string };
+
+function endOf(grant: Grant, command: string, args: readonly string[], onStart: () => void): Promise<Ending> {
+  return new Promise((resolve, reject) => {
+    let child: ChildProcess | undefined;
+    const stopRelaying = relaySignals(() => child);
+    const settle = (ending: Ending) => {
+      stopRelaying();
+      resolve(ending);
+    };
+    try {
+      child = grant.spawn(command, args, { stdio: 'inherit' });
+    } catch (error) {
+      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the rest.
+      if (!isOfNode(error)) {
+        stopRelaying();
+        reject(error);
+      } else settle(failureOf(command, error));
+      return;
+    }
+    child.once('spawn', onStart);
+    child.once('exit', (code, signal) =>
+      settle(signal === null ? { code: code ?? 0, signal } : { code: null, signal }),
+    );
+    // Emitted also where a signal could not be sent; once the command runs, only its exit ends this.
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      if (child?.pid === undefined) settle(failureOf(command, error));
+    });
+  });
+}
+
+function isOfNode(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && !(error instanceof NumalignError) && 'code' in error;
+}
+
+function failureOf(command: string, { code, message }: NodeJS.ErrnoException): Ending {
+  if (code === 'ENOENT')
+    return { code: NOT_FOUND, failure: `${command}: not found (it, or the interpreter that it names)` };
+  if (code === 'EACCES') return { code: NOT_EXECUTABLE, failure: `${command}: not executable (permission denied)` };
+  return { code: NOT_EXECUTABLE, failure: `${command}: cannot be executed: ${message}` };
+}
+
+// The command has ended: what it ended with is worth more than a state folder that fails us now. Dying gives the CPUs back too.
+async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
+  try {
+    if (await grant.handOver()) onHandedOver();
+  } catch (error) {
+    printToStderr(errorText(error, process.env.NUMALIGN_DEBUG === '1'));
+  }
+}

@@ -1,0 +1,108 @@
+// numalign share: processes and cgroups that run in the shared pool.
+import { isAbsolute, join } from 'node:path';
+import type { Command } from 'commander';
+import { readIfThere } from '../../cgroups/cgroup-files.js';
+import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { SHARED } from '../../enforcement/cpuset-layout.js';
+import { maskOf, type SharedMember, tidsOf } from '../../enforcement/shared-members.js';
+import { openManager, type SharedMemberTarget } from '../../manager.js';
+import { shellWord } from '../../base/shell-word.js';
+import { outputOption, processId } from '../arguments/arguments.js';
+import { print } from '../terminal/output.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+interface ShareFlags {
+  remove?: boolean;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addShare(program: Command): void {
+  program
+    .command('share')
+    .description('Have a process, or all processes of a cgroup, run in the shared pool: off the CPUs that are granted.')
+    .argument('<member>', 'a pid, or the absolute path of a cgroup', target)
+    .option('--remove', 'it is no shared member any more')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+A shared member leaves CPUs before they are granted, and comes back when they are given back. It is one until it ends or is removed. A process that is
+removed goes back to its cgroup where no CPU is exclusive; else it stays, and is told how to be moved out. Programs that use numalign are
+members by themselves.
+
+Exit code: 0 where it is done; 1 where it could not be moved, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign share 4711
+  $ numalign share /sys/fs/cgroup/system.slice
+  $ numalign share 4711 --remove
+  $ numalign status --output json | jq .sharedMembers`,
+    )
+    .action(share);
+}
+
+function target(value: string): SharedMemberTarget {
+  return isAbsolute(value) ? { cgroup: value } : { pid: processId(value) };
+}
+
+async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
+  const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
+  // Nothing is handed out here, and nobody stays.
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
+  try {
+    if (remove) await manager.removeSharedMember(target);
+    else await manager.addSharedMember(target);
+    const { sharedPool } = manager;
+    const sharedMembers = manager.sharedMembers();
+    const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
+    const isOnGrant = manager.grants().some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
+    const added = () => (isOnGrant ? onGrantText(target, cpus!) : addedText(target, cpus ?? sharedPool));
+    const text =
+      output === 'json'
+        ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
+        : `${printable(remove ? removedText(target, sharedMembers, manager.settings.cgroupRoot) : added())}\n`;
+    print(text);
+  } finally {
+    manager.close();
+  }
+}
+
+// Read back from the kernel; null where it has ended.
+function cpusOfProcess(pid: number): CpuSet | null {
+  const cpus = tidsOf(pid)
+    .map(maskOf)
+    .filter((mask) => mask !== undefined);
+  return cpus.length === 0 ? null : cpus.reduce((a, b) => a.union(b));
+}
+
+const title = (target: SharedMemberTarget) => ('pid' in target ? `process ${target.pid}` : target.cgroup);
+
+function addedText(target: SharedMemberTarget, pool: CpuSet): string {
+  return `${title(target)} runs in the shared pool: CPUs ${pool}`;
+}
+
+// The owner of a grant, or what that has started: what was attached is refused.
+function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
+  return `${title(target)} is a shared member, but stays on CPUs ${cpus} as long as the grant lasts that it runs for`;
+}
+
+function removedText(target: SharedMemberTarget, left: readonly SharedMember[], root: string | null): string {
+  const isMember = left.some((member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid);
+  if (isMember) return `${title(target)} is a shared member by itself: it uses numalign`;
+  const removed = `${title(target)} is no shared member any more`;
+  const shared = root === null || !('pid' in target) ? undefined : sharedGroupOf(target.pid, root);
+  const top = shared && findHierarchy('cpuset')?.mount.point;
+  if (!top) return removed;
+  const move = `echo ${(target as { pid: number }).pid} > ${shellWord(join(top, 'cgroup.procs'))}`;
+  return `${removed}, but stays in the cgroup ${shared}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
+}
+
+// Undefined where it is in another cgroup.
+function sharedGroupOf(pid: number, root: string): string | undefined {
+  const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
+  return path !== undefined && isAtOrBelow(path, join(root, SHARED)) ? path : undefined;
+}

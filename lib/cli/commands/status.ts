@@ -1,0 +1,104 @@
+// numalign status: what a state folder says. Only looks.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { scopeOf } from '../../state/ledger.js';
+import { discover } from '../../machine/topology.js';
+import { outputOption } from '../arguments/arguments.js';
+import { type KeptFiles, keptFiles } from '../pages/kept-files.js';
+import { print } from '../terminal/output.js';
+import { settingsJson } from '../pages/settings-json.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { lookAt, type StateView } from '../pages/state-view.js';
+import { statusText } from '../pages/status-text.js';
+import { watchStatus } from '../pages/status-watch.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+export function addStatus(program: Command): void {
+  const command = program.command('status');
+  command
+    .description('Show the settings, the shared pool and who holds which CPUs.')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .option('--watch', 'show what happens on the granted CPUs, until interrupted; as JSON one document a line')
+    .addOption(new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds))
+    .addHelpText(
+      'after',
+      `
+Only looks: no state folder is made or changed.
+
+With --watch, of each grant: how long its threads ran (of one CPU) and waited for a CPU though they could have run, how often they were
+made to leave it, which tasks of others ran there, and interrupts and throttling. "-" is what cannot be read here, and 0+ that nobody was
+seen where not everybody is to be seen.
+
+Exit code: 0, also where there is no state, or the machine's is closed to you, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign status
+  $ numalign status --state-dir ~/numalign
+  $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'
+  $ numalign status --watch --interval 5
+  $ numalign status --watch --output json | jq '.grants[] | {name, delay: .audit.totals.runDelayNs}'
+  $ numalign status --output json | jq '.grants[] | select(.flags != []) | {id, name, flags}'`,
+    )
+    .action((flags: StatusFlags) => {
+      const { watch = false, interval, stateDir, output } = flags;
+      if (watch) return watchStatus({ stateDir: stateDir ?? MACHINE_STATE_DIR, seconds: interval ?? 1, output });
+      if (interval !== undefined) command.error('error: --interval needs --watch');
+      return showStatus(stateDir, output);
+    });
+}
+
+interface StatusFlags {
+  stateDir?: string;
+  output: 'text' | 'json';
+  watch?: boolean;
+  interval?: number;
+}
+
+// A timer takes no more than 24 days, and looking costs milliseconds.
+function intervalSeconds(value: string): number {
+  const seconds = Number(value);
+  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
+    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
+  }
+  return seconds;
+}
+
+async function showStatus(given: string | undefined, output: 'text' | 'json'): Promise<void> {
+  const stateDir = given ?? MACHINE_STATE_DIR;
+  const { view, closed } = lookAt(given, await discover());
+  if (closed !== undefined) {
+    const unknown = { stateDir, scope: scopeOf(stateDir), exists: true, closed, grants: null };
+    print(output === 'json' ? formatJson(unknown) : `what is granted is not known: ${printable(closed)}\n`);
+    return;
+  }
+  const kept = keptFiles(stateDir);
+  if (output === 'json') print(formatJson(statusJson(stateDir, view, kept)));
+  else if (view) print(statusText(view, kept, stdoutPage()));
+  else print(`no state in ${stateDir}: nothing is granted\n`);
+}
+
+function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
+  if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
+  const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } = view;
+  const { grants, sharedMembers, waiting, lapsed, warnings } = view;
+  const settings = settingsJson(view);
+  return {
+    ...{
+      stateDir,
+      scope,
+      exists: true,
+      generation,
+      isOfEarlierBoot,
+      settings,
+      sharedPool,
+      free,
+      freeIsolated,
+      memory,
+      grants,
+      sharedMembers,
+      waiting,
+    },
+    ...{ damage, refusal: refusal?.message ?? null, lapsed, warnings, ...kept },
+  };
+}

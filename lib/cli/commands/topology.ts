@@ -1,0 +1,81 @@
+// numalign topology: what a machine is made of, and whose its CPUs are.
+import type { Command } from 'commander';
+import { NumalignError } from '../../base/errors.js';
+import type { Topology } from '../../machine/topology.js';
+import { outputOption } from '../arguments/arguments.js';
+import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import { holdingsOfView } from '../picture/holdings.js';
+import { machinePicture } from '../picture/machine-picture.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { readState, type StateView } from '../pages/state-view.js';
+import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson } from '../terminal/text.js';
+import { type StateNote, stateTitle, topologyTree } from '../pages/topology-tree.js';
+
+interface TopologyFlags extends MachineFlags, SvgFlags {
+  stateDir?: string;
+}
+
+export function addTopology(program: Command): void {
+  const command = program
+    .command('topology')
+    .description(
+      'Show packages, NUMA nodes, L3 groups, cores, CPUs and PCI devices of this machine or of a described one.',
+    );
+  for (const option of machineOptions()) command.addOption(option);
+  command
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addOption(svgOption())
+    .addHelpText(
+      'after',
+      `
+Only looks: no state folder is made or changed. Described machines have no state.
+
+Exit code: 0; 1 for an error, such as a file that describes no machine; 2 for a wrong command line.
+
+Examples:
+  $ numalign topology
+  $ numalign topology --synthetic 'package:2 numa:2 l3:2 core:4 pu:2'
+  $ numalign topology --output json > machine.json
+  $ numalign topology --json machine.json
+  $ numalign topology --svg machine.svg`,
+    )
+    .action((flags: TopologyFlags) => {
+      checkSvg(command, flags);
+      return showTopology(flags);
+    });
+}
+
+async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags): Promise<void> {
+  const topology = await machineOf(source);
+  const state = topology.isSimulated ? undefined : look(topology, stateDir);
+  const text = () =>
+    output === 'text'
+      ? topologyTree(topology, { ...stdoutPage(), ...(state && { state }) })
+      : formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) });
+  await printWithSvg(text, svg, () => pictureOf(topology, state));
+}
+
+function pictureOf(topology: Topology, state: StateNote | undefined): string {
+  if (!state || 'note' in state) return machinePicture(topology, state);
+  const { view } = state;
+  return machinePicture(topology, { holdings: holdingsOfView(view), note: stateTitle(view) });
+}
+
+// The tree is worth showing where the machine's folder is closed to us; a folder that was asked for is not passed over.
+function look(topology: Topology, stateDir: string | undefined): StateNote {
+  const folder = stateDir ?? MACHINE_STATE_DIR;
+  try {
+    const view = readState(folder, topology);
+    return view ? { view } : { note: `no state in ${folder}: nothing is granted` };
+  } catch (error) {
+    if (!(error instanceof NumalignError) || stateDir !== undefined) throw error;
+    return { note: `${error.message} [${error.code}]` };
+  }
+}
+
+function stateJson({ stateDir, refusal, sharedPool, free, freeIsolated, reserved, grants }: StateView) {
+  return { stateDir, refusal: refusal?.message ?? null, sharedPool, free, freeIsolated, reserved, grants };
+}

@@ -1,0 +1,61 @@
+// What a state folder keeps beside the state: states of earlier boots, and files that were put aside as damaged. Only looks.
+
+import { NumalignError } from '../../base/errors.js';
+import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
+import type { NativeFolder } from '../../base/native.js';
+import { decodeCheckpoint } from '../../state/files/checkpoint.js';
+import { ARCHIVE_FOLDER } from '../../state/ledger.js';
+import { childOf, openExisting } from './state-view.js';
+
+const QUARANTINE_FOLDER = 'quarantine';
+
+/** What a folder keeps beside its state. */
+export interface KeptFiles {
+  /** States of earlier boots, the latest first. */
+  readonly archives: readonly ArchiveView[];
+  /** Files that were put aside as damaged, below the state folder; their names begin with the time. */
+  readonly quarantine: readonly string[];
+}
+
+/** A state of an earlier boot. */
+export interface ArchiveView {
+  /** Below the state folder. */
+  readonly file: string;
+  /** Null where the file cannot be read as a state. */
+  readonly generation: number | null;
+  readonly writtenAt: string | null;
+  /** The persistent grants that were in it. */
+  readonly lapsed: readonly LapsedGrant[];
+}
+
+function readArchive(folder: NativeFolder, name: string): ArchiveView {
+  const file = `${ARCHIVE_FOLDER}/${name}`;
+  try {
+    const { generation, writtenAt, assignments } = decodeCheckpoint(folder.read(name) ?? Buffer.alloc(0));
+    return { file, generation, writtenAt, lapsed: lapsedGrants(assignments) };
+  } catch (error) {
+    // It is told that it is there; nothing hangs on what is in it.
+    if (!(error instanceof NumalignError)) throw error;
+    return { file, generation: null, writtenAt: null, lapsed: [] };
+  }
+}
+
+function readArchives(folder: NativeFolder): readonly ArchiveView[] {
+  const archive = childOf(folder, ARCHIVE_FOLDER);
+  const names = archive?.list().filter((name) => name.endsWith('.json')) ?? [];
+  return names
+    .map((name) => readArchive(archive!, name))
+    .sort((a, b) => (b.writtenAt ?? '').localeCompare(a.writtenAt ?? '') || a.file.localeCompare(b.file));
+}
+
+function quarantinedFiles(folder: NativeFolder): readonly string[] {
+  const names = childOf(folder, QUARANTINE_FOLDER)?.list() ?? [];
+  return names.sort().map((name) => `${QUARANTINE_FOLDER}/${name}`);
+}
+
+/** What is kept in a folder; nothing where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export function keptFiles(stateDir: string): KeptFiles {
+  const folder = openExisting(stateDir);
+  if (!folder) return { archives: [], quarantine: [] };
+  return { archives: readArchives(folder), quarantine: quarantinedFiles(folder) };
+}

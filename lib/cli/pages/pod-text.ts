@@ -1,0 +1,76 @@
+// What a pod's containers have or would have, as a table. Pure.
+
+import type { Placement } from '../../input/config.js';
+import { whyShared } from '../../decision/cpu-manager.js';
+import type { PodContainer } from '../../admission/plan.js';
+import type { Warning } from '../../admission/warnings.js';
+import type { PodRequest } from '../../input/pod-request.js';
+import { cpusText, devicesText, memoryText } from './resource-text.js';
+import { table } from '../terminal/table.js';
+import type { Page } from '../terminal/terminal.js';
+import { listed, printable } from '../terminal/text.js';
+
+/** A container, and why it has no exclusive CPUs; null: it has some. */
+export interface ExplainedContainer extends PodContainer {
+  readonly whyShared: string | null;
+}
+
+/** `containers` are those of the request, in its order. */
+export function explainedContainers(
+  containers: readonly PodContainer[],
+  request: PodRequest,
+  placement: Placement,
+): ExplainedContainer[] {
+  return containers.map((container, i) => {
+    const why = () => whyShared(request, request.containers[i]!, placement) ?? 'it was admitted without them';
+    return { ...container, whyShared: container.cpus === null ? why() : null };
+  });
+}
+
+/** A line for each reason: what a whole pod is holds for all of its containers. */
+export function sharedLines(containers: readonly ExplainedContainer[]): string[] {
+  const reasons = new Set(containers.flatMap(({ whyShared }) => whyShared ?? []));
+  return [...reasons].map((why) => `no exclusive CPUs: ${printable(why)}`);
+}
+
+/** Columns of what no container has are left out. */
+export function podTable(containers: readonly PodContainer[], page: Page): string[] {
+  const hasMemory = containers.some(({ memory }) => memory.length > 0);
+  const hasDevices = containers.some(({ devices }) => Object.keys(devices).length > 0);
+  const titles = ['CONTAINER', 'KIND', 'CPUS', 'HELD', 'NUMA'];
+  if (hasMemory) titles.push('MEMORY');
+  if (hasDevices) titles.push('DEVICES');
+  const rows = containers.map(({ name, kind, cpus, held, hint, memory, devices }) => [
+    printable(name),
+    kind,
+    cpusText(cpus),
+    listed(held),
+    hint.nodes === null ? 'any' : listed(hint.nodes),
+    ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
+    ...(hasDevices ? [devicesText(devices)] : []),
+  ]);
+  const columns = titles.map((title) => ({ title }));
+  return table(columns, rows, page);
+}
+
+/** A line each. */
+export function warningLines(warnings: readonly Warning[]): string[] {
+  return warnings.map(({ message }) => `warning: ${printable(message)}`);
+}
+
+/** Of what a manager has found at its opening what only its opener is told: the state itself is another since. */
+export function openingLines(warnings: readonly Warning[]): string[] {
+  return warningLines(warnings.filter(({ code }) => code !== 'GRANT_FLAGGED' && code !== 'SETTING_UNMET'));
+}
+
+/** `pod gateway`: by its name, else by its uid. */
+export function podTitle({
+  name,
+  uid,
+}: {
+  readonly name: string | undefined;
+  readonly uid: string | undefined;
+}): string {
+  const known = name ?? uid;
+  return known === undefined ? 'pod without a name' : `pod ${printable(known)}`;
+}

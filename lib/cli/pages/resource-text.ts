@@ -1,0 +1,36 @@
+// What somebody holds of each kind of resource, in words. Pure.
+import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import type { PodContainer } from '../../admission/plan.js';
+import { MEMORY } from '../../input/memory-types.js';
+import type { MemoryBlock } from '../../account/assignments.js';
+import { formatBytes, printable } from '../terminal/text.js';
+
+/** CPUs that somebody has or would have alone. */
+export function cpusText(cpus: CpuSet | null): string {
+  return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
+}
+
+/** Memory and hugepages, each with the NUMA nodes it is on: `1 GiB on 0, 64 MiB hugepages-2Mi on 0-1`. */
+export function memoryText(blocks: readonly MemoryBlock[]): string {
+  const text = blocks.map(({ nodes, type, bytes }) => {
+    const what = type === MEMORY ? '' : ` ${printable(type)}`;
+    return `${formatBytes(bytes)}${what} on ${NodeSet.from(nodes)}`;
+  });
+  return text.join(', ') || 'none';
+}
+
+/** Devices by resource: `example.com/gpu gpu0 gpu1, example.com/nic eth0`. */
+export function devicesText(devices: PodContainer['devices']): string {
+  const text = Object.entries(devices).map(([resource, list]) => [resource, ...list.map(({ id }) => id)].join(' '));
+  return printable(text.join(', ')) || 'none';
+}
+
+/** What is held beside CPUs; empty for nothing. */
+export function besideText(memory: PodContainer['memory'], devices: PodContainer['devices']): string {
+  const blocks = memory.filter(({ bytes }) => bytes > 0);
+  const parts = [
+    ...(blocks.length > 0 ? [memoryText(blocks)] : []),
+    ...(Object.keys(devices).length > 0 ? [devicesText(devices)] : []),
+  ];
+  return parts.join(', ');
+}

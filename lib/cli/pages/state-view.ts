@@ -1,0 +1,270 @@
+// What a state folder says, for looking only: nothing is created, locked or changed. (Opening a manager makes the folder and drops the
+// grants of dead owners.)
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { encodeName } from '../../cgroups/cgroup-path.js';
+import { MACHINE_STATE_DIR } from '../../input/config.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
+import { type Survivor, survivorsOf } from '../../enforcement/descent.js';
+import type { ProcessEntry } from '../../enforcement/member-registry.js';
+import { type SharedMember, SharedMembers, told } from '../../enforcement/shared-members.js';
+import { NumalignError } from '../../base/errors.js';
+import { type GrantInfo, grantInfo } from '../../account/grant-info.js';
+import { flagsOf } from '../../decision/flags.js';
+import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-manager.js';
+import { type PodContainer, podContainer } from '../../admission/plan.js';
+import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
+import { type NativeFolder, native } from '../../base/native.js';
+import {
+  type Assignments,
+  type CpusNow,
+  freeCpus,
+  isolatedPool,
+  type PodAssignment,
+  removePods,
+  sharedPool,
+  universe,
+  withoutPods,
+} from '../../account/assignments.js';
+import type { Checkpoint } from '../../state/files/checkpoint.js';
+import { explaining, readBootId, scopeOf } from '../../state/ledger.js';
+import { lastGood, rebuild } from '../../state/owners/recovery.js';
+import {
+  type FoundState,
+  findOwners,
+  findState,
+  isLocked,
+  isOfBoot,
+  isOwnerAlive,
+  NO_OWNERS,
+  PREVIOUS_FILE,
+  STATE_FILE,
+} from '../../state/files/state-files.js';
+import { type Waiter, waitersIn } from '../../state/wait-queue.js';
+import type { Topology } from '../../machine/topology.js';
+
+export interface GrantView extends GrantInfo {
+  readonly containers: readonly PodContainer[];
+  /** Where the owner has ended or given it up: the processes that keep it. */
+  readonly survivors: readonly Survivor[];
+  /** The cgroups of its containers with exclusive CPUs, and that of all containers where there is one. */
+  readonly cgroups: readonly GrantCgroup[];
+}
+
+export interface GrantCgroup {
+  /** null: all of them. */
+  readonly container: string | null;
+  readonly path: string;
+  /** It is made when something is to run in it. */
+  readonly isMade: boolean;
+}
+
+/** A shared member; of a process also where it was attached, while there is that grant. */
+export type MemberView =
+  | Extract<SharedMember, { kind: 'cgroup' }>
+  | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
+
+export interface StateView {
+  readonly stateDir: string;
+  readonly scope: 'machine' | 'private';
+  readonly generation: number;
+  /** What is wrong with the state's file, if anything: then this is what the next transaction makes of what is left. */
+  readonly damage: string | null;
+  /** Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not known then. */
+  readonly refusal: NumalignError | null;
+  /** Written before the machine was started: its grants are void and left out here. */
+  readonly isOfEarlierBoot: boolean;
+  /** Those of them that are persistent. */
+  readonly lapsed: readonly LapsedGrant[];
+  /** As decisions look at it: what grants on record have isolated, those of dead owners too, is not the kernel's. */
+  readonly present: CpusNow;
+  /** Every online CPU is managed, not a list of them. */
+  readonly managesAll: boolean;
+  readonly managed: CpuSet;
+  readonly reserved: CpuSet;
+  /** Reserved CPUs are kept out of the shared pool too. */
+  readonly strict: boolean;
+  /** The isolated pool, granted or not; and whether it is what the kernel isolates, not a list of CPUs. */
+  readonly isolated: CpuSet;
+  readonly isolatedByKernel: boolean;
+  readonly sharedPool: CpuSet;
+  readonly free: CpuSet;
+  readonly freeIsolated: CpuSet;
+  readonly memory: readonly MemoryTable[];
+  readonly grants: readonly GrantView[];
+  readonly sharedMembers: readonly MemberView[];
+  /** The next first. */
+  readonly waiting: readonly Waiter[];
+  /** What the settings name and the machine does not have at present. */
+  readonly warnings: readonly Warning[];
+  /** What an admission would find: without the grants of dead owners. */
+  readonly assignments: Assignments;
+}
+
+/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export function openExisting(path: string): NativeFolder | undefined {
+  try {
+    return native.Folder.open(path, false, 0o700, -1);
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+    if (error.errnoName === 'ENOENT') return undefined;
+    if (error.errnoName === 'EACCES')
+      return explaining(path, () => {
+        throw error;
+      });
+    const reason =
+      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP' ? 'it is a link or no folder' : error.message;
+    throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
+      value: path,
+      cause: error,
+    });
+  }
+}
+
+/** A folder in it, undefined where there is none. */
+export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
+  try {
+    return folder.child(name, false, 0o700, -1);
+  } catch (error) {
+    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The state in a folder, undefined where there is none. Where its file is damaged, what can be told of it.
+ * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where nothing can be told, ERR_STATE_VERSION
+ */
+export function readState(stateDir: string, topology: Topology): StateView | undefined {
+  const folder = openExisting(stateDir);
+  return folder && explaining(stateDir, () => readFolder(folder, stateDir, topology));
+}
+
+/**
+ * The same where the folder was given. What there is to see beside the state of the machine is shown also to those to whom that is closed: then `closed` says why.
+ * @throws as {@link readState}
+ */
+export function lookAt(
+  stateDir: string | undefined,
+  topology: Topology,
+): { readonly view?: StateView | undefined; readonly closed?: string } {
+  try {
+    return { view: readState(stateDir ?? MACHINE_STATE_DIR, topology) };
+  } catch (error) {
+    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER') throw error;
+    return { closed: error.message };
+  }
+}
+
+function readFolder(folder: NativeFolder, stateDir: string, topology: Topology): StateView | undefined {
+  for (;;) {
+    const version = folder.version(STATE_FILE);
+    const found = findState(folder, STATE_FILE);
+    const owners = childOf(folder, 'owners');
+    const checkpoint = found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, topology);
+    const view = checkpoint && viewOf(stateDir, checkpoint, topology, folder, damageOf(found));
+    // A grant that is released meanwhile must not look like one whose owner died.
+    if (folder.version(STATE_FILE) === version) return view;
+  }
+}
+
+function damageOf(found: FoundState): string | null {
+  if (found.kind === 'good') return null;
+  return found.kind === 'missing' ? `there is no ${STATE_FILE}` : found.why;
+}
+
+function recovered(
+  folder: NativeFolder,
+  found: FoundState,
+  owners: NativeFolder | undefined,
+  topology: Topology,
+): Checkpoint | undefined {
+  const bootId = readBootId();
+  const previous = findState(folder, PREVIOUS_FILE);
+  const base = lastGood([found, previous], undefined);
+  const clues = { found, previous, base, owners: owners ? findOwners(owners, bootId) : NO_OWNERS, highest: 0 };
+  const rebuilt = rebuild(clues, bootId, totalsOf(topology));
+  return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
+}
+
+function membersOf(folder: NativeFolder, stateDir: string, pods: readonly PodAssignment[]): readonly MemberView[] {
+  const members = childOf(folder, 'members');
+  const found = members ? new SharedMembers(members, join(stateDir, 'members')).registry.look() : [];
+  return found.map(({ entry }) => {
+    const member = told(entry);
+    if (member.kind === 'cgroup' || entry.kind === 'cgroup') return member as MemberView;
+    const isThere = pods.some(({ uid }) => uid === entry.grant);
+    return { ...member, grant: isThere ? entry.grant : null, container: isThere ? entry.container : null };
+  });
+}
+
+function waitersOf(folder: NativeFolder): readonly Waiter[] {
+  const waiting = childOf(folder, 'waiting');
+  return waiting ? waitersIn(waiting) : [];
+}
+
+// Beside the one on record, which is that of the first.
+function cgroupsOf({ uid, containers, enforcement: { target } }: PodAssignment): GrantCgroup[] {
+  if (target === null) return [];
+  const of = (container: string | null) => {
+    const path = join(dirname(target), encodeName(`${uid}/${container ?? ALL_CONTAINERS}`));
+    return { container, path, isMade: existsSync(path) };
+  };
+  const all = of(null);
+  return [...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)), ...(all.isMade ? [all] : [])];
+}
+
+function viewOf(
+  stateDir: string,
+  { generation, bootId, assignments, refusal }: Checkpoint,
+  topology: Topology,
+  folder: NativeFolder,
+  damage: string | null,
+): StateView {
+  const owners = childOf(folder, 'owners');
+  const isOfEarlierBoot = !isOfBoot(bootId, readBootId(), owners);
+  const state: Assignments = isOfEarlierBoot ? withoutPods(assignments) : assignments;
+  const { settings } = state;
+  const present = cpusNow(topology, state.pods);
+  const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
+  const grants = state.pods.map((pod) => {
+    const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);
+    const alive = isLeaving || isOwnerAlive(owners, pod.owner);
+    // Nobody has registered devices here.
+    const flags = flagsOf(pod, state, topology, new Map(), present);
+    return {
+      ...grantInfo(pod, topology, alive, flags, present),
+      containers: pod.containers.map(podContainer),
+      survivors: survivors.get(pod.owner.uuid) ?? [],
+      cgroups: cgroupsOf(pod),
+    };
+  });
+  const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
+  return {
+    stateDir,
+    scope: scopeOf(stateDir),
+    generation,
+    damage,
+    refusal: refusal ?? null,
+    isOfEarlierBoot,
+    lapsed: isOfEarlierBoot ? lapsedGrants(assignments) : [],
+    present,
+    managesAll: settings.managedCPUs === null,
+    managed: universe(settings, present),
+    reserved: settings.reservedSystemCPUs,
+    strict: settings.strictCPUReservation,
+    sharedPool: sharedPool(state, present),
+    isolated: isolatedPool(settings, present),
+    isolatedByKernel: settings.isolatedCPUs === null,
+    free: freeCpus(state, present),
+    freeIsolated: freeCpus(state, present, 'isolated'),
+    memory: memoryTables(state, topology),
+    grants,
+    sharedMembers: membersOf(folder, stateDir, state.pods),
+    waiting: waitersOf(folder),
+    warnings: settingWarnings(state, topology, present.online),
+    assignments: removePods(state, new Set(dead)),
+  };
+}

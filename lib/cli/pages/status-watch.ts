@@ -1,0 +1,95 @@
+// numalign status --watch: what happens on the grants' CPUs, again and again until told to end. Only looks.
+import { setTimeout } from 'node:timers/promises';
+import type { GrantAudit } from '../../audit/account.js';
+import { WatchedGrants } from '../../audit/watched-grants.js';
+import { NumalignError } from '../../base/errors.js';
+import { discover } from '../../machine/topology.js';
+import { refreshTopology } from '../../machine/topology-refresh.js';
+import { print } from '../terminal/output.js';
+import { Screen } from '../terminal/screen.js';
+import { abortedByEnd } from '../terminal/signals.js';
+import { readState, type StateView } from './state-view.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { jsonLine } from '../terminal/text.js';
+import { watchText } from './watch-text.js';
+
+export interface WatchOptions {
+  readonly stateDir: string;
+  readonly seconds: number;
+  readonly output: 'text' | 'json';
+}
+
+/** Returns when the process is told to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
+export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
+  const { signal, stop } = abortedByEnd();
+  let screen: Screen | undefined;
+  try {
+    let topology = await discover();
+    const grants = new WatchedGrants('last look');
+    const look = () => {
+      const view = readState(stateDir, topology);
+      if (view?.assignments.settings.simulated) throw simulated(stateDir);
+      return { view, audits: grants.look(topology, view?.assignments.pods ?? []) };
+    };
+    const watched = () => ({ stateDir, seconds, time: new Date(), ...look() });
+    const first = watched();
+    if (output === 'text' && Screen.isThere()) screen = new Screen();
+    const show = (one: Watched) => {
+      if (screen) screen.show(() => pageOf(one));
+      else if (output === 'json') printJson(one);
+      else print(`${pageOf(one)}\n`);
+    };
+    // Nothing has happened yet, but who is there can be seen.
+    screen?.show(() => pageOf(first));
+    while (await pause(seconds, signal)) {
+      // CPUs may have come.
+      topology = (await refreshTopology(topology)) ?? topology;
+      show(watched());
+    }
+  } finally {
+    screen?.close();
+    stop();
+  }
+}
+
+/** What is known at one moment. */
+export interface Watched {
+  readonly stateDir: string;
+  readonly seconds: number;
+  readonly time: Date;
+  /** Undefined where there is no state. */
+  readonly view: StateView | undefined;
+  /** Of the grants whose owners live: what has happened since the last look. */
+  readonly audits: readonly GrantAudit[];
+}
+
+// False where it was ended.
+async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
+  return setTimeout(seconds * 1000, true, { signal }).catch((error: unknown) => {
+    if (signal.aborted) return false;
+    throw error;
+  });
+}
+
+function pageOf(watched: Watched): string {
+  return watchText(watched, stdoutPage());
+}
+
+// One document a line.
+function printJson({ stateDir, time, view, audits }: Watched): void {
+  const grants = audits.flatMap((audit) => {
+    const grant = view?.grants.find(({ id }) => id === audit.grant);
+    if (!grant) return [];
+    const { id, name, cpus, owner, flags } = grant;
+    return [{ id, name, cpus, owner, flags, audit }];
+  });
+  print(jsonLine({ time, stateDir, generation: view?.generation ?? null, grants }));
+}
+
+function simulated(stateDir: string): NumalignError {
+  return new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    `the state in ${stateDir} is of a simulated machine, on which nothing happens`,
+    { value: stateDir },
+  );
+}

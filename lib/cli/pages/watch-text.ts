@@ -1,0 +1,126 @@
+// The page of `numalign status --watch`. Pure.
+import type { ForeignTask, GrantAudit } from '../../audit/account.js';
+import type { GrantInfo } from '../../account/grant-info.js';
+import { cpusText } from './resource-text.js';
+import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
+import type { Watched } from './status-watch.js';
+import { table } from '../terminal/table.js';
+import type { Page } from '../terminal/terminal.js';
+import { counted, fitted, printable } from '../terminal/text.js';
+
+const COLUMNS = [
+  { title: 'ID' },
+  { title: 'NAME', flexible: true },
+  { title: 'CPUS' },
+  { title: 'ENFORCEMENT', isLesser: true },
+  { title: 'THREADS', isLesser: true },
+  { title: 'RUN' },
+  { title: 'DELAY' },
+  { title: 'INVOLUNTARY' },
+  { title: 'FOREIGN' },
+  { title: 'INTERRUPTS' },
+  { title: 'THROTTLED', isLesser: true },
+];
+const SHOWN_TASKS = 5;
+
+// Nobody knows, or nobody has looked for long enough.
+const UNKNOWN = '-';
+
+/** How much of an amount there was in a second. */
+function perSecond(amount: number | null, { elapsedMs }: GrantAudit): number | null {
+  return amount === null || elapsedMs === 0 ? null : (amount / elapsedMs) * 1000;
+}
+
+function rateText(amount: number | null, audit: GrantAudit): string {
+  const rate = perSecond(amount, audit);
+  return rate === null ? UNKNOWN : `${Math.round(rate)}/s`;
+}
+
+function milliseconds(ns: number): string {
+  const ms = ns / 1e6;
+  return `${ms >= 100 ? Math.round(ms) : ms.toPrecision(2)} ms`;
+}
+
+function delayText(audit: GrantAudit): string {
+  const rate = perSecond(audit.totals.runDelayNs, audit);
+  return rate === null ? UNKNOWN : rate === 0 ? '0' : `${milliseconds(rate)}/s`;
+}
+
+// Of one CPU.
+function runText(audit: GrantAudit): string {
+  const rate = perSecond(audit.totals.runTimeNs, audit);
+  return rate === null ? UNKNOWN : `${Math.round(rate / 1e7)}%`;
+}
+
+const foreignOf = ({ cpus }: GrantAudit) => cpus.flatMap(({ foreign }) => foreign ?? []);
+
+function foreignText(audit: GrantAudit): string {
+  if (audit.seesAllTasks === null) return UNKNOWN;
+  const tasks = foreignOf(audit);
+  const kernel = tasks.filter(({ kind }) => kind === 'kernel').length;
+  const others = tasks.length - kernel;
+  // Where processes may be hidden, nobody seen is not nobody there.
+  return `${others}${audit.seesAllTasks ? '' : '+'}${kernel > 0 ? ` (${kernel} kernel)` : ''}`;
+}
+
+function rowOf(audit: GrantAudit, { id, name, cpus }: GrantInfo, length: number): string[] {
+  const { totals, throttling } = audit;
+  return [
+    printable(id.slice(0, length)),
+    name === id ? '-' : printable(name),
+    cpusText(cpus),
+    audit.level,
+    String(audit.threads.length),
+    runText(audit),
+    delayText(audit),
+    rateText(totals.involuntarySwitches, audit),
+    foreignText(audit),
+    rateText(totals.interrupts, audit),
+    throttling === null ? UNKNOWN : rateText(throttling.nrThrottled, audit),
+  ];
+}
+
+function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
+  const facts = [
+    `pid ${pid}${tid === pid ? '' : `, thread ${tid}`}`,
+    ...(kind === 'owner' ? ['of the grant, but not confined to it'] : []),
+    ...(runTimeNs === null ? [] : [`ran ${milliseconds(runTimeNs)}`]),
+  ];
+  return `${command} (${facts.join(', ')})`;
+}
+
+// Those of the kernel are only counted: nobody can do much about them.
+function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number): string[] {
+  const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
+  if (tasks.length === 0) return [];
+  const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
+  const more = tasks.length - most.length;
+  const texts = [...most.map(taskText), ...(more > 0 ? [`and ${counted(more, 'task')} more`] : [])];
+  return [printable(`  ${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`)];
+}
+
+/** The whole page, ending with a line feed. */
+export function watchText({ stateDir, seconds, time, view, audits }: Watched, page: Page): string {
+  const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
+  const title = `${stateDir}, ${since(time.toISOString())}, ${every}`;
+  if (!view) return `${title}\n\nNo state: nothing is granted.\n`;
+  const rows = audits.flatMap((audit) => {
+    const grant = view.grants.find(({ id }) => id === audit.grant);
+    return grant ? [{ audit, grant }] : [];
+  });
+  const length = shownIdLength(rows.map(({ grant }) => grant.id));
+  const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
+  const lines = [
+    `${title}; generation ${view.generation}, shared: ${sharedText(view)}, free: ${freeListed(view, view.free)}`,
+    '',
+    ...(rows.length === 0
+      ? ['No grants.']
+      : table(
+          COLUMNS,
+          rows.map(({ audit, grant }) => rowOf(audit, grant, length)),
+          page,
+        )),
+    ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
+  ];
+  return fitted(`${lines.join('\n')}\n`, page);
+}

@@ -1,0 +1,73 @@
+// Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not load the addon, which may be what is missing.
+import { CommanderError } from 'commander';
+import { NumalignError } from '../../base/errors.js';
+import { printToStderr } from './output.js';
+import { jsonLine, printable } from './text.js';
+
+const FAILURE = 1;
+const USAGE = 2;
+
+/** The lines for an error. */
+export function errorText(error: unknown, debug = false): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof NumalignError ? ` [${error.code}]` : '';
+  const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
+  if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
+    lines.push(
+      'numalign: --state-dir DIR uses another folder; what is granted there is known only to those who share it',
+    );
+  }
+  // As a request may ask for; `share` has no such option.
+  if (
+    error instanceof NumalignError &&
+    error.code === 'ERR_MEMBER_UNMOVABLE' &&
+    String(error.details.valid).includes('unmovableMembers')
+  ) {
+    lines.push('numalign: --unmovable-members report grants all the same; that process may then run on these CPUs');
+  }
+  if (debug && error instanceof Error) {
+    lines.push(error.stack ?? '');
+    if (error.cause !== undefined) lines.push(`cause: ${String(error.cause)}`);
+  } else if (!(error instanceof NumalignError)) {
+    lines.push('numalign: this is not an error that numalign knows; NUMALIGN_DEBUG=1 shows where it happened');
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+// What a message says of a rejection in one line, in the lines of the explanation. Any other message is
+// one line: a line feed in it may be a name's.
+function messageLines(error: unknown, message: string): string[] {
+  const { explanation } = error instanceof NumalignError ? error.details : {};
+  if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
+  const rest = explanation.text.split('\n').slice(1);
+  const told = rest.map((line) => `; ${line.trim()}`).join('');
+  const isInOne = rest.length > 0 && message.endsWith(told);
+  return isInOne ? [message.slice(0, -told.length), ...rest].map(printable) : message.split('\n').map(printable);
+}
+
+/** A line of JSON. The code is null where it is not an error that numalign knows. */
+export function errorJson(error: unknown, debug = false): string {
+  const { code, details } = error instanceof NumalignError ? error : { code: null, details: {} };
+  const message = error instanceof Error ? error.message : String(error);
+  const stack = debug && error instanceof Error ? { stack: error.stack } : {};
+  const plain = (_: string, value: unknown) => {
+    if (typeof value === 'bigint') return String(value);
+    return value instanceof Error ? value.message : value;
+  };
+  const line = (facts: object) => jsonLine({ error: { code, message, details: facts, ...stack } }, plain);
+  try {
+    return line(details);
+  } catch {
+    // There are values that JSON cannot have, such as one that is inside of itself.
+    return line({});
+  }
+}
+
+/** Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for --help and --version. */
+export function reportError(error: unknown, format: 'text' | 'json' = 'text'): number {
+  // Commander has printed its message, or the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  const isDebug = process.env.NUMALIGN_DEBUG === '1';
+  printToStderr((format === 'json' ? errorJson : errorText)(error, isDebug));
+  return FAILURE;
+}

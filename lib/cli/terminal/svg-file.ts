@@ -1,0 +1,53 @@
+// --svg: a picture beside what a command prints, or instead of it.
+import { writeFile } from 'node:fs/promises';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { kernelFacts, NumalignError } from '../../base/errors.js';
+import { print } from './output.js';
+
+const STANDARD_OUTPUT = '-';
+
+export interface SvgFlags {
+  svg?: string;
+  output: 'text' | 'json';
+}
+
+export function svgOption(): Option {
+  return new Option(
+    '--svg <file>',
+    'also draw the machine and who holds what; "-": print that, and nothing else',
+  ).argParser((value) => {
+    if (value === '') throw new InvalidArgumentError('It is empty.');
+    return value;
+  });
+}
+
+/** Ends the command where the picture and JSON would go to the same place. */
+export function checkSvg(command: Command, { svg, output }: SvgFlags): void {
+  if (svg === STANDARD_OUTPUT && output === 'json') {
+    command.error('error: --svg - and --output json cannot both be the standard output');
+  }
+}
+
+/** Prints `text`, having written the picture, or prints the picture alone. @throws ERR_SYSCALL */
+export async function printWithSvg(text: () => string, svg: string | undefined, picture: () => string): Promise<void> {
+  if (svg === STANDARD_OUTPUT) {
+    process.stdout.write(picture());
+    return;
+  }
+  if (svg !== undefined) await writePicture(svg, picture());
+  print(text());
+}
+
+async function writePicture(path: string, picture: string): Promise<void> {
+  try {
+    await writeFile(path, picture);
+  } catch (error) {
+    const { errno, code } = error as NodeJS.ErrnoException;
+    if (errno === undefined) throw error;
+    throw new NumalignError('ERR_SYSCALL', `cannot write the picture ${path}: ${code}`, {
+      ...{ value: path, valid: 'a file that can be written, or - for the standard output' },
+      ...kernelFacts(error as Error),
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,327 @@
+// The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies none and static (v1.32). Pure.
+import type { Placement } from '../input/config.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
+import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import { HintFamily, type TopologyHint } from '../machine/hints.js';
+import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+import { grantableCpus, sharedPool } from '../account/assignments.js';
+import type { Topology } from '../machine/topology.js';
+import type { Draft } from './draft.js';
+
+/** The draft once a container has been given its CPUs. */
+export function withCpus(draft: Draft, { kind }: ContainerRequest, { cpus, held }: CpuAllocation): Draft {
+  const all = cpus.union(held);
+  if (all.isEmpty) return draft;
+  return {
+    ...draft,
+    free: draft.free.difference(all),
+    taken: draft.taken.union(all),
+    reusable: kind === 'init' ? draft.reusable.union(all) : draft.reusable.difference(all),
+  };
+}
+
+/** CPUs that a container runs on, and those that it keeps others off. */
+export interface CpuAllocation {
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
+}
+
+const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
+
+/** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
+export function exclusiveCount(
+  { qosClass }: PodRequest,
+  { requests }: ContainerRequest,
+  { cpuPolicy }: Placement,
+): number {
+  const milli = requestOf({ requests }, 'cpu');
+  return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
+}
+
+/** Why a container gets no exclusive CPUs, for people; null: it gets some. */
+export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
+  if (exclusiveCount(pod, container, placement) > 0) return null;
+  if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
+}
+
+/** How many the pod needs at one time. */
+export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+  return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
+}
+
+// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of CPUs.
+const oneThreadMachines = new WeakMap<Topology, Topology>();
+
+function oneThreadACore(topology: Topology): Topology {
+  const machine = oneThreadMachines.get(topology) ?? topology.withoutSmt();
+  oneThreadMachines.set(topology, machine);
+  return machine;
+}
+
+/** The CPUs from which `count` can be chosen, and the machine to choose on. */
+export function choices({ topology, placement, free, reusable }: Draft, count: number) {
+  const all = free.union(reusable);
+  if (placement.holdSiblings) {
+    const machine = oneThreadACore(topology);
+    return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
+  }
+  const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
+  // What the pod was given before is whole already.
+  return { machine: topology, from: whole ? topology.wholeCores(all).union(reusable) : all };
+}
+
+/** The hints for a container, or for the whole pod; undefined: no preference. */
+export function cpuHints(draft: Draft, container: ContainerRequest | undefined): HintFamily | undefined {
+  const { pod, placement, reusable } = draft;
+  const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
+  if (count === 0) return undefined;
+  const { machine, from } = choices(draft, count);
+  if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
+  return machine.cpuHints({
+    request: count,
+    available: from,
+    reusable: reusable.intersection(from),
+    alignBySocket: placement.alignBySocket,
+  });
+}
+
+/** The CPUs of these NUMA nodes; `alignBySocket`: of all sockets that have any of them. */
+export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
+  let near = CpuSet.EMPTY;
+  for (const { id, cpus } of nodes) if (wanted.has(id)) near = near.union(cpus);
+  if (!alignBySocket) return near;
+  return packages
+    .filter(({ cpus }) => cpus.intersects(near))
+    .reduce((cpus, socket) => cpus.union(socket.cpus), CpuSet.EMPTY);
+}
+
+/**
+ * Takes CPUs for one container: those of the hint's NUMA nodes first, then any.
+ * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
+ */
+export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
+  const { topology, pod, placement } = draft;
+  const count = exclusiveCount(pod, container, placement);
+  if (count === 0) return NOTHING;
+  if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
+  checkSmtAlignment(draft, count);
+  const { machine, from } = choices(draft, count);
+  if (from.size < count) throw insufficient(draft, count, from);
+  const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, hint), count);
+  return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
+}
+
+function nearCpus(machine: Topology, { alignBySocket }: Placement, from: CpuSet, { nodes }: TopologyHint): CpuSet {
+  return nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, nodes, alignBySocket));
+}
+
+/** What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it shall have. */
+export function keptCpus(
+  { topology, placement }: Pick<Draft, 'topology' | 'placement'>,
+  { cpus, held }: CpuAllocation,
+  count: number,
+): CpuAllocation {
+  if (count >= cpus.size) return { cpus, held };
+  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
+  const left = takeCpus(machine, placement, cpus, count);
+  return { cpus: left, held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY };
+}
+
+/** What a container keeps whose CPUs have gone offline: those that are online, in whole cores where it must be. Siblings are held on. */
+export function onlineCpusKept(
+  { topology, present: { online }, state, placement }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
+  { cpus, held }: CpuAllocation,
+): CpuAllocation {
+  const here = cpus.intersection(online);
+  if (placement.holdSiblings) {
+    // One that is offline itself comes back to where it was. Where offline CPUs are, only the record tells for certain.
+    const coreOf = new Map(state.cpus.map(([cpu, core]) => [cpu, core]));
+    const lost = new Set([...cpus.difference(here)].map((cpu) => coreOf.get(cpu)));
+    const away = [...held.difference(online)].filter((cpu) => !lost.has(coreOf.get(cpu)));
+    return { cpus: here, held: siblings(topology, here).intersection(held).union(CpuSet.from(away)) };
+  }
+  return { cpus: mustBeWhole(placement) ? topology.wholeCores(here) : here, held };
+}
+
+// What is kept, and as many free CPUs as are missing.
+function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count: number): CpuAllocation {
+  const { topology, placement } = draft;
+  const missing = count - kept.cpus.size;
+  checkMultiple(draft, count);
+  if (missing <= 0) return kept;
+  checkSmtAlignment(draft, missing);
+  const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
+  if (from.size < missing) throw insufficient(draft, missing, from);
+  // Without a hint near what it has.
+  const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
+  const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, { ...hint, nodes }), missing);
+  const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
+  return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
+}
+
+function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, near: CpuSet, count: number): CpuSet {
+  const take = (nearby: number, isWhole: boolean) => {
+    const aligned = takeCpus(machine, placement, near, nearby, isWhole);
+    if (nearby === count) return aligned;
+    return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
+  };
+  const most = Math.min(near.size, count);
+  const cpus = take(most, false);
+  const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
+  if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
+  // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is no need to try.
+  const tryTake = (nearby: number) => {
+    try {
+      return take(nearby, true);
+    } catch (error) {
+      if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
+      throw error;
+    }
+  };
+  const anywhere = tryTake(0);
+  for (let nearby = most; anywhere && nearby > 0; nearby--) {
+    const whole = tryTake(nearby);
+    if (whole) return whole;
+  }
+  if (anywhere) return anywhere;
+  throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, { value: count });
+}
+
+/** Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes. @throws ERR_INSUFFICIENT_CPUS */
+export function takeCpus(
+  machine: Topology,
+  placement: Placement,
+  from: CpuSet,
+  count: number,
+  isWhole = false,
+): CpuSet {
+  if (count === 0) return CpuSet.EMPTY;
+  return machine.bestFit(from, count, {
+    strategy: placement.distributeAcrossCores ? 'spread' : 'packed',
+    distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
+    cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
+    preferAlignByUncoreCache: placement.preferAlignByUncoreCache,
+    wholeCores: isWhole,
+  });
+}
+
+function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
+  return cores
+    .filter((core) => core.cpus.intersects(cpus))
+    .reduce((held, core) => held.union(core.cpus), CpuSet.EMPTY)
+    .difference(cpus);
+}
+
+function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
+  return fullPhysicalCpusOnly && !holdSiblings;
+}
+
+function checkMultiple({ topology: { cpusPerCore }, placement }: Draft, count: number): void {
+  if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
+  throw smtAlignment(`CPUs asked for: ${count}, no multiple of ${cpusPerCore}, the threads of a core`, {
+    value: count,
+    valid: `a multiple of ${cpusPerCore}`,
+  });
+}
+
+// As the kubelet: CPUs left behind by init containers do not count here.
+function checkSmtAlignment(draft: Draft, count: number): void {
+  const { topology, placement, free } = draft;
+  if (!mustBeWhole(placement)) return;
+  checkMultiple(draft, count);
+  const whole = topology.wholeCores(free);
+  if (whole.size < count) {
+    throw smtAlignment(`CPUs asked for in whole cores: ${count}, free in such: ${whole.size}`, {
+      value: count,
+      valid: `at most ${whole.size} at present`,
+    });
+  }
+}
+
+function smtAlignment(message: string, details: ErrorDetails): NumalignError {
+  return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
+}
+
+function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError {
+  const { topology, pool } = draft;
+  const most = mostOf(draft, from);
+  const which = from.isEmpty ? '' : ` (${from})`;
+  const isOrdinary = pool === 'ordinary' && most < from.size;
+  const message = isOrdinary
+    ? keptShared(draft, count, most)
+    : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
+  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${message}${neverText(draft, count)}`, {
+    reason: 'UnexpectedAdmissionError',
+    value: count,
+    valid: upTo(most),
+    free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
+  });
+}
+
+// Of a request that waiting would not help.
+function neverText(draft: Draft, count: number): string {
+  const { state, present, pool, allowed, kept } = draft;
+  const all = grantableCpus(state.settings, present, pool).intersection(allowed);
+  if (kept || count <= all.size) return '';
+  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `more than ${all.size} never can be, of the CPUs ${all}`}`;
+}
+
+function nounOf({ placement, pool, kept }: Draft, count: number): string {
+  const s = count === 1 ? '' : 's';
+  // Beside those that a grant which is resized has.
+  const more = kept ? 'more ' : '';
+  if (placement.holdSiblings) return `${more}whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
+  return `${more}${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
+}
+
+function upTo(most: number): string {
+  if (most === 0) return 'none at present';
+  return most === 1 ? '1' : `1 to ${most}`;
+}
+
+/** What is shared now, less what the pod has or keeps. */
+function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
+  const pool = sharedPool(state, present).difference(taken);
+  return kept ? pool.difference(kept.cpus.union(kept.held)) : pool;
+}
+
+/** How many can be granted of `from`: where that is all that is shared, not the last of it. */
+function mostOf(draft: Draft, from: CpuSet): number {
+  const { topology, placement } = draft;
+  const shared = sharedBeside(draft);
+  const all = placement.holdSiblings ? from.union(siblings(topology, from)) : from;
+  const isLast = !shared.isEmpty && shared.isSubsetOf(all);
+  return isLast ? Math.max(from.size - (mustBeWhole(placement) ? topology.cpusPerCore : 1), 0) : from.size;
+}
+
+function keptShared(draft: Draft, count: number, most: number): string {
+  const pool = sharedBeside(draft);
+  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `of the CPUs ${pool} one must stay shared`;
+  return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
+}
+
+/** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
+export function checkSharedPool(draft: Draft): void {
+  const { present, state, pod, placement, taken } = draft;
+  const pool = sharedPool(state, present);
+  if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
+  // As it was before the pod took any.
+  const before = {
+    ...draft,
+    free: draft.free.union(taken),
+    taken: CpuSet.EMPTY,
+    reusable: CpuSet.EMPTY,
+    kept: undefined,
+  };
+  const asked = podExclusiveCount(pod, placement);
+  const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, asked).from), asked - 1);
+  const message = pool.isEmpty ? 'no CPU is left to share: everything else needs one' : keptShared(before, asked, most);
+  throw new NumalignError('ERR_SHARED_POOL_EMPTY', message, {
+    reason: 'UnexpectedAdmissionError',
+    value: asked,
+    valid: upTo(most),
+    sharedPool: pool.toString(),
+  });
+}

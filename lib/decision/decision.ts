@@ -1,0 +1,380 @@
+// Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
+import { randomUUID } from '../base/builtins.js';
+import { thrownText } from '../base/check-options.js';
+import { type IsolatedCpusChoice, type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../input/config.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { DeviceResources } from './device-resources.js';
+import { NumalignError } from '../base/errors.js';
+import {
+  askForAmounts,
+  askForHints,
+  askToAllocate,
+  askToRelease,
+  type HintProvider,
+  type HintRequest,
+  type NodeAmount,
+} from './hint-provider.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
+import { type MergeResult, mergeFamilies } from './merge-hints.js';
+import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
+import type { AdmissionRequest } from '../input/request.js';
+import {
+  type Assignments,
+  addPod,
+  type ContainerAssignment,
+  type CpuPool,
+  type CpusNow,
+  cpusOf,
+  ISOLATED_OPTION,
+  JUST_PLACED,
+  type OwnerRecord,
+  type PodAssignment,
+} from '../account/assignments.js';
+import type { Topology } from '../machine/topology.js';
+import { allocateCpus, checkSharedPool, cpuHints, exclusiveCount, keptCpus, withCpus } from './cpu-manager.js';
+import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
+import { type Draft, firstDraft, withKept } from './draft.js';
+import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
+import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
+
+/** When what is only planned is admitted. */
+export const NEVER = new Date(0).toISOString();
+
+/** What a decision looks at: all of it is input, nothing is read from the machine. */
+export interface Question {
+  readonly topology: Topology;
+  readonly present: CpusNow;
+  readonly state: Assignments;
+  readonly request: AdmissionRequest;
+  readonly resources: DeviceResources;
+  readonly providers: readonly HintProvider[];
+  readonly owner: OwnerRecord;
+  readonly uid: string;
+  /** In ISO 8601. */
+  readonly now: string;
+  readonly dryRun: boolean;
+  /** The only CPUs to choose from; undefined: all that are free. */
+  readonly within?: CpuSet;
+  /** The pod whose only container is resized to what is asked for; it is not in `state`. */
+  readonly resized?: PodAssignment;
+}
+
+/** What was merged to one hint: for a container, or (null) for the whole pod. */
+export interface Offer {
+  readonly container: string | null;
+  readonly offered: readonly OfferedHints[];
+  readonly merged: MergeResult;
+}
+
+export interface Decision {
+  readonly pod: PodAssignment;
+  /** The state with it. */
+  readonly next: Assignments;
+  readonly offers: readonly Offer[];
+}
+
+/** Why there is none: `reason` and `explanation` are in the error's details. */
+export interface Rejection {
+  readonly error: NumalignError;
+  readonly offers: readonly Offer[];
+}
+
+// How far a decision has come.
+interface Progress {
+  readonly question: Question;
+  readonly pool: CpuPool;
+  draft: Draft;
+  readonly containers: Omit<ContainerAssignment, 'memory' | 'reusable'>[];
+  readonly offers: Offer[];
+  /** The container at hand; undefined: the whole pod. */
+  container: ContainerRequest | undefined;
+}
+
+const POOLS: Readonly<Record<IsolatedCpusChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
+  never: ['ordinary'],
+  prefer: ['isolated', 'ordinary'],
+  require: ['isolated'],
+};
+
+/** {@link decideIn} one pool after the other, as the request says, until one will do. */
+export function decide(
+  question: Question,
+  decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
+): Decision | Rejection {
+  const [first, other] = POOLS[question.request.placement.isolatedCpus];
+  const answer = decideInPool(question, first);
+  return other === undefined || 'pod' in answer ? answer : decideInPool(question, other);
+}
+
+/**
+ * Decides. What custom providers have allocated stays with them only where the pod is admitted. A rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT,
+ * ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER and ERR_PREFERRED_ALLOCATION where a
+ * callback could not choose.
+ * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
+ */
+export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
+  const progress = begin(question, pool);
+  try {
+    place(progress);
+    const pod = podAssignment(progress);
+    return { pod, next: addPod(question.state, pod, progress.draft.memory.booked), offers: progress.offers };
+  } catch (error) {
+    const amounts = collectAmounts(progress);
+    const failure = undo(question);
+    if (!(error instanceof NumalignError)) throw error;
+    const told = failure === undefined ? error : withRollback(error, failure);
+    if (error.details.reason === undefined) throw told;
+    return { error: explained(progress, told, amounts), offers: progress.offers };
+  }
+}
+
+function begin(question: Question, pool: CpuPool): Progress {
+  const { topology, present, state, request, resources, within } = question;
+  const { pod, placement, isForCaller } = request;
+  const usable = isForCaller ? topology.allowed : topology.cpus;
+  const allowed = within?.intersection(usable) ?? usable;
+  const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
+  return { question, pool, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
+}
+
+// CPUs that are announced are settled; else what is given up is chosen before anything is taken.
+function resizing(draft: Draft, { resized, request }: Question): Draft {
+  if (!resized) return draft;
+  const [now] = resized.containers as [ContainerAssignment];
+  const count = exclusiveCount(request.pod, request.pod.containers[0]!, request.placement);
+  const { cpus, held } = resized.upcoming ?? keptCpus(draft, now, count);
+  return withKept(draft, { cpus, held, memory: now.memory, devices: now.devices }, cpusOf(resized));
+}
+
+function place(progress: Progress): void {
+  const { pod, placement } = progress.question.request;
+  const forPod = progress.question.resized
+    ? resizedHint(progress, progress.question.resized)
+    : placement.scope === 'pod'
+      ? admittedHint(progress)
+      : undefined;
+  for (const container of pod.containers) {
+    progress.container = container;
+    const hint = forPod ?? admittedHint(progress);
+    progress.containers.push(allocate(progress, container, hint));
+  }
+  progress.container = undefined;
+  checkSharedPool(progress.draft);
+}
+
+// Only growth can be where it should not.
+function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): TopologyHint {
+  [progress.container] = progress.question.request.pod.containers;
+  const { requests } = progress.container!;
+  const isGrowing = Object.entries(requests).some(([resource, amount]) => amount > (now!.request[resource] ?? 0));
+  return isGrowing ? admittedHint(progress) : now!.hint;
+}
+
+/** The merged hint for the container at hand, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
+function admittedHint(progress: Progress): TopologyHint {
+  const { topology, request } = progress.question;
+  const { topologyPolicy, preferClosest } = request.placement;
+  if (topologyPolicy === 'none') return ANY_NODES;
+  const offered = collectHints(progress);
+  const merged = mergeFamilies(
+    offered.map(({ hints }) => hints),
+    {
+      numaNodes: topology.numaNodes,
+      policy: topologyPolicy,
+      distances: preferClosest ? topology.distances : undefined,
+    },
+  );
+  progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
+  if (merged.admitted) return merged.hint;
+  throw new NumalignError('ERR_TOPOLOGY_AFFINITY', `the resources cannot be aligned as ${topologyPolicy} asks`, {
+    reason: 'TopologyAffinityError',
+  });
+}
+
+// In the kubelet's order, and custom providers behind.
+function collectHints(progress: Progress): OfferedHints[] {
+  const { topology, providers } = progress.question;
+  const { draft, container } = progress;
+  const cpu = cpuHints(draft, container);
+  const offered: OfferedHints[] = [];
+  offer(offered, null, deviceHints(draft, container));
+  if (cpu) offered.push({ provider: null, resource: 'cpu', hints: cpu });
+  offer(offered, null, memoryHints(draft, container));
+  for (const provider of providers) {
+    offer(offered, provider.name, askForHints(provider, hintRequest(progress), topology.numaNodes));
+  }
+  return offered;
+}
+
+function offer(offered: OfferedHints[], provider: string | null, given: Readonly<Record<string, HintFamily>>): void {
+  for (const resource of Object.keys(given)) offered.push({ provider, resource, hints: given[resource]! });
+}
+
+function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): Progress['containers'][number] {
+  const { request, providers } = progress.question;
+  const { draft } = progress;
+  const devices = draft.kept?.devices ?? allocateDevices(draft, container, hint);
+  const allocation = allocateCpus(draft, container, hint);
+  const memory = allocateMemory(draft, container, hint);
+  for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
+  progress.draft = withMemory(
+    withCpus(withDevices(draft, container, devices), container, allocation),
+    container,
+    memory,
+  );
+  const { name, kind, requests } = container;
+  const { cpus, held } = allocation;
+  return { name, kind, started: request.isForCaller, request: requests, cpus, held, hint, devices, unknown: {} };
+}
+
+function hintRequest({ question, container }: Progress): HintRequest {
+  const { request, dryRun } = question;
+  return Object.freeze({
+    pod: podOf(question),
+    container: container?.name ?? null,
+    kind: container?.kind ?? null,
+    requests: container?.requests ?? podRequests(request.pod),
+    dryRun,
+  });
+}
+
+function podOf({ uid, request: { pod } }: Question): HintRequest['pod'] {
+  return Object.freeze({ uid, name: pod.name ?? uid, qosClass: pod.qosClass });
+}
+
+function podRequests(pod: PodRequest): Record<string, number> {
+  const resources = new Set(pod.containers.flatMap(({ requests }) => Object.keys(requests)));
+  return Object.freeze(
+    Object.fromEntries([...resources].map((resource) => [resource, amountFor(pod, undefined, resource)])),
+  );
+}
+
+function podAssignment({ question, pool, draft, containers }: Progress): PodAssignment {
+  const { request, owner, uid, now } = question;
+  const { pod, placement } = request;
+  const isIsolated = pool === 'isolated' && !draft.taken.isEmpty;
+  return {
+    uid,
+    name: pod.name ?? uid,
+    namespace: pod.namespace,
+    containers: containers.map((container) => withMemoryAndReusable(draft, container)),
+    policy: placement.topologyPolicy,
+    scope: placement.scope,
+    options: isIsolated ? { ...placementOptions(placement), [ISOLATED_OPTION]: true } : placementOptions(placement),
+    owner,
+    enforcement: JUST_PLACED.enforcement,
+    upcoming: JUST_PLACED.upcoming,
+    transfer: JUST_PLACED.transfer,
+    formerOwner: JUST_PLACED.formerOwner,
+    admittedAt: now,
+    unknown: {},
+  };
+}
+
+// Known at the end only: later containers take over what init containers have had.
+function withMemoryAndReusable(
+  { memory: { blocks } }: Draft,
+  { name, kind, started, request, cpus, held, hint, devices, unknown }: Progress['containers'][number],
+): ContainerAssignment {
+  const memory = blocks.get(name) ?? [];
+  const isLeft = kind === 'init';
+  return {
+    name,
+    kind,
+    started,
+    request,
+    cpus,
+    held,
+    hint,
+    devices,
+    unknown,
+    memory,
+    reusable: {
+      cpus: isLeft ? cpus.union(held) : CpuSet.EMPTY,
+      memory: isLeft ? memory : [],
+      devices: isLeft ? devices : {},
+    },
+  };
+}
+
+/** Has custom providers give back what they allocated for a pod that is not admitted after all. Answers the first error. */
+export function undo(question: Question): unknown {
+  if (question.providers.length === 0) return undefined;
+  return askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
+}
+
+// ---- rejections
+
+// A provider that keeps what it should give back must not go unnoticed.
+export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
+  const { details, cause, code } = error;
+  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, { ...details, cause, rollback });
+}
+
+type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
+
+// As they were when it failed, before anything is given back.
+function collectAmounts(progress: Progress): Amounts {
+  const { providers } = progress.question;
+  const offered = progress.offers.at(-1)?.offered ?? [];
+  return new Map(
+    offered.map((hints) => {
+      const provider = providers.find(({ name }) => name === hints.provider);
+      return [hints, askForAmounts(provider, hintRequest(progress), hints.resource)];
+    }),
+  );
+}
+
+function explained(progress: Progress, error: NumalignError, amounts: Amounts): NumalignError {
+  const { question, offers, container } = progress;
+  // A rejection of the whole pod is told of what there was before any container took its share.
+  const draft = container ? progress.draft : begin(question, progress.pool).draft;
+  const explanation = explain({
+    draft,
+    reason: error.details.reason as AdmissionReason,
+    message: error.message,
+    container: container?.name ?? null,
+    offered: offers.at(-1)?.offered ?? [],
+    amounts,
+    admittedUnder: weakerPolicies(question.request.placement)
+      .filter((placement) => wouldAdmit(question, progress.pool, placement))
+      .map((placement) => placement.topologyPolicy),
+  });
+  const { settings } = question.state;
+  return new NumalignError(error.code, messageOf(error.message, explanation), {
+    ...error.details,
+    cause: error.cause,
+    reserved: settings.reservedSystemCPUs.toString(),
+    holders: holdersOf(draft),
+    explanation,
+  });
+}
+
+// One line: the lines of the explanation, but for its first.
+function messageOf(message: string, { text }: Explanation): string {
+  const rest = text
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim());
+  return [message, ...rest].join('; ');
+}
+
+/** The placements that differ in a weaker policy, the strictest first. */
+function weakerPolicies(placement: Placement): Placement[] {
+  const weaker = TOPOLOGY_MANAGER_POLICIES.slice(0, TOPOLOGY_MANAGER_POLICIES.indexOf(placement.topologyPolicy));
+  return weaker.reverse().map((topologyPolicy) => ({ ...placement, topologyPolicy }));
+}
+
+// Whatever a provider does here, the reason of the rejection must not be lost.
+function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): boolean {
+  const request = { ...question.request, placement };
+  const asked = { ...question, request, uid: randomUUID(), dryRun: true };
+  try {
+    place(begin(asked, pool));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    undo(asked);
+  }
+}

@@ -1,0 +1,257 @@
+// Explanation: why a pod was rejected, in fields and in words. Pure.
+import type { TopologyManagerPolicy } from '../input/config.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { NodeAmount } from './hint-provider.js';
+import type { HintFamily } from '../machine/hints.js';
+import { isMemoryType } from '../input/memory-types.js';
+import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import { printable } from '../base/printable.js';
+import { formatBytes } from '../input/quantity.js';
+import {
+  type Assignments,
+  cpusOf,
+  devicesOf,
+  freeCpus,
+  grantableCpus,
+  isolatedPool,
+  memoryOf,
+  type PodAssignment,
+  universe,
+} from '../account/assignments.js';
+import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
+import { availableDevices, deviceRequests } from './device-manager.js';
+import type { Draft } from './draft.js';
+import { memoryRequests, memoryTables } from './memory-manager.js';
+
+/** Why a pod is not admitted, in the kubelet's words. */
+export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
+
+/** The hints of one resource that went into a merge. */
+export interface OfferedHints {
+  /** The custom provider's name; null: numalign itself. */
+  readonly provider: string | null;
+  readonly resource: string;
+  readonly hints: HintFamily;
+}
+
+/** Who holds what is missing. */
+export interface Holder {
+  readonly id: string;
+  readonly name: string;
+  /** What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices. */
+  readonly holds: string;
+  readonly pid: number | null;
+}
+
+export interface ResourceExplanation {
+  readonly resource: string;
+  /** The custom provider's name; null: numalign itself. */
+  readonly provider: string | null;
+  /** CPUs; of other resources whole units: bytes, devices. */
+  readonly asked: number;
+  /** Empty where a custom provider does not tell; of devices only nodes that have some. */
+  readonly nodes: readonly NodeAmount[];
+  /** What is kept for the system, for people; null: nothing. */
+  readonly reserved: string | null;
+  /** The isolated CPUs, granted or not, for people; null: there are none, or the resource has no such. */
+  readonly isolated: string | null;
+  /** What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy devices; null: nothing. */
+  readonly unusable: string | null;
+  /** The hints that were offered. */
+  readonly hints: HintFamily | null;
+  readonly holders: readonly Holder[];
+}
+
+export interface Explanation {
+  readonly reason: AdmissionReason;
+  /** The container that failed; null: the pod as a whole (scope `pod`). */
+  readonly container: string | null;
+  readonly policy: TopologyManagerPolicy;
+  readonly resources: readonly ResourceExplanation[];
+  /** The weaker policies that would admit the pod now, the strictest of them first. */
+  readonly admittedUnder: readonly TopologyManagerPolicy[];
+  /** All of it for people, several lines. */
+  readonly text: string;
+}
+
+export interface RejectionFacts {
+  readonly draft: Draft;
+  readonly reason: AdmissionReason;
+  readonly message: string;
+  readonly container: string | null;
+  readonly offered: readonly OfferedHints[];
+  /** What custom providers tell of their resources. */
+  readonly amounts: ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
+  readonly admittedUnder: readonly TopologyManagerPolicy[];
+}
+
+type HeldText = (pod: PodAssignment) => string;
+
+function holders({ pods }: Assignments, heldBy: HeldText): Holder[] {
+  return pods
+    .map((pod) => ({ id: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid }))
+    .filter(({ holds }) => holds !== '');
+}
+
+/** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
+export function holdersOf({ state, pod, taken }: Draft): Holder[] {
+  const own = { id: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
+  return [...holders(state, (each) => cpusOf(each).toString()), ...(taken.isEmpty ? [] : [own])];
+}
+
+function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
+  return pod.containers.find((container) => container.name === name);
+}
+
+function listOrNull(cpus: CpuSet): string | null {
+  return cpus.isEmpty ? null : cpus.toString();
+}
+
+function ownHints(offered: readonly OfferedHints[], name: string): HintFamily | null {
+  return offered.find(({ provider, resource }) => provider === null && resource === name)?.hints ?? null;
+}
+
+function cpuExplanation({ draft, container, offered }: RejectionFacts): ResourceExplanation {
+  const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
+  const found = containerOf(draft, container);
+  const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
+  // Where siblings are held, the machine has one CPU a core.
+  const { machine, from } = choices(draft, asked);
+  const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
+  const possible = grantableCpus(state.settings, present, pool).intersection(allowed).intersection(machine.cpus);
+  return {
+    resource: 'cpu',
+    provider: null,
+    asked,
+    nodes: topology.nodes
+      .filter(({ cpus }) => !cpus.isEmpty)
+      .map(({ id, cpus }) => ({
+        node: id,
+        free: cpus.intersection(from).size,
+        possible: cpus.intersection(possible).size,
+      })),
+    reserved: listOrNull(reserved),
+    isolated: listOrNull(isolatedPool(state.settings, present)),
+    unusable: listOrNull(freeCpus(state, present, pool).difference(taken).difference(allowed)),
+    hints: ownHints(offered, 'cpu'),
+    holders: holdersOf(draft),
+  };
+}
+
+function memoryExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
+  const { topology, state, memory } = draft;
+  const tables = memoryTables({ ...state, memory: memory.booked }, topology);
+  const text = ({ nodes, bytes }: { nodes: readonly number[]; bytes: number }) =>
+    `${formatBytes(bytes)} of NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
+  return [...memoryRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+    const own = tables.filter(({ type }) => type === resource);
+    const reserved = own
+      .filter(({ systemReserved }) => systemReserved > 0)
+      .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
+    return {
+      ...{ resource, provider: null, asked, isolated: null, unusable: null, hints: ownHints(offered, resource) },
+      nodes: own.map(({ node, free, allocatable }) => ({ node, free, possible: allocatable })),
+      reserved: reserved.length > 0 ? reserved.join(', ') : null,
+      holders: holders(state, (pod) =>
+        memoryOf(pod)
+          .filter(({ type }) => type === resource)
+          .map(text)
+          .join(', '),
+      ),
+    };
+  });
+}
+
+function deviceExplanations({ draft, container, offered }: RejectionFacts): ResourceExplanation[] {
+  return [...deviceRequests(draft, containerOf(draft, container))].map(([resource, asked]) => {
+    const { name, devices } = resource;
+    const available = availableDevices(draft, resource);
+    const sick = devices.filter(({ healthy }) => !healthy).map(({ id }) => id);
+    return {
+      ...{ resource: name, provider: null, asked, reserved: null, hints: ownHints(offered, name) },
+      nodes: draft.topology.numaNodes
+        .map((node) => {
+          const isNear = ({ numaNodes }: { numaNodes: readonly number[] | null }) => numaNodes?.includes(node) ?? false;
+          return { node, free: available.filter(isNear).length, possible: devices.filter(isNear).length };
+        })
+        .filter(({ possible }) => possible > 0),
+      isolated: null,
+      unusable: sick.length > 0 ? sick.join(', ') : null,
+      holders: holders(draft.state, (pod) => (devicesOf(pod)[name] ?? []).map(({ id }) => id).join(', ')),
+    };
+  });
+}
+
+function otherExplanations({ draft, container, offered, amounts }: RejectionFacts): ResourceExplanation[] {
+  const found = containerOf(draft, container);
+  return offered
+    .filter(({ provider }) => provider !== null)
+    .map((each) => ({
+      ...each,
+      asked: amountFor(draft.pod, found, each.resource),
+      nodes: amounts.get(each) ?? [],
+      reserved: null,
+      isolated: null,
+      unusable: null,
+      holders: [],
+    }));
+}
+
+const HINTS_IN_TEXT = 6;
+
+function hintsText(hints: HintFamily | null): string[] {
+  if (hints === null) return [];
+  const shown = hints
+    .first(HINTS_IN_TEXT + 1)
+    .map(({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`);
+  if (shown.length > HINTS_IN_TEXT) shown[HINTS_IN_TEXT] = '…';
+  return [`  hints offered: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
+}
+
+function resourceText(explanation: ResourceExplanation): string[] {
+  const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
+  const amount = (number: number) => (provider === null && isMemoryType(resource) ? formatBytes(number) : number);
+  const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
+  const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
+  return [
+    `${resource}: ${amount(asked)} asked for`,
+    ...(isNowhere ? ['  no NUMA node has any'] : []),
+    ...(nodes.length === 0
+      ? []
+      : [
+          `  free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
+        ]),
+    ...hintsText(hints),
+    ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
+    ...(isolated === null ? [] : [`  isolated: ${isolated}, for requests that ask for isolated CPUs alone`]),
+    ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
+    ...holders.map(
+      ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,
+    ),
+  ];
+}
+
+/** Explains a rejection. */
+export function explain(facts: RejectionFacts): Explanation {
+  const { draft, reason, message, container, admittedUnder } = facts;
+  const { topologyPolicy } = draft.placement;
+  const cpu = cpuExplanation(facts);
+  const resources = [
+    ...deviceExplanations(facts),
+    ...(cpu.asked ? [cpu] : []),
+    ...memoryExplanations(facts),
+    ...otherExplanations(facts),
+  ];
+  const [strictest] = admittedUnder;
+  const text = [
+    `${reason}: ${container === null ? 'the pod' : `container ${container}`}: ${message}`,
+    ...resources.flatMap(resourceText),
+    strictest === undefined
+      ? 'no policy would admit it at present'
+      : `${strictest} would admit it at present, ${topologyPolicy} does not`,
+  ]
+    // Names and ids are of others, and each line is one.
+    .map(printable)
+    .join('\n');
+  return { reason, container, policy: topologyPolicy, resources, admittedUnder, text };
+}

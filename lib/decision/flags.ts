@@ -1,0 +1,157 @@
+// Flags: what of a grant on record does not hold any more, since the machine or its settings have changed. A flagged grant stays as it is. Pure.
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { DeviceResources } from './device-resources.js';
+import { PCI_ADDRESS } from '../machine/pci-address.js';
+import { formatBytes } from '../input/quantity.js';
+import {
+  type Assignments,
+  type CpusNow,
+  cpusOf,
+  devicesOf,
+  memoryOf,
+  type PodAssignment,
+  poolOf,
+} from '../account/assignments.js';
+import { bookedOn } from '../account/booked-memory.js';
+import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
+import type { Topology } from '../machine/topology.js';
+import { allocatableOn, isMemoryKnown } from './memory-manager.js';
+
+/**
+ * Held CPUs that are offline (they are the grant's again when they come back), reserved for the system by now, or not managed any more; or of a grant of
+ * isolated CPUs those that are not isolated any more.
+ */
+export interface CpuFlag {
+  readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED' | 'CPU_NOT_ISOLATED';
+  readonly message: string;
+  readonly cpus: CpuSet;
+}
+
+/** Held CPUs are in another core, package or NUMA node than when they were granted. */
+export interface CpuMoved {
+  readonly code: 'CPU_MOVED';
+  readonly message: string;
+  readonly cpus: CpuSet;
+  readonly moves: readonly CpuMove[];
+}
+
+/** NUMA nodes of the grant's memory are gone, or have less than is granted on them. */
+export interface MemoryGone {
+  readonly code: 'MEMORY_GONE';
+  readonly message: string;
+  /** The memory type. */
+  readonly resource: string;
+  /** Those that share the memory, and those of them that are gone. */
+  readonly nodes: readonly number[];
+  readonly gone: readonly number[];
+  /** What this grant has there, what all grants have, and what they can have. */
+  readonly bytes: number;
+  readonly booked: number;
+  readonly allocatable: number;
+}
+
+/** Held devices are not there any more, or have fallen ill. */
+export interface DeviceGone {
+  readonly code: 'DEVICE_GONE';
+  readonly message: string;
+  readonly resource: string;
+  readonly gone: readonly string[];
+  readonly ill: readonly string[];
+}
+
+/** Something of a grant that does not hold any more. */
+export type Flag = CpuFlag | CpuMoved | MemoryGone | DeviceGone;
+
+/**
+ * What does not hold any more of a pod on record. `resources`: devices that are registered; of others only PCI devices are looked for, in the machine.
+ * `present`: the CPUs as they are at this moment.
+ */
+export function flagsOf(
+  pod: PodAssignment,
+  state: Assignments,
+  topology: Topology,
+  resources: DeviceResources,
+  present: CpusNow,
+): readonly Flag[] {
+  return Object.freeze([
+    ...cpuFlags(pod, state, present),
+    ...moveFlags(pod, state, topology),
+    ...memoryFlags(pod, state, topology),
+    ...deviceFlags(pod, topology, resources),
+  ]);
+}
+
+/** `CPU 3 is`, `CPUs 2-3 are`. */
+function theseAre(cpus: CpuSet): string {
+  return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
+}
+
+function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpusNow): CpuFlag[] {
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = settings;
+  const { online } = present;
+  const held = cpusOf(pod);
+  const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
+  const found: [CpuFlag['code'], CpuSet, string][] = [
+    ['CPU_OFFLINE', held.difference(online), 'offline'],
+    ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'reserved for the system by now'],
+    ['CPU_UNMANAGED', managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs), 'not managed any more'],
+    ['CPU_NOT_ISOLATED', poolOf(pod) === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
+  ];
+  return found
+    .filter(([, cpus]) => !cpus.isEmpty)
+    .map(([code, cpus, what]) => Object.freeze({ code, message: `${theseAre(cpus)} ${what}`, cpus }));
+}
+
+function moveText({ before, now }: CpuMove): string {
+  const levels = { core: 'core', package: 'package', node: 'NUMA node' } as const;
+  return (Object.keys(levels) as (keyof typeof levels)[])
+    .filter((level) => before[level] !== now[level])
+    .map((level) => `${levels[level]} ${before[level]}, now ${now[level]}`)
+    .join('; ');
+}
+
+function moveFlags(pod: PodAssignment, state: Assignments, topology: Topology): CpuMoved[] {
+  const moves = movedCpus(pod, state, topology);
+  const [first] = moves;
+  if (!first) return [];
+  const cpus = CpuSet.from(moves.map(({ cpu }) => cpu));
+  const message = `${theseAre(cpus)} not where granted (CPU ${first.cpu}: ${moveText(first)})`;
+  return [Object.freeze({ code: 'CPU_MOVED', message, cpus, moves: Object.freeze(moves) })];
+}
+
+function memoryFlags(pod: PodAssignment, { memory, settings }: Assignments, topology: Topology): MemoryGone[] {
+  // Nodes that share memory do so as a whole: how what is booked is divided among them says nothing.
+  return memoryOf(pod).flatMap(({ nodes, type, bytes }): MemoryGone[] => {
+    const gone = nodes.filter((id) => !topology.numaNodes.includes(id));
+    const there = topology.nodes.filter(({ id }) => nodes.includes(id));
+    const booked = nodes.reduce((all, id) => all + bookedOn(memory, id, type), 0);
+    const allocatable = there.reduce((all, node) => all + allocatableOn(node, type, settings), 0);
+    const isShort = isMemoryKnown(topology) && booked > allocatable;
+    if (gone.length === 0 && !isShort) return [];
+    const reasons = [
+      ...(gone.length > 0 ? [`NUMA node${gone.length > 1 ? 's' : ''} ${NodeSet.from(gone)} gone`] : []),
+      ...(isShort ? [`${formatBytes(booked)} granted there, where ${formatBytes(allocatable)} can be`] : []),
+    ];
+    const message = `${formatBytes(bytes)} of ${type} on NUMA node${nodes.length > 1 ? 's' : ''} ${NodeSet.from(nodes)}: ${reasons.join('; ')}`;
+    const facts = { resource: type, nodes, gone, bytes, booked, allocatable };
+    return [Object.freeze({ code: 'MEMORY_GONE', message, ...facts })];
+  });
+}
+
+// What somebody has registered is taken at its word. Of resources that nobody has registered here, the machine tells PCI devices at least, if it tells any.
+function deviceFlags(pod: PodAssignment, topology: Topology, resources: DeviceResources): DeviceGone[] {
+  return Object.entries(devicesOf(pod)).flatMap(([resource, held]): DeviceGone[] => {
+    const registered = resources.get(resource)?.devices;
+    const known = registered ?? topology.devices;
+    const isTold = (id: string) => registered !== undefined || (known.length > 0 && PCI_ADDRESS.test(id));
+    const ids = held.map(({ id }) => id).filter(isTold);
+    const gone = ids.filter((id) => !known.some((device) => device.id === id));
+    const ill = ids.filter((id) => registered?.some((device) => device.id === id && !device.healthy));
+    if (gone.length + ill.length === 0) return [];
+    const parts = [
+      ...(gone.length > 0 ? [`${gone.join(', ')} gone`] : []),
+      ...(ill.length > 0 ? [`${ill.join(', ')} ill`] : []),
+    ];
+    return [Object.freeze({ code: 'DEVICE_GONE', message: `${resource}: ${parts.join('; ')}`, resource, gone, ill })];
+  });
+}

@@ -1,0 +1,175 @@
+// The merge of topology hints under a policy: what the Topology Manager decides. The core does it without walking the cross product.
+import { types } from 'node:util';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import {
+  parseTopologyPolicy,
+  parseTopologyPolicyOptions,
+  TOPOLOGY_MANAGER_POLICIES,
+  type TopologyManagerPolicy,
+  type TopologyManagerPolicyOptions,
+} from '../input/config.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { NumalignError } from '../base/errors.js';
+import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../machine/hints.js';
+import { native, type Words } from '../base/native.js';
+
+/** What one hint provider answers: for each resource its hints, null for no preference, an empty list where it cannot be met; null: nothing to say. */
+export type ProviderHints = Readonly<Record<string, HintFamily | Iterable<TopologyHint> | null>> | null;
+
+export interface MergeOptions {
+  /** The machine's NUMA nodes: at most 64. */
+  numaNodes: Iterable<number>;
+  policy: TopologyManagerPolicy;
+  policyOptions?: TopologyManagerPolicyOptions;
+  /** A row for each node with a distance to each node, both by ascending id. Without it `prefer-closest-numa-nodes` has no effect. */
+  distances?: readonly (readonly number[])[];
+}
+
+export interface MergeResult {
+  /** `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a preference. */
+  readonly hint: TopologyHint;
+  readonly admitted: boolean;
+  /** False: on more than 16 nodes the search ran out of its budget, or devices are near several nodes; a better hint may exist. */
+  readonly exact: boolean;
+}
+
+const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
+
+/** The machine as the merge sees it. */
+export interface MergeSite {
+  /** Ascending. */
+  readonly numaNodes: readonly number[];
+  readonly policy: TopologyManagerPolicy;
+  /** Row by row; undefined: distances do not count. */
+  readonly distances: Words | undefined;
+}
+
+/** Merges packed hints. REQUIRES: families of these NUMA nodes, 1 to 64 of them. */
+export function mergeFamilies(
+  families: readonly HintFamily[],
+  { numaNodes, policy, distances }: MergeSite,
+): MergeResult {
+  const words: Words[] = [];
+  // What has no preference plays no part.
+  for (const family of families) if (!family.isAny) words.push(family.words);
+  const merged = native.mergeHints(words, numaNodes.length, TOPOLOGY_MANAGER_POLICIES.indexOf(policy), distances);
+  const flags = merged[2]!;
+  return {
+    hint: Object.freeze({ nodes: flags & 1 ? null : nodesAt(merged, numaNodes), preferred: (flags & 2) !== 0 }),
+    admitted: (flags & 4) !== 0,
+    exact: (flags & 8) !== 0,
+  };
+}
+
+function noFamily(resource: string, { numaNodes: value }: HintFamily, numaNodes: readonly number[]): NumalignError {
+  return new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine, or none`, {
+    value,
+    valid: numaNodes,
+  });
+}
+
+function isSameList(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+const isFamily = ({ words, numaNodes }: HintFamily) =>
+  types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
+
+// The words of what is a family already are looked at by the merge, where it gets them.
+function packed(resource: string, given: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
+  if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
+  if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
+  throw noFamily(resource, given, numaNodes);
+}
+
+function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
+  if (hints === null || hints === undefined) return {};
+  if (typeof hints === 'object' && !Array.isArray(hints)) return hints;
+  throw new NumalignError('ERR_INVALID_ARGUMENT', 'the hints of a provider must be an object by resource, or null', {
+    value: hints,
+    valid: '{ [resource]: hints }',
+  });
+}
+
+/** The hints of one provider, packed. @throws ERR_INVALID_ARGUMENT */
+export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
+  return Object.fromEntries(
+    Object.entries(checkHints(hints)).map(([resource, given]) => {
+      const family = packed(resource, given, numaNodes);
+      if (isFamily(family)) return [resource, family];
+      throw noFamily(resource, family, numaNodes);
+    }),
+  );
+}
+
+function parseDistances(distances: unknown, count: number): Words {
+  const isRight =
+    Array.isArray(distances) &&
+    distances.length === count &&
+    distances.every(
+      (row) =>
+        Array.isArray(row) && row.length === count && row.every((d) => Number.isInteger(d) && d >= 0 && d <= 0xffff),
+    );
+  if (!isRight) invalidOption('distances', distances, `${count} rows of ${count} numbers`);
+  return Uint32Array.from((distances as number[][]).flat());
+}
+
+/**
+ * Merges the hints of all providers under a policy, as the kubelet's Topology Manager does.
+ * @throws ERR_INVALID_OPTION, ERR_INVALID_ARGUMENT for hints of another shape or other nodes
+ */
+export function mergeHints(providers: readonly ProviderHints[], options: MergeOptions): MergeResult {
+  if (!Array.isArray(providers)) invalidOption('providers', providers, 'a list of what each provider answers');
+  checkOptions(options, MERGE_OPTIONS, 'mergeHints');
+  const numaNodes = nodeIds(options.numaNodes);
+  if (numaNodes.length < 1 || numaNodes.length > MAX_HINT_NODES) {
+    invalidOption('numaNodes', numaNodes, `1 to ${MAX_HINT_NODES} NUMA nodes`);
+  }
+  const policy = parseTopologyPolicy(options.policy);
+  const { preferClosest, maxNumaNodes } = parseTopologyPolicyOptions(options.policyOptions);
+  if (policy !== 'none' && numaNodes.length > maxNumaNodes) {
+    invalidOption('numaNodes', numaNodes, `at most ${maxNumaNodes} NUMA nodes`);
+  }
+  const distances =
+    preferClosest && options.distances ? parseDistances(options.distances, numaNodes.length) : undefined;
+  const families: HintFamily[] = [];
+  for (const hints of providers) {
+    const lists = checkHints(hints);
+    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
+  }
+  try {
+    return mergeFamilies(families, { numaNodes, policy, distances });
+  } catch (error) {
+    throw wrongFamily(providers, families, numaNodes) ?? error;
+  }
+}
+
+// The first of these families, which are all that the providers gave, that is none.
+function wrongFamily(
+  providers: readonly ProviderHints[],
+  families: readonly HintFamily[],
+  numaNodes: readonly number[],
+): NumalignError | undefined {
+  const wrong = families.findIndex((family) => !isFamily(family));
+  if (wrong < 0) return undefined;
+  const resources = providers.flatMap((hints) => Object.keys(checkHints(hints)));
+  return noFamily(resources[wrong]!, families[wrong]!, numaNodes);
+}
+
+// Ascending, each once.
+function nodeIds(given: Iterable<number>): readonly number[] {
+  return isAscending(given) ? given.slice() : NodeSet.from(given).toArray();
+}
+
+function isAscending(given: unknown): given is readonly number[] {
+  if (!Array.isArray(given) || given.length === 0) return false;
+  let last = -1;
+  for (let i = 0; i < given.length; i++) {
+    if (!Number.isInteger(given[i]) || given[i] <= last) return false;
+    last = given[i];
+  }
+  return last <= NodeSet.MAX_ID;
+}

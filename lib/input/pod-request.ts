@@ -1,0 +1,302 @@
+// A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for, checked and frozen.
+// null stands for a field left out, as Kubernetes reads it.
+import { inspect } from 'node:util';
+import { checkOptions, isName, NAME } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { hugepageType, pageBytes } from './memory-types.js';
+import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
+
+/** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+/** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
+export type ResourceAmounts = Readonly<Record<string, Quantity>>;
+
+/** What one container may use. A request that is left out is its limit. */
+export interface ResourceRequirements {
+  readonly requests?: ResourceAmounts;
+  readonly limits?: ResourceAmounts;
+}
+
+/** A container of a pod: with `resources`, as Kubernetes writes it, or with `requests` and `limits` of its own. */
+export interface ContainerSpec extends ResourceRequirements {
+  /** Unique in the pod: up to 63 small letters, digits and inner hyphens. */
+  readonly name: string;
+  /** `Always` on an init container: it is a sidecar, and runs as long as the pod. */
+  readonly restartPolicy?: string;
+  readonly resources?: ResourceRequirements;
+}
+
+/** The containers of a pod. */
+export interface PodContainers {
+  /** They run one after the other, before `containers`. */
+  readonly initContainers?: readonly ContainerSpec[];
+  /** At least one. */
+  readonly containers: readonly ContainerSpec[];
+}
+
+/** A pod in plain words. */
+export interface PlainPod extends PodContainers {
+  readonly uid?: string;
+  readonly name?: string;
+}
+
+/**
+ * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. Typed loosely, since a real one has many fields that do not matter here;
+ * those that do are checked.
+ */
+export interface PodManifest {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata?: object;
+  readonly spec?: object;
+  readonly status?: object;
+}
+
+/** What a caller may give for a pod. */
+export type PodSpec = PlainPod | PodManifest;
+
+/** Millicores in one CPU. */
+export const MILLI = 1000;
+
+export interface ContainerRequest {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  /** `cpu` in millicores, everything else in whole units: bytes, devices. */
+  readonly requests: Readonly<Record<string, number>>;
+}
+
+export interface PodRequest {
+  readonly uid: string | undefined;
+  readonly name: string | undefined;
+  /** Of a pod, in which no other has its name; undefined of what is acquired. */
+  readonly namespace?: string | undefined;
+  readonly qosClass: QosClass;
+  /** Which containers keep it from being Guaranteed, and by what, for people; null: it is Guaranteed. */
+  readonly notGuaranteed: string | null;
+  /** In the order in which they are admitted: init containers and sidecars, then the others. */
+  readonly containers: readonly ContainerRequest[];
+}
+
+/** By resource, in nano-units. */
+type Amounts = Map<string, bigint>;
+/** Throws for a field whose value is not valid. */
+type Refuse = (field: string, value: unknown, valid: string) => never;
+type ParsedContainer = ContainerRequest & { readonly exact: { readonly requests: Amounts; readonly limits: Amounts } };
+
+const DEFAULT_NAMESPACE = 'default';
+const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
+const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
+const RESOURCES_KEYS = ['requests', 'limits'] as const;
+const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
+
+const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+// Kubernetes' qualified names: a name, perhaps behind a domain.
+const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
+
+/** Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not Kubernetes' own. */
+export function isExtendedResource(resource: string): boolean {
+  return isOfDevices(resource) && RESOURCE_NAME.test(resource);
+}
+
+const isOfDevices = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
+
+// Most ask for these, and the pattern takes its time.
+const isResourceName = (resource: string) =>
+  resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
+
+function fail(field: string, value: unknown, valid: string): never {
+  const shown = value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
+}
+
+/** An object; with `keys`, one that has no others. */
+function parseObject(value: unknown, field: string, keys?: readonly string[]): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
+  return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
+}
+
+function parseName(value: unknown, field: string): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return isName(value) ? value : fail(field, value, NAME);
+}
+
+// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name, as below.
+const isNeverOvercommitted = (resource: string) => isOfDevices(resource) || resource.startsWith('hugepages-');
+
+function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
+  const amounts: Amounts = new Map();
+  if (value === undefined || value === null) return amounts;
+  const all = parseObject(value, field);
+  for (const resource of Object.keys(all)) {
+    const given = all[resource];
+    if (!isResourceName(resource)) {
+      refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
+    }
+    const where = `${field}.${resource}`;
+    const amount = parseQuantity(given, where);
+    let name = resource;
+    if (amount < 0n) refuse(where, given, 'zero or more');
+    // Half a device cannot be had, nor half a page.
+    if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (resource.startsWith('hugepages-')) {
+      const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
+      if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
+      // hugepages-2048Ki are hugepages-2Mi.
+      name = hugepageType(page);
+      if (amounts.has(name)) refuse(field, resource, `given once, as ${name}`);
+    }
+    amounts.set(name, amount);
+  }
+  return amounts;
+}
+
+function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
+  const numbers: Record<string, number> = {};
+  for (const [resource, amount] of amounts) {
+    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
+    numbers[resource] = toNumber(amount, `${field}.${resource}`);
+  }
+  return Object.freeze(numbers);
+}
+
+/** Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units. @throws ERR_INVALID_QUANTITY, and what `refuse` throws */
+export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
+  return inUnits(parseAmounts(value, field, refuse), field);
+}
+
+function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {
+  const isGiven = restartPolicy !== undefined && restartPolicy !== null;
+  if (!isInit) return isGiven ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
+  if (!isGiven) return 'init';
+  return restartPolicy === 'Always' ? 'sidecar' : fail(field, restartPolicy, '"Always", or left out');
+}
+
+function parseContainer(value: unknown, field: string, isInit: boolean, isManifest: boolean): ParsedContainer {
+  const container = parseObject(value, field, isManifest ? undefined : CONTAINER_KEYS);
+  const { name, resources } = container;
+  if (typeof name !== 'string' || !CONTAINER_NAME.test(name)) {
+    fail(`${field}.name`, name, '1 to 63 small letters, digits and inner hyphens');
+  }
+  const isNested = resources !== undefined && resources !== null;
+  if (isNested && RESOURCES_KEYS.some((key) => container[key] !== undefined && container[key] !== null)) {
+    fail(`${field}.resources`, resources, 'left out where the container has requests or limits of its own');
+  }
+  const at = isNested ? `${field}.resources` : field;
+  const given = isNested ? parseObject(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
+  const requests = parseAmounts(given.requests, `${at}.requests`);
+  const limits = parseAmounts(given.limits, `${at}.limits`);
+  for (const [resource, limit] of limits) {
+    const request = requests.get(resource) ?? limit;
+    const isWrong = isNeverOvercommitted(resource) ? request !== limit : request > limit;
+    if (isWrong) {
+      const valid = isNeverOvercommitted(resource) ? 'its limit' : 'at most its limit';
+      fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], valid);
+    }
+    requests.set(resource, request);
+  }
+  return {
+    name,
+    kind: parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit),
+    requests: inUnits(requests, `${at}.requests`),
+    exact: { requests, limits },
+  };
+}
+
+/** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
+function qosClassOf(containers: readonly ParsedContainer[]): QosClass {
+  let [isAnything, isGuaranteed] = [false, true];
+  for (const resource of ['cpu', 'memory']) {
+    let [requested, limited] = [0n, 0n];
+    for (const { exact } of containers) {
+      const limit = exact.limits.get(resource) ?? 0n;
+      requested += exact.requests.get(resource) ?? 0n;
+      limited += limit;
+      if (limit === 0n) isGuaranteed = false;
+    }
+    if (requested + limited > 0n) isAnything = true;
+    if (requested !== limited) isGuaranteed = false;
+  }
+  if (!isAnything) return 'BestEffort';
+  return isGuaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+/** The containers that lack a limit, or request less than theirs, and of what. */
+function flawsOf(containers: readonly ParsedContainer[]): string {
+  const flaws = containers.flatMap(({ name, exact: { requests, limits } }) => {
+    const resources = ['cpu', 'memory'];
+    const unlimited = resources.filter((resource) => !limits.get(resource));
+    const lower = resources.filter((resource) => requests.get(resource) !== limits.get(resource));
+    if (unlimited.length > 0) return [`container ${name} has no limit of ${unlimited.join(' and ')}`];
+    return lower.length > 0 ? [`container ${name} requests less ${lower.join(' and ')} than its limit`] : [];
+  });
+  return flaws.join(', ');
+}
+
+/**
+ * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
+ * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an unknown key of a plain pod
+ */
+export function parsePod(value: unknown): PodRequest {
+  const pod = parseObject(value, 'the pod');
+  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  if (isManifest && pod.kind !== 'Pod') fail('kind', pod.kind, '"Pod"');
+  if (isManifest && (pod.apiVersion ?? 'v1') !== 'v1') fail('apiVersion', pod.apiVersion, '"v1"');
+  const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
+  const spec = isManifest ? parseObject(pod.spec, 'spec') : pod;
+  const metadata = isManifest ? parseObject(pod.metadata ?? {}, 'metadata') : pod;
+  // To ignore them would give the pod less than it asks for.
+  if (spec.resources !== undefined && spec.resources !== null) {
+    fail(`${specField}resources`, spec.resources, 'left out: resources of a whole pod are not supported');
+  }
+  if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
+
+  const names = new Set<string>();
+  const containers: ParsedContainer[] = [];
+  for (const key of ['initContainers', 'containers'] as const) {
+    const list = spec[key] ?? [];
+    const field = `${specField}${key}`;
+    if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
+    if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
+    for (let i = 0; i < list.length; i++) {
+      const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);
+      if (names.has(container.name)) fail(`${field}[${i}].name`, container.name, 'unique in the pod');
+      names.add(container.name);
+      containers.push(container);
+    }
+  }
+  const qosClass = qosClassOf(containers);
+  return Object.freeze({
+    uid: parseName(metadata.uid, `${nameField}uid`),
+    name: parseName(metadata.name, `${nameField}name`),
+    namespace: (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
+    qosClass,
+    notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
+    containers: Object.freeze(containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests }))),
+  });
+}
+
+/** What a container asks for of a resource, whatever its name. */
+export function requestOf({ requests }: Pick<ContainerRequest, 'requests'>, resource: string): number {
+  return Object.hasOwn(requests, resource) ? requests[resource]! : 0;
+}
+
+/**
+ * What a pod needs of something at one time, as Kubernetes counts it: app containers and sidecars together, or an init container and the sidecars
+ * started before it, whichever is more.
+ */
+export function podTotal({ containers }: PodRequest, amountOf: (container: ContainerRequest) => number): number {
+  let [starting, sidecars, apps] = [0, 0, 0];
+  for (const container of containers) {
+    const amount = amountOf(container);
+    if (container.kind === 'app') apps += amount;
+    else if (container.kind === 'sidecar') sidecars += amount;
+    else starting = Math.max(starting, sidecars + amount);
+  }
+  return Math.max(starting, sidecars + apps);
+}
+
+/** What a container asks for of a resource, or the pod as a whole. */
+export function amountFor(pod: PodRequest, container: ContainerRequest | undefined, resource: string): number {
+  return container ? requestOf(container, resource) : podTotal(pod, (each) => requestOf(each, resource));
+}

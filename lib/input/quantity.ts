@@ -1,0 +1,95 @@
+// Kubernetes quantities, such as "500m", "1.5Gi" or 2 -> exact amounts. The unit is the bigint of nano-units, as fine as Kubernetes counts.
+import { inspect } from 'node:util';
+import { NumalignError } from '../base/errors.js';
+
+/** An amount as the Kubernetes API writes it, such as `"500m"`, `"1.5Gi"` or `2`. */
+export type Quantity = string | number;
+
+/** Nano-units in one unit. */
+export const UNIT = 10n ** 9n;
+
+const SUFFIXES: Readonly<Record<string, bigint>> = {
+  n: 1n,
+  u: 10n ** 3n,
+  m: 10n ** 6n,
+  '': UNIT,
+  k: UNIT * 10n ** 3n,
+  M: UNIT * 10n ** 6n,
+  G: UNIT * 10n ** 9n,
+  T: UNIT * 10n ** 12n,
+  P: UNIT * 10n ** 15n,
+  E: UNIT * 10n ** 18n,
+  Ki: UNIT << 10n,
+  Mi: UNIT << 20n,
+  Gi: UNIT << 30n,
+  Ti: UNIT << 40n,
+  Pi: UNIT << 50n,
+  Ei: UNIT << 60n,
+};
+
+// Exponents of two digits and texts of this length cost nothing to compute, and say more than any machine has.
+const PATTERN = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
+const MAX_LENGTH = 100;
+// Kubernetes cuts greater amounts to this one, or not, by their suffix. Here they are errors.
+const MAX_UNITS = 2n ** 63n - 1n;
+
+function fail(where: string, value: unknown, valid: string): never {
+  const shown = inspect(value, { depth: 0, maxStringLength: 80 });
+  throw new NumalignError('ERR_INVALID_QUANTITY', `${where} must be ${valid}, not ${shown}`, {
+    field: where,
+    value,
+    valid,
+  });
+}
+
+/** Rounds up as Kubernetes does: away from zero. */
+function divide(amount: bigint, divisor: bigint): bigint {
+  return amount < 0n ? -divide(-amount, divisor) : (amount + divisor - 1n) / divisor;
+}
+
+function toNumber(amount: bigint, where: string, valid: string): number {
+  const number = Number(amount);
+  return Number.isSafeInteger(number) ? number : fail(where, String(amount), valid);
+}
+
+/**
+ * The exact amount in nano-units; what is smaller than one counts as one. `where` names the field in the error.
+ * @throws ERR_INVALID_QUANTITY
+ */
+export function parseQuantity(value: unknown, where: string): bigint {
+  // As most are given: nothing to read.
+  if (Number.isSafeInteger(value)) return BigInt(value as number) * UNIT;
+  // A number beyond 2^53 may not be the one that was written. NaN and the infinities fail here too.
+  const text = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
+  const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
+  if (match === null) return fail(where, value, 'a quantity such as 2, "500m", "1.5Gi" or "1e3"');
+  const [, sign, whole, fraction = '', suffix = '', exponentText = '0'] = match;
+  const exponent = Number(exponentText) - fraction.length;
+  const power = 10n ** BigInt(Math.abs(exponent));
+  const digits = BigInt(`${whole}${fraction}`) * SUFFIXES[suffix]!;
+  const amount = exponent < 0 ? divide(digits, power) : digits * power;
+  if (amount > MAX_UNITS * UNIT) fail(where, value, 'at most 2^63-1');
+  return sign === '-' ? -amount : amount;
+}
+
+/** In thousandths, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
+export function milliValue(nanos: bigint, where = 'the amount'): number {
+  return toNumber(divide(nanos, UNIT / 1000n), where, 'at most 2^53-1 thousandths');
+}
+
+/** In whole units, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
+export function wholeValue(nanos: bigint, where = 'the amount'): number {
+  return toNumber(divide(nanos, UNIT), where, 'at most 2^53-1');
+}
+
+/** `62.8 GiB`: three digits at least, binary units. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${Number.isInteger(value) || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}

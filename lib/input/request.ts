@@ -1,0 +1,269 @@
+// Requests as callers give them -> checked, frozen requests.
+import { isAbsolute } from 'node:path';
+import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
+import {
+  type AimedLevel,
+  type Placement,
+  parseEnforcement,
+  parsePlacement,
+  type RequestPlacementOptions,
+} from './config.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
+import { NumalignError } from '../base/errors.js';
+import { isMemoryType } from './memory-types.js';
+import {
+  type ContainerRequest,
+  MILLI,
+  type PodRequest,
+  parsePod,
+  parseRequests,
+  type ResourceAmounts,
+} from './pod-request.js';
+import type { Quantity } from './quantity.js';
+import type { EnforcementLevel } from '../account/assignments.js';
+
+/** Who a grant belongs to; see {@link RequestOptions.owner}. */
+export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
+
+/** What {@link Manager.acquire} and {@link Manager.admit} both take. */
+export interface RequestOptions extends RequestPlacementOptions {
+  /**
+   * `process` (default): the grant ends with this process or Worker. `persistent`: it stays until released by its id. `{ cgroup }`, the absolute path of a
+   * cgroup's folder: it ends when no process is in the cgroup or below it any more; one must be when it is made.
+   */
+  owner?: OwnerChoice;
+  /** The weakest level of enforcement that will do; below it the request is refused. Default: recorded. */
+  require?: EnforcementLevel;
+  /** The strongest level that is aimed at. Default: the manager's. */
+  enforcement?: AimedLevel;
+  /** Default: the manager's. */
+  unmovableMembers?: 'fail' | 'report';
+  /** Gives up waiting: for the state's lock, and with `wait` for room. */
+  signal?: AbortSignal;
+  /**
+   * Where there is no room now, wait until there is: first come first served among all who wait, in whatever process. Whoever does not wait does not queue either.
+   * What could not be had on the empty machine is rejected at once. Default: false.
+   */
+  wait?: boolean;
+}
+
+/** What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out are the manager's. */
+export interface AcquireOptions extends RequestOptions {
+  /** How many exclusive CPUs: a whole number of at least 1. */
+  cpu: number;
+  /** Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere. Default: none. */
+  memory?: Quantity;
+  /** Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. */
+  resources?: ResourceAmounts;
+  /** For people, and for the next one: where the CPUs that the last grant of this name had are free, they are given again. Default: the grant's id. */
+  name?: string;
+}
+
+/** What {@link Manager.admit} takes beside the pod. Placement options left out are the manager's. */
+export type AdmitOptions = RequestOptions;
+
+/** A pod that asks to be admitted. */
+export interface AdmissionRequest {
+  readonly pod: PodRequest;
+  readonly owner: OwnerChoice;
+  readonly placement: Placement;
+  /** Where it says something. */
+  readonly enforcement: Partial<EnforcementRequest>;
+  /** It runs in this process, so CPUs outside its cpuset are of no use. */
+  readonly isForCaller: boolean;
+  readonly wait: boolean;
+}
+
+/** What {@link Grant.resize} takes: what is left out stays as it is. */
+export interface ResizeOptions {
+  /** How many exclusive CPUs in all: a whole number of at least 1. */
+  cpu?: number;
+  /** How much memory in all. */
+  memory?: Quantity;
+  /** How long what is announced stands on record before it is carried out, for others who run on the grant. Default: 20. */
+  noticeMs?: number;
+  /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
+  signal?: AbortSignal;
+}
+
+/** A grant that is to become larger or smaller. */
+export interface ResizeRequest {
+  readonly cpu: number | undefined;
+  /** Bytes. */
+  readonly memory: number | undefined;
+  readonly noticeMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const REQUEST_OPTIONS = [
+  'owner',
+  'policy',
+  'scope',
+  'cpuManagerPolicyOptions',
+  'topologyManagerPolicyOptions',
+  'smt',
+  'require',
+  'enforcement',
+  'unmovableMembers',
+  'isolatedCpus',
+  'signal',
+  'wait',
+] as const satisfies readonly (keyof RequestOptions)[];
+
+function parseCommon(options: Record<string, unknown>, placement: Placement) {
+  const { signal, wait = false, cpuManagerPolicyOptions } = options;
+  const owner = parseOwner(options.owner);
+  checkSignal(signal);
+  if (typeof wait !== 'boolean') invalidOption('wait', wait, 'true or false');
+  const strict = 'strict-cpu-reservation';
+  if (
+    typeof cpuManagerPolicyOptions === 'object' &&
+    cpuManagerPolicyOptions !== null &&
+    strict in cpuManagerPolicyOptions
+  ) {
+    invalidOption(
+      strict,
+      (cpuManagerPolicyOptions as Record<string, unknown>)[strict],
+      'left out: it is a setting of the machine',
+    );
+  }
+  const enforcement = parseEnforcement(options);
+  const { require } = enforcement;
+  // Who requires a level aims at it.
+  const aim = require === 'isolated' ? { enforcement: require, ...enforcement } : enforcement;
+  if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
+    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
+  }
+  return { owner, wait, enforcement: aim, placement: parsePlacement(options, placement) } as const;
+}
+
+function parseOwner(owner: unknown = 'process'): OwnerChoice {
+  if (owner === 'process' || owner === 'persistent') return owner;
+  if (typeof owner !== 'object' || owner === null) {
+    invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
+  }
+  const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
+  if (typeof cgroup !== 'string' || !isAbsolute(cgroup)) {
+    invalidOption('owner.cgroup', cgroup, 'the absolute path of a cgroup’s folder');
+  }
+  return Object.freeze({ cgroup });
+}
+
+function parseResources({ memory, resources = {} }: Record<string, unknown>): ContainerRequest['requests'] {
+  if (typeof resources !== 'object' || resources === null || Array.isArray(resources)) {
+    invalidOption('resources', resources, "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }");
+  }
+  for (const name of ['cpu', 'memory'] as const) {
+    if (name in resources) invalidOption(`resources.${name}`, resources, `left out: it is the option ${name}`);
+  }
+  return {
+    ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
+    ...parseRequests(resources, 'resources', invalidOption),
+  };
+}
+
+function parseCount(cpu: unknown): number {
+  if (typeof cpu === 'number' && Number.isInteger(cpu) && cpu >= 1 && cpu <= CpuSet.MAX_ID) return cpu;
+  const valid = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
+  return invalidOption('cpu', cpu, valid);
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function checkSignal(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined || signal instanceof AbortSignal) return signal;
+  return invalidOption('signal', signal, 'an AbortSignal');
+}
+
+const NOTICE_MS = 20;
+const MOST_NOTICE_MS = 60_000;
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+export function parseResize(options: ResizeOptions): ResizeRequest {
+  const {
+    cpu,
+    memory,
+    noticeMs = NOTICE_MS,
+    signal,
+  } = checkOptions(options, ['cpu', 'memory', 'noticeMs', 'signal'], 'resize');
+  if (cpu === undefined && memory === undefined) invalidOption('cpu', cpu, 'given, or memory, or both');
+  if (typeof noticeMs !== 'number' || !(noticeMs >= 0 && noticeMs <= MOST_NOTICE_MS)) {
+    invalidOption('noticeMs', noticeMs, `a number of milliseconds from 0 to ${MOST_NOTICE_MS}`);
+  }
+  return Object.freeze({
+    cpu: cpu === undefined ? undefined : parseCount(cpu),
+    memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
+    noticeMs,
+    signal: checkSignal(signal),
+  });
+}
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
+export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
+  const given = checkOptions(options, ['cpu', 'memory', 'resources', 'name', ...REQUEST_OPTIONS], 'acquire');
+  const { name } = given;
+  const cpu = parseCount(given.cpu);
+  if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
+  const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given) });
+  const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
+  const pod: PodRequest = {
+    uid: undefined,
+    name,
+    qosClass: 'Guaranteed',
+    notGuaranteed: null,
+    containers: [container],
+  };
+  const common = parseCommon(given, placement);
+  if (common.placement.cpuPolicy === 'none') {
+    throw new NumalignError(
+      'ERR_INVALID_OPTION',
+      'acquire takes exclusive CPUs, which the CPU policy none gives to nobody',
+      {
+        option: 'cpuManagerPolicy',
+        value: 'none',
+        valid: 'static',
+      },
+    );
+  }
+  return Object.freeze({ pod, isForCaller: true, ...common });
+}
+
+/** Whoever acquires wants what he names: hugepages, and resources that somebody gives out. @throws ERR_INVALID_OPTION */
+export function checkAcquirable(
+  { pod, placement }: AdmissionRequest,
+  resources: Iterable<string>,
+  isOpen: boolean,
+): void {
+  const known = new Set(resources);
+  for (const { requests } of pod.containers) {
+    const names = Object.keys(requests).filter((name) => name !== 'cpu');
+    if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
+      invalidOption('memory', names, 'left out with the memory policy None, which books it for nobody');
+    }
+    const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
+    if (unknown !== undefined && !isOpen) {
+      throw new NumalignError(
+        'ERR_INVALID_OPTION',
+        `resources: nobody gives out ${unknown} here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
+        { option: 'resources', value: unknown, valid: ['hugepages', ...known] },
+      );
+    }
+  }
+}
+
+/** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
+export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
+  const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
+  // What a file was read into.
+  if (typeof pod === 'string' || pod instanceof Uint8Array) {
+    throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
+      field: 'the pod',
+      value: pod,
+      valid: 'an object',
+    });
+  }
+  const parsed = parsePod(pod);
+  // Member by member: to add what is spread takes many times as long.
+  const { owner, wait, enforcement, placement: placed } = parseCommon(given, placement);
+  return Object.freeze({ pod: parsed, isForCaller: false, owner, wait, enforcement, placement: placed });
+}

@@ -1,0 +1,85 @@
+// Taking over what the kubelet has given out: one transaction, all of it or nothing.
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { checkSignal } from '../input/request.js';
+import type { PodAssignment } from '../account/assignments.js';
+import {
+  type CpuManagerFormatOptions,
+  formatCpuManagerState,
+  formatMemoryManagerState,
+  parseCpuManagerState,
+  parseMemoryManagerState,
+} from './kubelet-format.js';
+import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
+import { type Site, transact } from '../admission/topology-manager.js';
+
+/** The texts of the kubelet's state files; null where there is no such file. */
+export interface KubeletFiles {
+  readonly cpuManagerState: string | null;
+  readonly memoryManagerState: string | null;
+}
+
+/** Options of {@link Manager.importKubelet}. */
+export interface KubeletImportOptions extends Pick<CpuManagerFormatOptions, 'allowUnverified' | 'runningContainers'> {
+  signal?: AbortSignal;
+}
+
+/** @throws ERR_INVALID_OPTION, ERR_KUBELET_STATE */
+export function parseKubeletFiles(
+  files: KubeletFiles,
+  options: KubeletImportOptions,
+): KubeletStates & { readonly verified: boolean } {
+  const given = checkOptions(files, ['cpuManagerState', 'memoryManagerState'], "the kubelet's files");
+  const [cpuFile, memoryFile] = (['cpuManagerState', 'memoryManagerState'] as const).map((name) => {
+    const file = given[name] ?? null;
+    return file === null || typeof file === 'string'
+      ? file
+      : invalidOption(name, file, 'the text of the file, or null');
+  });
+  if (cpuFile === null && memoryFile === null) invalidOption("the kubelet's files", files, 'at least one of them');
+  const { allowUnverified, runningContainers, signal } = checkOptions(
+    options,
+    ['allowUnverified', 'runningContainers', 'signal'],
+    'importKubelet',
+  );
+  if (allowUnverified !== undefined && typeof allowUnverified !== 'boolean') {
+    invalidOption('allowUnverified', allowUnverified, 'true or false');
+  }
+  if (runningContainers !== undefined && (typeof runningContainers !== 'object' || runningContainers === null)) {
+    invalidOption('runningContainers', runningContainers, '[pod uid, container name] by container id');
+  }
+  checkSignal(signal);
+  const { allowUnverified: isAllowed = false, runningContainers: running = {} } = options;
+  const { verified, ...cpu } = parseCpuManagerState(cpuFile!, {
+    allowUnverified: isAllowed,
+    runningContainers: running,
+  });
+  return { cpu, memory: parseMemoryManagerState(memoryFile!), verified };
+}
+
+/** The files' texts. */
+export function formatKubeletFiles({ cpu, memory }: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
+  return { cpuManagerState: formatCpuManagerState(cpu), memoryManagerState: formatMemoryManagerState(memory) };
+}
+
+/**
+ * Lock, reload, shared members leave, commit: the pods are then on record as persistent ones.
+ * @throws ERR_POD_CONFLICT, ERR_KUBELET_IMPORT, and what the ledger throws
+ */
+export function importPods(
+  site: Site,
+  states: KubeletStates,
+  signal: AbortSignal | undefined,
+): Promise<readonly PodAssignment[]> {
+  const { topology, ledger, providers } = site;
+  return transact(site, signal, async (state, commit) => {
+    const newOwner = () => ledger.owners.recordFor('persistent');
+    const present = cpusNow(topology);
+    const facts = { newOwner, now: new Date(), isolated: present.isolated };
+    const { next, pods } = withKubeletPods(state, topology, states, facts);
+    if (pods.length === 0) return pods;
+    await commit(next, providers.isEmpty);
+    for (const pod of pods) providers.keep(pod);
+    return pods;
+  });
+}

@@ -1,0 +1,158 @@
+// What CpuSet and NodeSet share: an immutable bitmap of small ids.
+import { inspect } from 'node:util';
+import { NumalignError } from '../base/errors.js';
+import type { Words } from '../base/native.js';
+
+const WORD_BITS = 32;
+
+function trimmed(words: Words): Words {
+  let length = words.length;
+  while (length > 0 && words[length - 1] === 0) length--;
+  return length === words.length ? words : words.slice(0, length);
+}
+
+function notWords(name: string, value: unknown): NumalignError {
+  const ways = `${name}.of(0, 1), ${name}.from([0, 1]), ${name}.parse('0-1')`;
+  return new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    `new ${name}() takes the words of a bitmap, not ${inspect(value, { depth: 0, maxStringLength: 80 })}; a set is made by ${ways}`,
+    { value, valid: ways },
+  );
+}
+
+/** How many bits of a 32-bit word are set. */
+export function popcount(word: number): number {
+  let n = word - ((word >>> 1) & 0x55555555);
+  n = (n & 0x33333333) + ((n >>> 2) & 0x33333333);
+  return Math.imul((n + (n >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/**
+ * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and are distinct types: a set of CPUs
+ * does not go where a set of NUMA nodes is expected.
+ */
+export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number> {
+  /** The 32-bit words of the bitmap, lowest ids first. Do not change them. */
+  readonly words: Words;
+
+  /** Takes ownership of `words`. */
+  constructor(words: Words) {
+    if (!ArrayBuffer.isView(words)) throw notWords(this.constructor.name, words);
+    this.words = trimmed(words);
+  }
+
+  protected abstract make(words: Words): Self;
+
+  // An immutable set can stand for its own copy.
+  private get self(): Self {
+    return this as unknown as Self;
+  }
+
+  /** How many ids are in the set. */
+  get size(): number {
+    let n = 0;
+    for (const word of this.words) n += popcount(word);
+    return n;
+  }
+
+  get isEmpty(): boolean {
+    return this.words.length === 0;
+  }
+
+  has(id: number): boolean {
+    return Number.isInteger(id) && id >= 0 && (((this.words[id >>> 5] ?? 0) >>> (id & 31)) & 1) === 1;
+  }
+
+  /** The lowest id, or undefined in the empty set. */
+  get first(): number | undefined {
+    for (const id of this) return id;
+    return undefined;
+  }
+
+  union(other: Self): Self {
+    if (other.words.length === 0) return this.self;
+    if (this.words.length === 0 && other.constructor === this.constructor) return other;
+    const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
+    const words = new Uint32Array(long.words);
+    for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;
+    return this.make(words);
+  }
+
+  intersection(other: Self): Self {
+    const own = this.words;
+    const others = other.words;
+    if (own.length === 0) return this.self;
+    let length = Math.min(own.length, others.length);
+    while (length > 0 && (own[length - 1]! & others[length - 1]!) === 0) length--;
+    const words = new Uint32Array(length);
+    for (let i = 0; i < length; i++) words[i] = own[i]! & others[i]!;
+    return this.make(words);
+  }
+
+  /** The ids of this set that are not in `other`. */
+  difference(other: Self): Self {
+    if (this.words.length === 0 || other.words.length === 0) return this.self;
+    const words = new Uint32Array(this.words);
+    const n = Math.min(words.length, other.words.length);
+    for (let i = 0; i < n; i++) words[i]! &= ~other.words[i]!;
+    return this.make(words);
+  }
+
+  isSubsetOf(other: Self): boolean {
+    const { words } = this;
+    for (let i = 0; i < words.length; i++) if ((words[i]! & ~(other.words[i] ?? 0)) !== 0) return false;
+    return true;
+  }
+
+  intersects(other: Self): boolean {
+    const n = Math.min(this.words.length, other.words.length);
+    for (let i = 0; i < n; i++) if ((this.words[i]! & other.words[i]!) !== 0) return true;
+    return false;
+  }
+
+  equals(other: Self): boolean {
+    const { words } = this;
+    if (words.length !== other.words.length) return false;
+    for (let i = 0; i < words.length; i++) if (words[i] !== other.words[i]) return false;
+    return true;
+  }
+
+  /** The ids, ascending. */
+  *[Symbol.iterator](): Generator<number> {
+    for (let i = 0; i < this.words.length; i++) {
+      for (let word = this.words[i]!; word !== 0; word &= word - 1) {
+        yield i * WORD_BITS + 31 - Math.clz32(word & -word);
+      }
+    }
+  }
+
+  toArray(): number[] {
+    const ids: number[] = [];
+    for (let i = 0; i < this.words.length; i++) {
+      for (let word = this.words[i]!; word !== 0; word &= word - 1) {
+        ids.push(i * WORD_BITS + 31 - Math.clz32(word & -word));
+      }
+    }
+    return ids;
+  }
+
+  /** The Linux list form, such as `0-3,8`: ascending, runs of two or more joined with `-`. */
+  abstract toString(): string;
+
+  toJSON(): string {
+    return this.toString();
+  }
+
+  /** What console.log shows: `CpuSet(0-3,8)`. */
+  [inspect.custom](): string {
+    return `${this.constructor.name}(${this})`;
+  }
+}
+
+/** The words of a set of ids. REQUIRES: every id is an integer from 0 up. */
+export function wordsOf(ids: Iterable<number>): Words {
+  const list = [...ids];
+  const words = new Uint32Array(list.reduce((n, id) => Math.max(n, (id >>> 5) + 1), 0));
+  for (const id of list) words[id >>> 5]! |= 1 << (id & 31);
+  return words;
+}

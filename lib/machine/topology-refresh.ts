@@ -1,0 +1,47 @@
+// A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it was loaded.
+import { CpuSet } from './cpu-set.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { discover, Topology } from './topology.js';
+
+/**
+ * The machine as it is now, where CPUs are online that `current` does not have; else undefined. CPUs that have gone offline are no reason: where they are is known, should they
+ * come back. What the process may use it goes on being able to use, although it may be in a narrower cpuset by now. Described machines do not change.
+ * @throws as {@link discover}
+ */
+export async function refreshTopology(current: Topology): Promise<Topology | undefined> {
+  if (current.isSimulated || readOnline().isSubsetOf(current.cpus)) return undefined;
+  const found = await discover();
+  // Gone again meanwhile.
+  if (found.cpus.isSubsetOf(current.cpus)) return undefined;
+  return allowing(found, current.allowed);
+}
+
+/** The same machine for a process that may use these of its CPUs too. */
+export function allowing(topology: Topology, cpus: CpuSet): Topology {
+  const allowed = topology.allowed.union(cpus.intersection(topology.cpus));
+  if (allowed.equals(topology.allowed)) return topology;
+  return new Topology(
+    topology.source,
+    native.createTopology({ ...native.describeTopology(topology.handle), allowed: allowed.words }),
+  );
+}
+
+// /sys/devices/system/cpu/online; none where it is hidden from a container.
+function readOnline(): CpuSet {
+  try {
+    return new CpuSet(native.onlineCpus());
+  } catch (error) {
+    if (error instanceof NumalignError) return CpuSet.EMPTY;
+    throw error;
+  }
+}
+
+/** Has everybody who uses a site see the CPUs that have come; answers which those are. Calls may overlap. @throws as {@link discover} */
+export async function refreshSite(site: { topology: Topology }): Promise<CpuSet> {
+  const before = site.topology;
+  const found = await refreshTopology(before);
+  if (!found || site.topology !== before) return CpuSet.EMPTY;
+  site.topology = found;
+  return found.cpus.difference(before.cpus);
+}

@@ -1,0 +1,453 @@
+// Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an hwloc synthetic string or a JSON machine.
+import { readFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
+import { checkOptions } from '../base/check-options.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
+import { NumalignError } from '../base/errors.js';
+import { HintFamily, MAX_HINT_NODES } from './hints.js';
+import { parseMachine } from './machine-json.js';
+import {
+  CPU_COLUMNS,
+  HUGEPAGE_COLUMNS,
+  type NativePciDevice,
+  native,
+  type TopologyDescription,
+  type TopologyHandle,
+  type Words,
+} from '../base/native.js';
+
+/** Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id where there is no L3. */
+export interface CpuLocation {
+  readonly cpu: number;
+  readonly core: number;
+  readonly package: number;
+  readonly die: number;
+  readonly l3: number;
+  /** NUMA node. */
+  readonly node: number;
+}
+
+/** A package, die, L3 group or core. */
+export interface CpuGroup {
+  readonly id: number;
+  readonly cpus: CpuSet;
+}
+
+export interface NumaNode extends CpuGroup {
+  /** Total memory in bytes, hugepages included; 0 where unknown or none. */
+  readonly memoryBytes: number;
+  /** Pools of hugepages by page size in bytes, with the pages configured when the topology was loaded. */
+  readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
+  /** To each node in ascending id order, as the firmware tells (10 is local); undefined where unknown. */
+  readonly distances: readonly number[] | undefined;
+}
+
+/** What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator. */
+export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
+
+/** A PCI device (function) that is no bridge. */
+export interface PciDevice {
+  /** Its address, such as `0000:3b:00.0`: domain, bus, device, function. */
+  readonly id: string;
+  /** Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D controller. */
+  readonly class: string;
+  /** Four hexadecimal digits, such as `8086`. */
+  readonly vendor: string;
+  /** Four hexadecimal digits. */
+  readonly device: string;
+  readonly kind: PciDeviceKind;
+  /** The kernel's driver; null where it has none, and for machines described by hwloc XML. */
+  readonly driver: string | null;
+  /** What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network namespaces are not seen. */
+  readonly names: readonly string[];
+  /** The NUMA nodes it is near, ascending; null where the firmware does not say. */
+  readonly numaNodes: readonly number[] | null;
+  /** Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for machines described by hwloc XML. */
+  readonly parent: string | null;
+}
+
+/**
+ * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written, and not read.
+ */
+export interface MachineJson {
+  name?: string;
+  description?: string;
+  numCpus: number;
+  numCores: number;
+  numSockets: number;
+  numNumaNodes: number;
+  numUncoreCaches: number;
+  columns: string[];
+  cpus: number[][];
+  nodes: {
+    id: number;
+    cpuLess: boolean;
+    distances: number[] | null;
+    memory?: number;
+    hugepages?: { sizeKiB: number; count: number }[];
+  }[];
+  devices?: {
+    id: string;
+    class: string;
+    vendor: string;
+    device: string;
+    kind?: PciDeviceKind;
+    driver?: string | null;
+    names?: string[];
+    numaNodes?: number[] | null;
+    parent?: string | null;
+  }[];
+  /** Lists of CPUs; default: all, none, all. */
+  possible?: string;
+  isolated?: string;
+  allowed?: string;
+}
+
+/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+export interface DiscoverOptions {
+  /** Path of an hwloc XML file. */
+  xml?: string;
+  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
+  synthetic?: string;
+  /** Path of a JSON machine, or the parsed object. */
+  json?: string | object;
+}
+
+/** Placement options of {@link Topology.bestFit}. */
+export interface BestFitOptions {
+  /** `packed` (default) keeps cores whole; `spread` takes single threads from all over the package. */
+  strategy?: 'packed' | 'spread';
+  /** Balance over the fewest NUMA nodes that fit. */
+  distributeAcrossNuma?: boolean;
+  /** When distributing, hand out CPUs in groups of this many; default 1. */
+  cpuGroupSize?: number;
+  /** Whole L3 groups where the request is that large, else the fewest; ignored when distributing. */
+  preferAlignByUncoreCache?: boolean;
+  /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
+  wholeCores?: boolean;
+}
+
+/** A question for {@link Topology.cpuHints}. */
+export interface CpuHintsOptions {
+  /** How many CPUs. */
+  request: number;
+  /** Free CPUs that are not reserved. */
+  available: CpuSet | string;
+  /** CPUs that earlier containers of the pod leave behind; every hint includes their NUMA nodes. */
+  reusable?: CpuSet | string;
+  /** What the container holds already: the hints are then of these CPUs alone. */
+  assigned?: CpuSet | string;
+  /** Prefer NUMA nodes of the fewest sockets (align-by-socket). */
+  alignBySocket?: boolean;
+  /** Count whole cores only, unless the request is no multiple of the threads of a core (full-pcpus-only). */
+  fullPhysicalCpusOnly?: boolean;
+}
+
+/** An immutable machine. Made by {@link discover}. */
+export class Topology {
+  /** `machine`, or what it was read from. */
+  readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
+  /** The core's handle. */
+  readonly handle: TopologyHandle;
+  /** Every online CPU of the machine, whatever the caller may use. */
+  readonly cpus: CpuSet;
+  /** CPU ids that could ever exist. */
+  readonly possible: CpuSet;
+  /** CPUs kept from the scheduler (isolcpus=) when the topology was loaded. */
+  readonly isolated: CpuSet;
+  /** CPUs that the kernel would let the loading process use (its cpuset), whatever its affinity was. */
+  readonly allowed: CpuSet;
+  /** One entry an online CPU, ascending. */
+  readonly locations: readonly CpuLocation[];
+  /** Every NUMA node, ascending; those without CPUs or without memory too. */
+  readonly nodes: readonly NumaNode[];
+  /** The ids of `nodes`. */
+  readonly numaNodes: readonly number[];
+  /** Distances row by row, by position in `nodes`; undefined where unknown. */
+  readonly distances: Words | undefined;
+  readonly packages: readonly CpuGroup[];
+  readonly dies: readonly CpuGroup[];
+  readonly l3Groups: readonly CpuGroup[];
+  readonly cores: readonly CpuGroup[];
+  /** Whether all cores have as many threads. */
+  readonly isUniform: boolean;
+  /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
+  readonly cpusPerCore: number;
+  /** The PCI devices without bridges, by id. Synthetic machines have none. */
+  readonly devices: readonly PciDevice[];
+
+  /** Use {@link discover}. */
+  constructor(source: Topology['source'], handle: TopologyHandle) {
+    this.source = source;
+    this.handle = handle;
+    const description = native.describeTopology(handle);
+    this.locations = Object.freeze(rows(description.cpus, CPU_COLUMNS));
+    this.cpus = CpuSet.from(this.locations.map((location) => location.cpu));
+    this.possible = new CpuSet(description.possible);
+    this.isolated = new CpuSet(description.isolated);
+    this.allowed = new CpuSet(description.allowed);
+    this.packages = this.#groups('package');
+    this.dies = this.#groups('die');
+    this.l3Groups = this.#groups('l3');
+    this.cores = this.#groups('core');
+    this.isUniform = this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
+    this.cpusPerCore = Math.floor(this.cpus.size / this.cores.length);
+    this.nodes = this.#nodes(description);
+    this.distances = description.distances.length > 0 ? description.distances : undefined;
+    this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
+    this.devices = Object.freeze(description.devices.map(pciDevice));
+    Object.freeze(this);
+  }
+
+  /** Whether this is not the machine we run on; what is decided on it cannot be applied. */
+  get isSimulated(): boolean {
+    return this.source !== 'machine';
+  }
+
+  /** The NUMA nodes that have any of these CPUs. */
+  nodesOf(cpus: CpuSet): NodeSet {
+    return NodeSet.from(this.nodes.filter((node) => node.cpus.intersects(cpus)).map((node) => node.id));
+  }
+
+  /**
+   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets or NUMA nodes first, then (where asked) whole
+   * L3 groups, then whole cores, then the CPUs that fragment least.
+   * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or group size that is no whole number.
+   */
+  bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
+    const {
+      strategy = 'packed',
+      distributeAcrossNuma = false,
+      cpuGroupSize = 1,
+      preferAlignByUncoreCache = false,
+      wholeCores = false,
+    } = checkOptions(options, BEST_FIT_OPTIONS, 'bestFit') as BestFitOptions;
+    if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
+    if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
+      invalid('count', count, 'a whole number of CPUs');
+    if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
+      invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
+    }
+    checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
+    checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
+    checkBoolean('wholeCores', wholeCores);
+    return new CpuSet(
+      native.bestFit(
+        this.handle,
+        CpuSet.coerce(available).words,
+        count,
+        strategy === 'spread',
+        preferAlignByUncoreCache,
+        distributeAcrossNuma,
+        cpuGroupSize,
+        wholeCores,
+      ),
+    );
+  }
+
+  /** The CPUs among `cpus` whose whole core is among them. */
+  wholeCores(cpus: CpuSet | string): CpuSet {
+    return new CpuSet(native.wholeCores(this.handle, CpuSet.coerce(cpus).words));
+  }
+
+  /**
+   * The topology hints of a request for CPUs, as the kubelet's static CPU policy gives them: every set of NUMA nodes that has enough of them, preferred
+   * where it has as few nodes as the request could ever do with.
+   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number of at least 1, or on a machine of more than 64 NUMA nodes
+   */
+  cpuHints(options: CpuHintsOptions): HintFamily {
+    const { request, available, reusable, assigned, alignBySocket, fullPhysicalCpusOnly } = checkOptions(
+      options,
+      CPU_HINTS_OPTIONS,
+      'cpuHints',
+    ) as unknown as CpuHintsOptions;
+    if (!Number.isInteger(request) || request < 1 || request > CpuSet.MAX_ID) {
+      invalid('request', request, 'a whole number of CPUs, at least 1');
+    }
+    if (this.nodes.length > MAX_HINT_NODES) {
+      invalid('the number of NUMA nodes', this.nodes.length, `at most ${MAX_HINT_NODES}`);
+    }
+    let free = CpuSet.coerce(assigned ?? available);
+    const reused = assigned === undefined && reusable !== undefined ? CpuSet.coerce(reusable) : CpuSet.EMPTY;
+    if (assigned !== undefined && free.size !== request) return HintFamily.from([], this.numaNodes);
+    if (assigned === undefined && fullPhysicalCpusOnly && request % this.cpusPerCore === 0) {
+      free = this.wholeCores(free.union(reused));
+    }
+    return new HintFamily(
+      native.cpuHints(this.handle, free.words, reused.words, request, alignBySocket === true),
+      this.numaNodes,
+    );
+  }
+
+  /** The same machine with one thread a core, its lowest. */
+  withoutSmt(): Topology {
+    const { cpus, ...rest } = native.describeTopology(this.handle);
+    const columns = CPU_COLUMNS.length;
+    const lowest = new Set(this.cores.map((core) => core.cpus.first));
+    const first = cpus.filter((_, i) => lowest.has(cpus[i - (i % columns)]));
+    return new Topology(this.source, native.createTopology({ ...rest, cpus: first }));
+  }
+
+  /** The machine in the JSON form that {@link discover} reads. */
+  toJSON(): MachineJson {
+    return {
+      numCpus: this.cpus.size,
+      numCores: this.cores.length,
+      numSockets: this.packages.length,
+      numNumaNodes: this.nodes.filter((node) => !node.cpus.isEmpty).length,
+      numUncoreCaches: this.l3Groups.length,
+      columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die'],
+      cpus: this.locations.map((at) => [at.cpu, at.core, at.package, at.node, at.l3, at.die]),
+      nodes: this.nodes.map((node) => ({
+        id: node.id,
+        cpuLess: node.cpus.isEmpty,
+        distances: node.distances ? [...node.distances] : null,
+        memory: node.memoryBytes,
+        hugepages: node.hugepages.map((pool) => ({ sizeKiB: pool.bytes / 1024, count: pool.count })),
+      })),
+      devices: this.devices.map(({ names, numaNodes, ...device }) => ({
+        ...device,
+        names: [...names],
+        numaNodes: numaNodes && [...numaNodes],
+      })),
+      possible: this.possible.toString(),
+      isolated: this.isolated.toString(),
+      allowed: this.allowed.toString(),
+    };
+  }
+
+  #groups(member: keyof CpuLocation): readonly CpuGroup[] {
+    const cpus = new Map<number, number[]>();
+    for (const location of this.locations) {
+      const id = location[member];
+      const list = cpus.get(id);
+      if (list) list.push(location.cpu);
+      else cpus.set(id, [location.cpu]);
+    }
+    const ids = [...cpus.keys()].sort((a, b) => a - b);
+    return Object.freeze(ids.map((id) => Object.freeze({ id, cpus: CpuSet.from(cpus.get(id)!) })));
+  }
+
+  #nodes({ nodes, memory, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
+    const cpus = new Map(this.#groups('node').map((group) => [group.id, group.cpus]));
+    const pools = rows(hugepages, HUGEPAGE_COLUMNS);
+    const n = nodes.length;
+    return Object.freeze(
+      Array.from(nodes, (id, i) =>
+        Object.freeze({
+          id,
+          cpus: cpus.get(id) ?? CpuSet.EMPTY,
+          memoryBytes: memory[i]!,
+          hugepages: Object.freeze(
+            pools.filter((pool) => pool.node === id).map(({ bytes, count }) => ({ bytes, count })),
+          ),
+          distances: distances.length > 0 ? Object.freeze([...distances.subarray(i * n, (i + 1) * n)]) : undefined,
+        }),
+      ),
+    );
+  }
+}
+
+const CPU_HINTS_OPTIONS = [
+  'request',
+  'available',
+  'reusable',
+  'assigned',
+  'alignBySocket',
+  'fullPhysicalCpusOnly',
+] as const;
+const BEST_FIT_OPTIONS = [
+  'strategy',
+  'distributeAcrossNuma',
+  'cpuGroupSize',
+  'preferAlignByUncoreCache',
+  'wholeCores',
+] as const;
+
+function invalid(name: string, value: unknown, valid: string): never {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });
+}
+
+function checkBoolean(name: string, value: unknown): void {
+  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
+}
+
+function kindOf(code: string): PciDeviceKind {
+  if (code.startsWith('02')) return 'network';
+  if (code.startsWith('01')) return 'storage';
+  return /^(03|12|0b40)/.test(code) ? 'accelerator' : 'other';
+}
+
+function pciDevice({ id, driver, names, nodes, parent, ...numbers }: NativePciDevice): PciDevice {
+  const digits = (number: number) => number.toString(16).padStart(4, '0');
+  const code = digits(numbers.class);
+  return Object.freeze({
+    id,
+    class: code,
+    vendor: digits(numbers.vendor),
+    device: digits(numbers.device),
+    kind: kindOf(code),
+    driver: driver === '' ? null : driver,
+    names: Object.freeze(names),
+    numaNodes: nodes.length > 0 ? Object.freeze(nodes) : null,
+    parent: parent === '' ? null : parent,
+  });
+}
+
+// A flat array as objects, one a row.
+function rows<Column extends string>(
+  flat: Int32Array | Float64Array,
+  columns: readonly Column[],
+): Record<Column, number>[] {
+  return Array.from({ length: flat.length / columns.length }, (_, row) =>
+    Object.fromEntries(columns.map((column, i) => [column, flat[row * columns.length + i]])),
+  ) as Record<Column, number>[];
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${code}`, {
+      value: path,
+      cause,
+    });
+  }
+}
+
+/**
+ * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller may use of it
+ * (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
+ * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself, ERR_INVALID_ARGUMENT for more than one source.
+ */
+export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
+  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
+  const [kind, value] = (given[0] ?? ['machine', undefined]) as [Topology['source'], string | object | undefined];
+  const isRight =
+    kind === 'machine' || typeof value === 'string' || (kind === 'json' && typeof value === 'object' && value);
+  if (given.length > 1 || !isRight) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',
+      { value: options, valid: ['xml', 'synthetic', 'json'] },
+    );
+  }
+  if (kind === 'json') {
+    const machine: unknown = typeof value === 'string' ? parseJson(await readText(value), value) : value;
+    return new Topology('json', native.createTopology(parseMachine(machine)));
+  }
+  const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
+  return new Topology(kind, await native.discoverTopology(kind, text));
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `${path} is not JSON: ${(cause as Error).message}`, {
+      value: path,
+      cause,
+    });
+  }
+}

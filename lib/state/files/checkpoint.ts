@@ -1,0 +1,383 @@
+// The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md describes it. Pure.
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import type { NumalignError } from '../../base/errors.js';
+import type {
+  Assignments,
+  CgroupIdentity,
+  ContainerAssignment,
+  CpuIdentity,
+  DeviceAssignment,
+  MachineSettings,
+  MemoryBlock,
+  NamedCpus,
+  OwnerRecord,
+  PodAssignment,
+  UnknownFields,
+  UpcomingCpus,
+} from '../../account/assignments.js';
+import { cpusOf, deviceKeys, ENFORCEMENT_LEVELS } from '../../account/assignments.js';
+import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
+import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';
+
+export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 1, what: 'the state file' };
+
+/** One generation of the state, as it stands on disk. */
+export interface Checkpoint {
+  /** Grows by one with every commit and never goes back. */
+  readonly generation: number;
+  /** /proc/sys/kernel/random/boot_id when it was written: grants do not outlive a reboot. */
+  readonly bootId: string;
+  /** Wall-clock time in ISO 8601. */
+  readonly writtenAt: string;
+  readonly assignments: Assignments;
+  /**
+   * Why nothing may be written in its place: a newer numalign wrote it (ERR_STATE_VERSION), or it was put together and owners live of whom nobody can
+   * tell what they hold (ERR_STATE_CORRUPT). Not in the file.
+   */
+  readonly refusal?: NumalignError;
+}
+
+// ---- writing
+
+function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
+  return { nodes: nodes === null ? null : nodes.toArray(), preferred };
+}
+
+function encodeContainer({ unknown, ...container }: ContainerAssignment) {
+  return { ...unknown, ...container, hint: encodeHint(container.hint) };
+}
+
+/** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
+export function encodePod({ unknown, ...pod }: PodAssignment) {
+  const { unknown: unknownOwner, ...owner } = pod.owner;
+  return { ...unknown, ...pod, containers: pod.containers.map(encodeContainer), owner: { ...unknownOwner, ...owner } };
+}
+
+// Most of what is written was written before.
+const texts = new WeakMap<object, string>();
+
+function textOf<T extends object>(value: T, encode: (value: T) => unknown): string {
+  let text = texts.get(value);
+  if (text === undefined) {
+    text = JSON.stringify(encode(value));
+    texts.set(value, text);
+  }
+  return text;
+}
+
+/** A pod as it is in files, in JSON. */
+export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
+
+/** Pods as they are in files, in JSON. */
+export const podsText = (pods: readonly PodAssignment[]): string => `[${pods.map(podText).join(',')}]`;
+
+/** The plain object that settings are in files. */
+export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
+  // Left out where it is null, as in files that were written before there was such a setting.
+  return { ...unknown, ...settings, ...(isolatedCPUs !== null && { isolatedCPUs }) };
+}
+
+export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
+  const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
+  const { format: _format, version: _version, ...unknownMembers } = unknown;
+  const before = { ...unknownMembers, ...header, settings: encodeSettings(settings) };
+  const known = { cpus: textOf(cpus, (rows) => rows), pods: podsText(pods) };
+  return seal(STATE_FORMAT, before, known, { memory, lastCpus });
+}
+
+// ---- reading
+
+export function members(value: unknown, where: string): Members {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
+  return corrupt(`${where} is not an object`, value);
+}
+
+export function text(value: unknown, where: string): string {
+  return typeof value === 'string' ? value : corrupt(`${where} is not a text`, value);
+}
+
+function flag(value: unknown, where: string): boolean {
+  return typeof value === 'boolean' ? value : corrupt(`${where} is not true or false`, value);
+}
+
+export function whole(value: unknown, where: string): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  return corrupt(`${where} is not a whole number`, value);
+}
+
+/** Every commit adds one: a number without room above it cannot be one that commits have led to. */
+export const GENERATIONS = 2 ** 52;
+
+export function generation(value: unknown): number {
+  const found = whole(value, 'generation');
+  return found < GENERATIONS ? found : corrupt('generation leaves no room to count on', value);
+}
+
+export function list(value: unknown, where: string): unknown[] {
+  return Array.isArray(value) ? value : corrupt(`${where} is not a list`, value);
+}
+
+export function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
+  return valid.includes(value as T) ? (value as T) : corrupt(`${where} is none of ${valid.join(', ')}`, value);
+}
+
+export function orNull<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): T | null {
+  return value === null ? null : decode(value, where);
+}
+
+function cpuSet(value: unknown, where: string): CpuSet {
+  try {
+    return CpuSet.parse(text(value, where));
+  } catch (cause) {
+    return corrupt(`${where} is not a list of CPUs (${(cause as Error).message})`, value);
+  }
+}
+
+function nodeIds(value: unknown, where: string): number[] {
+  return list(value, where).map((node) => {
+    const id = whole(node, where);
+    return id <= NodeSet.MAX_ID ? id : corrupt(`${where} has a NUMA node above ${NodeSet.MAX_ID}`, id);
+  });
+}
+
+function record<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(members(value, where)).map(([key, item]) => [key, decode(item, `${where}.${key}`)]),
+  );
+}
+
+function memoryBlocks(value: unknown, where: string): MemoryBlock[] {
+  return list(value, where).map((item) => {
+    const block = members(item, where);
+    return {
+      nodes: nodeIds(block.nodes, `${where}.nodes`),
+      type: text(block.type, `${where}.type`),
+      bytes: whole(block.bytes, `${where}.bytes`),
+    };
+  });
+}
+
+function devices(value: unknown, where: string): Record<string, DeviceAssignment[]> {
+  return record(
+    value,
+    (items, at) =>
+      list(items, at).map((item) => {
+        const device = members(item, at);
+        return { id: text(device.id, `${at}.id`), nodes: orNull(device.nodes, nodeIds, `${at}.nodes`) };
+      }),
+    where,
+  );
+}
+
+// JSON.stringify recurses, and ends with a RangeError some thousand levels deep.
+const MAX_DEPTH = 100;
+
+function isWithin(depth: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return depth > 0 && Object.values(value).every((part) => isWithin(depth - 1, part));
+}
+
+// Splits what this version knows from what it must keep.
+export function unknownOf(value: Members, known: Members): UnknownFields {
+  const unknown = Object.entries(value).filter(([key]) => !Object.hasOwn(known, key));
+  const tooDeep = unknown.find(([, part]) => !isWithin(MAX_DEPTH, part));
+  if (tooDeep) corrupt(`${tooDeep[0]} is nested deeper than ${MAX_DEPTH} levels`);
+  return Object.fromEntries(unknown);
+}
+
+function decodeContainer(value: unknown, where: string): ContainerAssignment {
+  const given = members(value, where);
+  const hint = members(given.hint, `${where}.hint`);
+  const reusable = members(given.reusable, `${where}.reusable`);
+  const known = {
+    name: text(given.name, `${where}.name`),
+    kind: oneOf(given.kind, ['init', 'sidecar', 'app'], `${where}.kind`),
+    started: flag(given.started, `${where}.started`),
+    request: record(given.request, whole, `${where}.request`),
+    cpus: cpuSet(given.cpus, `${where}.cpus`),
+    held: cpuSet(given.held, `${where}.held`),
+    hint: {
+      nodes: orNull(hint.nodes, (nodes, at) => NodeSet.from(nodeIds(nodes, at)), `${where}.hint.nodes`),
+      preferred: flag(hint.preferred, `${where}.hint.preferred`),
+    },
+    memory: memoryBlocks(given.memory, `${where}.memory`),
+    devices: devices(given.devices, `${where}.devices`),
+    reusable: {
+      cpus: cpuSet(reusable.cpus, `${where}.reusable.cpus`),
+      memory: memoryBlocks(reusable.memory, `${where}.reusable.memory`),
+      devices: devices(reusable.devices, `${where}.reusable.devices`),
+    },
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+// It becomes a file name.
+export function uuid(value: unknown, where: string): string {
+  const id = text(value, where);
+  return /^[0-9a-f-]*$/.test(id) ? id : corrupt(`${where} is not a uuid`, id);
+}
+
+export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
+  const { path, device, inode, namespace } = members(value, where);
+  return {
+    path: text(path, `${where}.path`),
+    device: text(device, `${where}.device`),
+    inode: text(inode, `${where}.inode`),
+    namespace: text(namespace, `${where}.namespace`),
+  };
+}
+
+function decodeOwner(value: unknown, where: string): OwnerRecord {
+  const given = members(value, where);
+  const known = {
+    kind: oneOf(given.kind, ['process', 'cgroup', 'persistent'], `${where}.kind`),
+    uuid: uuid(given.uuid, `${where}.uuid`),
+    pid: orNull(given.pid, whole, `${where}.pid`),
+    command: orNull(given.command, text, `${where}.command`),
+    cgroup: orNull(given.cgroup ?? null, cgroupIdentity, `${where}.cgroup`),
+  };
+  if (known.kind === 'cgroup' && known.cgroup === null) corrupt(`${where} has no cgroup`, given);
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+function upcomingCpus(value: unknown, where: string): UpcomingCpus {
+  const { container, cpus, held, by } = members(value, where);
+  return {
+    container: text(container, `${where}.container`),
+    cpus: cpuSet(cpus, `${where}.cpus`),
+    held: cpuSet(held, `${where}.held`),
+    by: uuid(by, `${where}.by`),
+  };
+}
+
+export function decodePod(value: unknown, where: string): PodAssignment {
+  const given = members(value, where);
+  const enforcement = members(given.enforcement, `${where}.enforcement`);
+  const known = {
+    uid: text(given.uid, `${where}.uid`),
+    name: text(given.name, `${where}.name`),
+    namespace: orNull(given.namespace ?? null, text, `${where}.namespace`) ?? undefined,
+    containers: list(given.containers, `${where}.containers`).map((c, i) =>
+      decodeContainer(c, `${where}.containers[${i}]`),
+    ),
+    policy: text(given.policy, `${where}.policy`),
+    scope: text(given.scope, `${where}.scope`),
+    options: record(given.options, flag, `${where}.options`),
+    owner: decodeOwner(given.owner, `${where}.owner`),
+    enforcement: {
+      level: oneOf(enforcement.level, ENFORCEMENT_LEVELS, `${where}.enforcement.level`),
+      target: orNull(enforcement.target, text, `${where}.enforcement.target`),
+    },
+    upcoming: orNull(given.upcoming ?? null, upcomingCpus, `${where}.upcoming`),
+    transfer: orNull(given.transfer ?? null, text, `${where}.transfer`),
+    formerOwner: orNull(given.formerOwner ?? null, uuid, `${where}.formerOwner`),
+    admittedAt: text(given.admittedAt, `${where}.admittedAt`),
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+// Files of the first versions have none, and no memory in their pods.
+function bookedMemory(value: unknown = {}, where: string): BookedMemory {
+  const byNode = record(value, (types, at) => record(types, whole, at), where);
+  for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
+  return byNode;
+}
+
+function lastCpus(value: unknown = [], where: string): NamedCpus[] {
+  return list(value, where).map((item, i) => {
+    const { name, cpus } = members(item, `${where}[${i}]`);
+    return { name: text(name, `${where}[${i}].name`), cpus: cpuSet(cpus, `${where}[${i}].cpus`) };
+  });
+}
+
+export function decodeSettings(value: unknown): MachineSettings {
+  const given = members(value, 'settings');
+  const known = {
+    managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
+    reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
+    strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
+    isolatedCPUs: orNull(given.isolatedCPUs ?? null, cpuSet, 'settings.isolatedCPUs'),
+    reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
+    cgroupRoot: orNull(given.cgroupRoot ?? null, text, 'settings.cgroupRoot'),
+    simulated: flag(given.simulated, 'settings.simulated'),
+  };
+  return { ...known, unknown: unknownOf(given, known) };
+}
+
+/** @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what pods have */
+export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): void {
+  const clash = clashOf(pods);
+  if (clash) corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
+  const flaw = bookingFlaw(memory, pods);
+  if (flaw !== undefined) corrupt(flaw, memory);
+}
+
+function decodeIdentity(value: unknown, where: string): CpuIdentity {
+  const row = list(value, where).map((cell) => whole(cell, where));
+  if (row.length !== 4) corrupt(`${where} is not [cpu, core, package, node]`, value);
+  return row as unknown as CpuIdentity;
+}
+
+/** Something that two pods hold, which numalign never wrote. */
+export interface Clash {
+  /** Such as `CPU 3`. */
+  readonly what: string;
+  readonly pods: readonly [PodAssignment, PodAssignment];
+}
+
+function clashIn<T>(
+  pods: readonly PodAssignment[],
+  heldBy: (pod: PodAssignment) => Iterable<T>,
+  nameOf: (held: T) => string,
+): Clash | undefined {
+  const holder = new Map<T, PodAssignment>();
+  for (const pod of pods) {
+    for (const held of new Set(heldBy(pod))) {
+      const other = holder.get(held);
+      if (other) return { what: nameOf(held), pods: [other, pod] };
+      holder.set(held, pod);
+    }
+  }
+  return undefined;
+}
+
+/** The first CPU or device that two pods hold. */
+export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
+  const keys = ({ containers }: PodAssignment) => containers.flatMap(({ devices }) => deviceKeys(devices));
+  return clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`) ?? clashIn(pods, keys, (key) => `device ${key}`);
+}
+
+/**
+ * Reads a state file. Of one that a newer numalign wrote, what is known here, with a `refusal`.
+ * @throws ERR_STATE_CORRUPT where the checksum or any field is wrong, ERR_STATE_VERSION where nothing of a newer file can be made out
+ */
+export function decodeCheckpoint(bytes: Buffer): Checkpoint {
+  return reading(STATE_FORMAT, () => {
+    const { members: given, newer } = unseal(STATE_FORMAT, bytes);
+    if (!newer) return decodeMembers(given);
+    try {
+      return { ...decodeMembers(given), refusal: newer };
+    } catch {
+      throw newer;
+    }
+  });
+}
+
+function decodeMembers(value: unknown): Checkpoint {
+  const given = members(value, 'the file');
+  const header = {
+    generation: generation(given.generation),
+    bootId: text(given.bootId, 'bootId'),
+    writtenAt: text(given.writtenAt, 'writtenAt'),
+  };
+  const body = {
+    settings: decodeSettings(given.settings),
+    cpus: list(given.cpus, 'cpus').map((row, i) => decodeIdentity(row, `cpus[${i}]`)),
+    pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
+    memory: bookedMemory(given.memory, 'memory'),
+    lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
+  };
+  checkHoldings(body);
+  const known = { format: '', version: 0, checksum: '', ...header, ...body };
+  return { ...header, assignments: { ...body, unknown: unknownOf(given, known) } };
+}

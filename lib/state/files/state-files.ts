@@ -1,0 +1,192 @@
+// The files of a state folder, read without trusting them: which are good, which are damaged, and what the owners' files say.
+import { NumalignError } from '../../base/errors.js';
+import type { NativeFolder } from '../../base/native.js';
+import type { OwnerRecord } from '../../account/assignments.js';
+import { isCgroupAlive } from '../../processes/cgroup-owner.js';
+import { type Checkpoint, decodeCheckpoint, GENERATIONS } from './checkpoint.js';
+import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';
+import { holdsLock, ownersWithoutFile } from './owner-locks.js';
+import { isNewer } from './sealed-json.js';
+
+export const STATE_FILE = 'state.json';
+export const PREVIOUS_FILE = 'state.prev.json';
+
+/** A name in owners/ that can be an owner's; whatever else is there is not ours. */
+export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export type FoundState =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'good'; readonly checkpoint: Checkpoint; readonly bytes: Buffer }
+  | {
+      readonly kind: 'damaged';
+      readonly why: string;
+      /** What it looks like; 0 where it looks like none. */
+      readonly generation: number;
+      /** Of a file that is whole, and out of place. */
+      readonly checkpoint?: Checkpoint;
+      readonly isFolder?: boolean;
+    };
+
+// What is there is no file of ours, or cannot be one: a link, a folder, a device, far too large.
+const NO_STATE_FILE: Readonly<Record<string, string>> = {
+  ELOOP: 'it is a symbolic link',
+  EISDIR: 'it is a folder',
+  ENXIO: 'it is no ordinary file',
+  ENODEV: 'it is no ordinary file',
+  EFBIG: 'it is far too large',
+};
+
+/**
+ * Reads a state file. `known`: what was read before, which need not be decoded again.
+ * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing about the file
+ */
+export function findState(folder: NativeFolder, name: string, known?: FoundState): FoundState {
+  const last = known?.kind === 'good' ? known : undefined;
+  let bytes: Buffer | undefined;
+  try {
+    bytes = folder.read(name, last?.bytes);
+  } catch (error) {
+    const why = whyUnreadable(folder, error);
+    if (why === undefined) throw error;
+    return { kind: 'damaged', why, generation: 0, isFolder: (error as NumalignError).errnoName === 'EISDIR' };
+  }
+  if (!bytes) return { kind: 'missing' };
+  if (last && bytes === last.bytes) return last;
+  try {
+    return { kind: 'good', checkpoint: decodeCheckpoint(bytes), bytes };
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
+    return { kind: 'damaged', why: error.message, generation: generationIn(bytes) };
+  }
+}
+
+function whyUnreadable(folder: NativeFolder, error: unknown): string | undefined {
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+  // In our own folder no file of ours is closed to us. In another's it may be.
+  if (error.errnoName === 'EACCES') return folder.owner().user === process.geteuid?.() ? 'it is unreadable' : undefined;
+  return NO_STATE_FILE[error.errnoName ?? ''];
+}
+
+function generationIn(bytes: Buffer): number {
+  const found = Number(/"generation":(\d{1,15})[,}]/.exec(bytes.toString('latin1'))?.[1] ?? 0);
+  return found < GENERATIONS ? found : 0;
+}
+
+/** An owner that lives, or may, and of which nobody can tell what it holds. */
+export interface UnknownOwner {
+  /** How its uuid begins, where its file was removed: then it may write that again. */
+  readonly uuid: string;
+  readonly isFileMissing: boolean;
+  /** ERR_STATE_CORRUPT, or ERR_STATE_VERSION. */
+  readonly error: NumalignError;
+}
+
+export interface FoundOwners {
+  /** Of owners that live. */
+  readonly living: readonly OwnerFile[];
+  readonly unknown: readonly UnknownOwner[];
+  /** The readable one that was written at the highest generation of this boot, its owner dead or alive. */
+  readonly latest: OwnerFile | undefined;
+}
+
+export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
+
+/**
+ * Whether somebody holds the lock of an owner's file. With the `path` of the state folder also where that file was
+ * removed, and may be another now. What cannot be opened may be locked.
+ */
+export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
+  try {
+    return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));
+  } catch (error) {
+    if (error instanceof NumalignError && ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')) {
+      return true;
+    }
+    throw error;
+  }
+}
+
+/** Whether an owner on record lives. `path`: as for {@link isLocked}. */
+export function isOwnerAlive(
+  owners: NativeFolder | undefined,
+  { kind, uuid, cgroup }: Pick<OwnerRecord, 'kind' | 'uuid' | 'cgroup'>,
+  path?: string,
+): boolean {
+  if (kind === 'cgroup') return cgroup !== null && isCgroupAlive(cgroup);
+  return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
+}
+
+/**
+ * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the state folder,
+ * to find those too whose files were removed.
+ * REQUIRES: the state's lock, else a file may be half written.
+ */
+export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile, path?: string): FoundOwners {
+  const living: OwnerFile[] = own ? [own] : [];
+  const unknown: UnknownOwner[] = [];
+  let latest = own;
+  const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
+  for (const uuid of uuids) {
+    if (uuid === own?.uuid) continue;
+    const locked = isLocked(owners, uuid, path);
+    try {
+      const file = decodeOwnerFile(readOwner(owners, uuid));
+      if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
+      // A lock that is held is of this boot, whatever the file says: containers may have boot ids of their own.
+      if (file.bootId !== bootId && !locked) continue;
+      if (file.generation >= (latest?.generation ?? 0)) latest = file;
+      if (locked || (file.kind !== 'process' && isOwnerAlive(owners, file))) living.push(file);
+    } catch (error) {
+      if (!(error instanceof NumalignError) || !['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'].includes(error.code))
+        throw error;
+      if (locked || needsNoLock(owners, uuid))
+        unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
+    }
+  }
+  const known = own ? [...uuids, own.uuid] : uuids;
+  for (const uuid of path === undefined ? [] : ownersWithoutFile(owners, path, known)) {
+    const cause = new NumalignError('ERR_STATE_CORRUPT', 'its file was removed, and it has not written it again');
+    unknown.push({ uuid, error: unknownOwner(`${uuid}…`, cause), isFileMissing: true });
+  }
+  return { living, unknown, latest };
+}
+
+function readOwner(owners: NativeFolder, uuid: string): Buffer {
+  try {
+    return owners.read(uuid) ?? Buffer.alloc(0);
+  } catch (error) {
+    const why = whyUnreadable(owners, error) ?? (error as Error).message;
+    throw new NumalignError('ERR_STATE_CORRUPT', why, { cause: error });
+  }
+}
+
+// Processes write in place, and a torn or empty file without a lock is a dead one's. The files of other owners come into being whole.
+function needsNoLock(owners: NativeFolder, uuid: string): boolean {
+  const bytes = readOwner(owners, uuid);
+  return bytes.length > 0 && kindIn(bytes) !== 'process';
+}
+
+function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
+  return new NumalignError(
+    cause.code,
+    `the state is damaged, and nobody can tell what the owner of owners/${uuid} holds: ${cause.message}; nothing is granted before it has ended and the file is gone`,
+    { value: `owners/${uuid}`, cause },
+  );
+}
+
+/**
+ * Whether what was written with this boot id is of the boot that has the id `here`: memory does not outlive a
+ * boot, nor does a lock. A container may have a boot id of its own.
+ */
+export function isOfBoot(bootId: string, here: string, owners: NativeFolder | undefined): boolean {
+  if (bootId === here) return true;
+  if (!owners) return false;
+  const isLiving = ({ kind, bootId: its }: OwnerFile) => kind === 'process' && its === bootId;
+  return owners.isInMemory() || findOwners(owners, here).living.some(isLiving);
+}
+
+/** Whether a file in owners/ was written by a newer numalign, which alone knows what it is good for. */
+export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
+  const bytes = readOwner(owners, uuid);
+  return isNewer(OWNER_FORMAT, bytes);
+}

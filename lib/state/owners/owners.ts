@@ -1,0 +1,344 @@
+// Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file in owners/; the kernel drops the lock when
+// the process dies, in whatever pid namespace. A cgroup owns while a process is in it, a persistent owner until its grant is released.
+import { randomUUID } from '../../base/builtins.js';
+import { NumalignError } from '../../base/errors.js';
+import { type NativeFolder, type NativeOwner, native } from '../../base/native.js';
+import { printable } from '../../base/printable.js';
+import type { OwnerChoice } from '../../input/request.js';
+import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from '../../account/assignments.js';
+import { identifyCgroup } from '../../processes/cgroup-owner.js';
+import { type Checkpoint, podText } from '../files/checkpoint.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
+import { lockRange } from '../files/owner-locks.js';
+import { programName } from '../../processes/program-name.js';
+import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
+import type { OwnerRegistry } from '../store.js';
+
+const MAX_COMMAND_LENGTH = 200;
+
+/** A command for people: on one line, cut to a readable length. */
+export function readableCommand(command: string): string {
+  return printable(command).slice(0, MAX_COMMAND_LENGTH);
+}
+
+/** What this process runs, without its arguments. */
+export const processCommand = () =>
+  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
+
+/** The record of an owner that is none yet. */
+export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
+  const isProcess = owner === 'process';
+  return {
+    kind: typeof owner === 'object' ? 'cgroup' : owner,
+    uuid,
+    pid: isProcess ? process.pid : null,
+    command: isProcess ? processCommand() : null,
+    cgroup: typeof owner === 'object' ? identifyCgroup(owner.cgroup) : null,
+    unknown: {},
+  };
+}
+
+// This environment (main thread or Worker) as an owner: its locked file says which grants are its own.
+interface OwnOwner {
+  readonly record: OwnerRecord;
+  readonly lock: NativeOwner;
+  /** Of files that were removed: where the folder is now that they were in, its users see that this process lives. */
+  readonly earlier: readonly NativeOwner[];
+  /** What is in the file. */
+  file: OwnerFile;
+}
+
+/** What every file tells of the state at hand. */
+type Header = Pick<OwnerFile, 'bootId' | 'generation' | 'settings'>;
+
+function fileOf({ uuid, kind, pid, command, cgroup }: OwnerRecord, header: Header, pods: OwnerFile['pods']): OwnerFile {
+  return { uuid, kind, pid, command, cgroup, ...header, pods };
+}
+
+function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boolean {
+  return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
+}
+
+// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the first versions have none.
+function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
+  const files = new Map<string, PodAssignment[]>();
+  for (const pod of pods) {
+    const { kind, uuid } = pod.owner;
+    if (kind !== 'process' && uuid !== '') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
+  }
+  return files;
+}
+
+function harmlessly(action: () => unknown): void {
+  try {
+    action();
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+  }
+}
+
+// All of both; of those in both the second.
+function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {
+  return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
+}
+
+/** The owners of one state folder, this environment among them. Every member but the questions REQUIRES the state's lock. */
+export class Owners implements OwnerRegistry {
+  readonly #folder: NativeFolder;
+  readonly #path: string;
+  #bootId: string;
+  #own: OwnOwner | undefined;
+  #header: Header | undefined;
+  // Counts the transactions of this environment.
+  #turn = 0;
+
+  /** `folder`: owners/ of the state folder at `path`, by which its users call it. */
+  constructor(folder: NativeFolder, path: string, bootId: string) {
+    this.#folder = folder;
+    this.#path = path;
+    this.#bootId = bootId;
+  }
+
+  /** This boot has another id where the state's other users are. */
+  renameBoot(bootId: string): void {
+    this.#bootId = bootId;
+  }
+
+  recordFor(owner: OwnerChoice): OwnerRecord {
+    if (owner !== 'process') return newOwner(owner, randomUUID());
+    this.#own ??= this.#makeOwn();
+    return this.#own.record;
+  }
+
+  #makeOwn(): OwnOwner {
+    const record = newOwner('process', randomUUID());
+    const file = fileOf(record, this.#header!, []);
+    return { record, lock: this.#createFile(record.uuid, encodeOwnerFile(file)), earlier: [], file };
+  }
+
+  /** Whether this environment has a grant. */
+  get holdsGrant(): boolean {
+    return (this.#own?.file.pods.length ?? 0) > 0;
+  }
+
+  /** Whether the process (or Worker) with this file has ended. False where that cannot be told. */
+  hasEnded(uuid: string): boolean {
+    if (!OWNER_NAME.test(uuid)) return false;
+    try {
+      return !this.isProcessAlive(uuid) || native.isOrphanedOwner(uuid);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
+  /** Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock. */
+  hasLeftGrants(uuid: string): boolean {
+    if (!this.hasEnded(uuid)) return false;
+    try {
+      const bytes = this.#folder.read(uuid);
+      return bytes !== undefined && decodeOwnerFile(bytes).pods.length > 0;
+    } catch (error) {
+      // The next transaction says what is wrong with it.
+      if (!(error instanceof NumalignError)) throw error;
+      return false;
+    }
+  }
+
+  /** The owners of which {@link hasLeftGrants} is true. */
+  withLeftGrants(): string[] {
+    let names: string[] = [];
+    harmlessly(() => {
+      names = this.#folder.list();
+    });
+    return names.filter((uuid) => this.hasLeftGrants(uuid));
+  }
+
+  /**
+   * Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. Where it has no
+   * grant in it, its lock is let go instead: nobody need wait for it. REQUIRES: no transaction of this environment.
+   */
+  reassert(): boolean {
+    const own = this.#own;
+    if (!own) return false;
+    const { record, file, lock, earlier } = own;
+    if (file.pods.length === 0) {
+      if (!lock.isCurrent(this.#folder)) this.#forgetOwn();
+      return false;
+    }
+    const text = encodeOwnerFile(file);
+    const isThere = lock.isCurrent(this.#folder);
+    if (isThere && this.#folder.read(record.uuid)?.toString('utf8') === text) return false;
+    if (isThere) {
+      lock.write(text);
+      return true;
+    }
+    this.#own = { ...own, lock: this.#createFile(record.uuid, text), earlier: [...earlier, lock] };
+    return true;
+  }
+
+  #createFile(uuid: string, text: string): NativeOwner {
+    return this.#folder.createOwner(uuid, text, ...lockRange(uuid, this.#path));
+  }
+
+  isOwn(owner: OwnerRecord): boolean {
+    return owner.kind === 'process' && this.#own?.record.uuid === owner.uuid;
+  }
+
+  ownFd(): number | undefined {
+    return this.#own?.lock.fd;
+  }
+
+  /**
+   * Makes the files agree with the state on record: what a crash left behind is dropped, and what was taken away written again. Where the disk fails they
+   * claim too much, which does no harm.
+   */
+  follow({ generation, assignments }: Checkpoint): void {
+    const { pods, settings } = assignments;
+    this.#turn++;
+    this.#header = { bootId: this.#bootId, generation, settings };
+    harmlessly(() => this.#own && this.#writeOwn(this.#ownOf(pods)));
+    harmlessly(() => this.#sweep(pods));
+  }
+
+  /**
+   * Before the commit of the generation after `generation`: files get what the next state gives to their owners, and keep what they have. So they may
+   * claim more than the state, never less. To be called with whether it was committed: then files lose what the state in force does not have. That one
+   * claims too much, because the disk fails then too, does no harm.
+   */
+  claim(generation: number, before: Assignments | undefined, next: Assignments): (isCommitted: boolean) => void {
+    this.#header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
+    const old = byFile(before?.pods ?? []);
+    const files = byFile(next.pods);
+    const changed = [...files].filter(([uuid, pods]) => !isSame(old.get(uuid) ?? [], pods));
+    const gone = [...old.keys()].filter((uuid) => !files.has(uuid));
+    const onRecord = new Set(next.pods.map(({ owner }) => owner.uuid));
+    const ended = (before?.pods ?? []).flatMap(({ owner: { kind, uuid } }) =>
+      kind === 'process' && !onRecord.has(uuid) && !this.isOwnProcess(uuid) ? [uuid] : [],
+    );
+    const turn = this.#turn;
+    const settle = (isCommitted: boolean) => {
+      // The lock may be somebody else's by now; if the next one is ours, it has seen to all of this.
+      if (turn !== this.#turn) return;
+      // No state is in force that they could follow: what they claim is all that is known.
+      if (!isCommitted && before === undefined) return;
+      harmlessly(() => this.#own && this.#writeOwn(this.#ownOf((isCommitted ? next : before)?.pods ?? [])));
+      for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
+        const pods = isCommitted ? undefined : old.get(uuid);
+        harmlessly(() => (pods ? this.#write(pods) : this.#folder.remove(uuid)));
+      }
+      // So that others see at a glance that their grants were taken back.
+      for (const uuid of isCommitted ? ended : []) {
+        harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
+      }
+    };
+    try {
+      // After a recovery the file is written in any case: it may be damaged too.
+      if (this.#own) this.#writeOwn(union(this.#own.file.pods, this.#ownOf(next.pods)), before === undefined);
+      for (const [uuid, pods] of changed) this.#write(union(old.get(uuid) ?? [], pods));
+    } catch (error) {
+      settle(false);
+      throw error;
+    }
+    return settle;
+  }
+
+  #ownOf(pods: readonly PodAssignment[]): PodAssignment[] {
+    const uuid = this.#own?.record.uuid;
+    return uuid === undefined ? [] : pods.filter((pod) => isHeldBy(pod, uuid));
+  }
+
+  #writeOwn(pods: readonly PodAssignment[], anew = false): void {
+    const own = this.#own!;
+    if (!anew && isSame(own.file.pods, pods)) {
+      // The same objects compare faster the next time.
+      own.file = { ...own.file, pods };
+      return;
+    }
+    const file = fileOf(own.record, this.#header!, pods);
+    try {
+      own.lock.write(encodeOwnerFile(file));
+    } catch (error) {
+      // What fitted before fits again.
+      own.lock.write(encodeOwnerFile(own.file));
+      throw error;
+    }
+    own.file = file;
+  }
+
+  // The file of an owner that is no process. REQUIRES: a pod, all of one owner.
+  #write(pods: readonly PodAssignment[]): void {
+    const { owner } = pods[0]!;
+    this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, this.#header!, pods)));
+  }
+
+  // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a file that he has not locked yet.
+  #sweep(pods: readonly PodAssignment[]): void {
+    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
+    const there = new Set(this.#folder.list());
+    for (const name of there) {
+      const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
+      if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name))) this.#folder.remove(name);
+    }
+    // Earlier versions took files without a lock for those of dead owners.
+    for (const [uuid, own] of byFile(pods)) if (!there.has(uuid)) this.#write(own);
+  }
+
+  #isLeft(uuid: string): boolean {
+    return (
+      this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid)
+    );
+  }
+
+  handOver(uid: string): boolean {
+    const own = this.#own;
+    const pods = own?.file.pods ?? [];
+    if (!own || !pods.some((pod) => pod.uid === uid)) return false;
+    if (pods.length > 1) {
+      throw new NumalignError(
+        'ERR_OWNER_SHARED',
+        `this process holds ${pods.length} grants by one lock: only a sole grant can be handed over`,
+        { value: uid, valid: pods.map((pod) => pod.uid) },
+      );
+    }
+    this.#forgetOwn();
+    return isLocked(this.#folder, own.record.uuid, this.#path);
+  }
+
+  #forgetOwn(): void {
+    for (const lock of this.#own ? [this.#own.lock, ...this.#own.earlier] : []) lock.close();
+    this.#own = undefined;
+  }
+
+  /** Grants of Workers of this process that have ended, whose threads are still on the CPUs. */
+  orphans(pods: readonly PodAssignment[]): PodAssignment[] {
+    return pods.filter(({ owner }) => native.isOrphanedOwner(owner.uuid));
+  }
+
+  isAlive(owner: OwnerRecord): boolean {
+    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);
+  }
+
+  /** Whether the process (or Worker) with this file lives. */
+  isProcessAlive(uuid: string): boolean {
+    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, this.#path);
+  }
+
+  isOwnProcess(uuid: string): boolean {
+    return this.#own?.record.uuid === uuid;
+  }
+
+  /** The grants whose owners are dead. Looks at each owner once. */
+  deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
+    const alive = new Map<string, boolean>();
+    return pods.filter(({ owner, formerOwner }) => {
+      if (!alive.has(owner.uuid)) alive.set(owner.uuid, this.isAlive(owner));
+      return !alive.get(owner.uuid) && !(formerOwner !== null && this.isProcessAlive(formerOwner));
+    });
+  }
+
+  /** What the owners' files say, for a state that is lost. */
+  find(): FoundOwners {
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path);
+  }
+}

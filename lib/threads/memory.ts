@@ -1,0 +1,307 @@
+// Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen nodes. Follows set_mempolicy(2), mbind(2),
+// migrate_pages(2), move_pages(2) and numa(7).
+import { constants } from 'node:buffer';
+import { freemem } from 'node:os';
+import { getSystemErrorName, types } from 'node:util';
+import { invalidOption } from '../base/check-options.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { NumalignError } from '../base/errors.js';
+import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
+import { type NativePolicy, native } from '../base/native.js';
+import { parseQuantity, type Quantity, wholeValue } from '../input/quantity.js';
+
+/**
+ * Where memory comes from that the thread touches for the first time. `preferred`: from these nodes, others when they are full. `bind`: from these nodes
+ * only; where they are full the kernel kills a process, mostly this one. `interleave`: from each of them in turn.
+ */
+export type MemoryMode = 'preferred' | 'bind' | 'interleave';
+
+/** What can be in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`: the node of the CPU that touches the memory). */
+export type MemoryPolicyMode = MemoryMode | 'default' | 'local' | 'weighted-interleave';
+
+/** What became of memory that was there already. */
+export interface MemoryMigration {
+  /** Pages that the kernel says it could not move; null where it moved none at all. Pages shared with other processes need CAP_SYS_NICE and are not counted. */
+  readonly notMoved: number | null;
+  /** Why none was moved, such as `EPERM`; null otherwise. */
+  readonly reason: string | null;
+}
+
+/** The account of a memory policy: of the calling thread and what it touches later, never of other threads that run already. */
+export interface MemoryPinResult {
+  /** In force now, read back; null where it cannot be read. */
+  readonly mode: MemoryPolicyMode | null;
+  /** Of the policy in force. */
+  readonly nodes: NodeSet;
+  /** Whether what was asked for is in force. Where not, the node of the CPU that first touches a page decides. */
+  readonly applied: boolean;
+  /**
+   * Why not: the kernel's refusal, such as `EPERM` or `ENOSYS` (a container's seccomp profile) or `EINVAL` (none of the nodes has memory that may be used
+   * here); `clipped` where only some of the nodes are in force, since a cpuset forbids the others or a kernel before 5.15 prefers one only;
+   * `other-thread` where another thread was pinned, whose policy only itself could set.
+   */
+  readonly reason: string | null;
+  /** null where it was not asked for. */
+  readonly migrated: MemoryMigration | null;
+}
+
+/** On which NUMA nodes memory is. Amounts are bytes. */
+export interface MemoryPlacement {
+  /** By the number of the node. */
+  readonly byNode: Readonly<Record<number, number>>;
+  /** Of a buffer: not touched yet, or swapped out, and on no node. */
+  readonly absent: number;
+  /** Of a buffer: the kernel does not tell. */
+  readonly unknown: number;
+  /** `numa_maps` knows whole mappings only. null: nobody tells. */
+  readonly source: 'move_pages' | 'numa_maps' | null;
+  /** Why not a better source, such as `EPERM`; null where the best one answered. */
+  readonly reason: string | null;
+}
+
+/** Options of {@link Grant.buffer}. */
+export interface BufferOptions {
+  /** Of the hugepages that it is to be in, such as `'2Mi'`. Default: ordinary pages. */
+  pageSize?: Quantity;
+  /** All of it there, or an error. Default: the grant's memory nodes are preferred. */
+  node?: number;
+}
+
+// By the kernel's number.
+const MODES: Readonly<Record<number, MemoryPolicyMode>> = {
+  0: 'default',
+  1: 'preferred',
+  2: 'bind',
+  3: 'interleave',
+  4: 'local',
+  6: 'weighted-interleave',
+};
+const ASKED_MODES: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 2, interleave: 3 };
+
+/** @throws ERR_INVALID_OPTION */
+export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
+  if (value === 'none' || (typeof value === 'string' && Object.hasOwn(ASKED_MODES, value))) return value as MemoryMode;
+  return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
+}
+
+/** The name of the kernel's refusal. Throws whatever is none. */
+function refusalOf(error: unknown): string {
+  if (error instanceof NumalignError && error.errnoName !== undefined) return error.errnoName;
+  throw error;
+}
+
+// The policy that the calling thread has for a grant, and the one from before the first pin. The variable is this environment's, and so is the thread.
+let pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
+
+/** What is asked of the calling thread's memory. */
+export interface MemoryPin {
+  grant: string;
+  mode: MemoryMode;
+  nodes: NodeSet;
+  /** Move what is on these nodes; undefined: leave everything where it is. */
+  from: NodeSet | undefined;
+}
+
+/** Sets the calling thread's policy. What the kernel refuses is told, not thrown. */
+export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinResult {
+  let reason: string | null = null;
+  let now: NativePolicy | undefined;
+  try {
+    // Read first: what could not be given back is not taken.
+    const before = native.memoryPolicy();
+    now = before;
+    native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);
+    pinned = { grant, before: pinned?.before ?? before };
+    now = native.memoryPolicy();
+  } catch (error) {
+    reason = refusalOf(error);
+  }
+  const inForce = new NodeSet(now?.nodes ?? new Uint32Array());
+  if (reason === null && !inForce.equals(nodes)) reason = 'clipped';
+  return {
+    mode: (now && MODES[now.mode]) ?? null,
+    nodes: inForce,
+    applied: reason === null,
+    reason,
+    migrated: from === undefined ? null : migrate(from, nodes),
+  };
+}
+
+function migrate(from: NodeSet, to: NodeSet): MemoryMigration {
+  if (from.isEmpty) return { notMoved: 0, reason: null };
+  try {
+    return { notMoved: native.migratePages(from.words, to.words), reason: null };
+  } catch (error) {
+    return { notMoved: null, reason: refusalOf(error) };
+  }
+}
+
+/** The result where another thread than the calling one was pinned. */
+export const OTHER_THREAD: MemoryPinResult = Object.freeze({
+  mode: null,
+  nodes: NodeSet.EMPTY,
+  applied: false,
+  reason: 'other-thread',
+  migrated: null,
+});
+
+/** Gives the calling thread back the policy it had before it was pinned for this grant; returns what undoes that. Does nothing on other threads. */
+export function unpinMemory(grant: string): () => void {
+  const was = pinned;
+  if (was === undefined || was.grant !== grant) return () => {};
+  let policy: NativePolicy;
+  try {
+    policy = native.memoryPolicy();
+  } catch (error) {
+    refusalOf(error); // denied since: the policy stays
+    return () => {};
+  }
+  if (!trySetPolicy(was.before)) return () => {};
+  pinned = undefined;
+  return () => {
+    if (trySetPolicy(policy)) pinned = was;
+  };
+}
+
+/** The calling thread's memory comes from other nodes from now on, if its policy is that of this grant: the grant's own have changed. */
+export function followMemory(grant: string, nodes: NodeSet): void {
+  if (pinned?.grant !== grant) return;
+  try {
+    const { mode, flags } = native.memoryPolicy();
+    trySetPolicy({ mode, flags, nodes: nodes.words });
+  } catch (error) {
+    refusalOf(error); // denied since: the policy stays
+  }
+}
+
+// Whether it was not refused: by a seccomp filter, or since a cpuset has changed.
+function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
+  try {
+    native.setMemoryPolicy(mode, flags, nodes);
+    return true;
+  } catch (error) {
+    refusalOf(error);
+    return false;
+  }
+}
+
+/** Runs something with memory from these nodes preferred, as far as that is allowed: a process that it starts inherits the policy. */
+export function preferring<T>(nodes: NodeSet, action: () => T): T {
+  let before: NativePolicy;
+  try {
+    before = native.memoryPolicy();
+    native.setMemoryPolicy(ASKED_MODES.preferred, 0, nodes.words);
+  } catch (error) {
+    refusalOf(error);
+    return action();
+  }
+  try {
+    return action();
+  } finally {
+    trySetPolicy(before);
+  }
+}
+
+/** The bytes of a buffer, whatever shows them. */
+function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  try {
+    if (ArrayBuffer.isView(buffer)) return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+    if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
+  } catch {
+    // It has been detached.
+  }
+  return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
+}
+
+/**
+ * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied by /proc/self/numa_maps; without one, of the whole process
+ * by numa_maps, where memory that is mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
+ * @throws ERR_INVALID_OPTION for what is no buffer
+ */
+export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+  const { byNode, absent, unknown, source, errno } = native.memoryPlacement(
+    buffer === undefined ? undefined : bytesOf(buffer),
+  );
+  const entries = Array.from({ length: byNode.length / 2 }, (_, i) => [byNode[2 * i]!, byNode[2 * i + 1]!] as const);
+  return {
+    byNode: Object.fromEntries(entries),
+    absent,
+    unknown,
+    source: source === '' ? null : source,
+    reason: errno === 0 ? null : getSystemErrorName(-errno),
+  };
+}
+
+/** Of the machine, and of the memory cgroup where the process has a limit. */
+function availableBytes(): number {
+  return Math.min(freemem(), process.availableMemory());
+}
+
+/** Bytes that are free, on a node or anywhere; null where unknown. */
+function freeBytes(hugepageBytes: number, node: number | undefined): number | null {
+  if (hugepageBytes === 0) {
+    const meminfo = `/sys/devices/system/node/node${node}/meminfo`;
+    const kib = node === undefined ? undefined : readNumber(meminfo, /MemFree:\s*(\d+)/);
+    return Math.min(availableBytes(), kib === undefined ? Number.POSITIVE_INFINITY : kib * 1024);
+  }
+  const free = countHugepages(hugepageBytes, 'free');
+  // Promised to mappings that have not touched them yet; of no node.
+  const promised = countHugepages(hugepageBytes, 'resv');
+  const onNode = countHugepages(hugepageBytes, 'free', node);
+  if (free === undefined || promised === undefined || onNode === undefined) return null;
+  return Math.min(free - promised, onNode) * hugepageBytes;
+}
+
+/** What a buffer is to be, as {@link parseBuffer} gives it. */
+export interface BufferRequest {
+  bytes: number;
+  /** 0: ordinary pages. */
+  hugepageBytes: number;
+}
+
+/** @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): BufferRequest {
+  const bytes = wholeValue(parseQuantity(size, 'bytes'), 'bytes');
+  if (bytes < 1 || bytes > constants.MAX_LENGTH) {
+    invalidOption('bytes', size, `from 1 to ${constants.MAX_LENGTH}, the longest Buffer`);
+  }
+  if (pageSize === undefined) return { bytes, hugepageBytes: 0 };
+  const hugepageBytes = wholeValue(parseQuantity(pageSize, 'pageSize'), 'pageSize');
+  const sizes = hugepageSizes();
+  if (!sizes.includes(hugepageBytes)) {
+    invalidOption(
+      'pageSize',
+      pageSize,
+      `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`,
+    );
+  }
+  return { bytes, hugepageBytes };
+}
+
+/**
+ * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. Every page of it is there when it returns, which takes as long as clearing the memory does.
+ * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_SYSCALL where the node cannot be asked for
+ */
+export function nodeBuffer({ bytes, hugepageBytes }: BufferRequest, nodes: NodeSet, node: number | undefined): Buffer {
+  // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is just empty.
+  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
+  try {
+    const wanted = node === undefined ? nodes : NodeSet.of(node);
+    return native.nodeBuffer(bytes, hugepageBytes, wanted.words, node !== undefined);
+  } catch (error) {
+    const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
+    throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
+  }
+}
+
+function shortage(bytes: number, hugepageBytes: number, node: number | undefined, cause?: unknown): NumalignError {
+  const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
+  const needed = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
+  const free = freeBytes(hugepageBytes, node);
+  const where = node === undefined ? 'this machine' : `NUMA node ${node}`;
+  return new NumalignError(
+    'ERR_MEMORY_SHORTAGE',
+    `a buffer needs ${needed} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free`,
+    { node: node ?? null, pageSize: hugepageBytes === 0 ? null : hugepageBytes, free, needed, cause },
+  );
+}
