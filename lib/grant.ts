@@ -3,32 +3,21 @@ import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_proces
 import { type InspectOptions, inspect } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import {
-  affinity,
-  CLIPPED,
-  type MovedThread,
-  type PinResult,
-  pinFor,
-  type Threads,
-  toPinResult,
-  type UnmovableThread,
-} from './machine/affinity.js';
-import type { GrantAudit } from './audit/account.js';
-import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
-import { childProcess } from './base/builtins.js';
-import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
-import type { Placement } from './input/config.js';
-import { CpuSet, NodeSet } from './machine/cpu-set.js';
+  type DeviceAssignment,
+  devicesOf,
+  type EnforcementLevel,
+  type MemoryBlock,
+  memoryOf,
+  type PodAssignment,
+  presentCpus,
+  runningCpus,
+  sharedPool,
+} from './account/assignments.js';
 import { cpusNow } from './account/cpus-now.js';
-import { tracedApply, tracedRelease } from './admission/diagnostics.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { GrantGroup } from './enforcement/grant-group.js';
-import type { UnpinnedThread } from './enforcement/shared-members.js';
-import { NumalignError } from './base/errors.js';
-import { isIsolated } from './account/grant-info.js';
-import type { Flag } from './decision/flags.js';
+import { tracedApply, tracedRelease } from './admission/diagnostics.js';
+import { isIsolated } from './admission/grant-info.js';
 import { resize } from './admission/resize.js';
-import type { GrantThreads } from './admission/substitute.js';
 import {
   assignmentsOf,
   findGrant,
@@ -38,10 +27,27 @@ import {
   release,
   type Site,
   transact,
-  type Vacate,
 } from './admission/topology-manager.js';
 import { handedOver, offer, withdraw } from './admission/transfer.js';
 import { quotaWarnings, type Warning } from './admission/warnings.js';
+import type { GrantAudit } from './audit/account.js';
+import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
+import { childProcess } from './base/builtins.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
+import { NumalignError } from './base/errors.js';
+import { native } from './base/native.js';
+import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
+import type { Flag } from './decision/flags.js';
+import { GrantGroup } from './enforcement/grant-group.js';
+import type { Placement } from './input/config.js';
+import { pageBytes } from './input/memory-types.js';
+import type { Quantity } from './input/quantity.js';
+import { parseResize, type ResizeOptions } from './input/request.js';
+import { type PinResult, pinFor, type Threads } from './machine/affinity.js';
+import { type CpuSet, NodeSet } from './machine/cpu-set.js';
+import { checkNoChild, hasChild, watchChild } from './threads/children.js';
+import { threadsOf } from './threads/followers.js';
+import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
 import {
   type BufferOptions,
   checkMemoryMode,
@@ -57,22 +63,6 @@ import {
   preferring,
   unpinMemory,
 } from './threads/memory.js';
-import { pageBytes } from './input/memory-types.js';
-import { native } from './base/native.js';
-import type { Quantity } from './input/quantity.js';
-import { parseResize, type ResizeOptions } from './input/request.js';
-import {
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
-  type MemoryBlock,
-  memoryOf,
-  type PodAssignment,
-  presentCpus,
-  runningCpus,
-  sharedPool,
-} from './account/assignments.js';
-import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
 import {
   type PlaceThreadsOptions,
   type PlaceThreadsResult,
@@ -81,6 +71,7 @@ import {
 } from './threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from './threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from './threads/scheduling.js';
+import { NOTHING_MOVED, readAgain, undoPin, vacateOf } from './threads/vacate.js';
 import { type GrantWorkerOptions, startWorker } from './threads/worker.js';
 
 export interface GrantPinOptions {
@@ -315,6 +306,10 @@ export class Grant {
     );
   }
 
+  #vacate() {
+    return vacateOf(this.#site.topology, this.#group, this.#pod);
+  }
+
   get #group(): GrantGroup | undefined {
     return groupOf(this.#site, this.#pod);
   }
@@ -336,7 +331,7 @@ export class Grant {
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const { result, threads } = undoPin(this.#site, this.#group, this.id, sharedPool(state, cpusNow(topology)));
+        const { result, threads } = undoPin(topology, this.#group, this.id, sharedPool(state, cpusNow(topology)));
         unpinMemory(this.id);
         this.#workerCpus = undefined;
         this.#site.enforcer.apply(state, threads);
@@ -380,8 +375,8 @@ export class Grant {
     const pod = this.#pod;
     const token = await offer(site, pod);
     const accepted = handedOver(site, pod, token, {
-      ...vacateOf(site, pod),
-      canLeave: () => !children.has(pod.uid),
+      ...vacateOf(site.topology, groupOf(site, pod), pod),
+      canLeave: () => !hasChild(pod.uid),
     }).then((isGone) => {
       if (isGone) {
         this.#released = Promise.resolve(NOTHING_MOVED);
@@ -490,7 +485,7 @@ export class Grant {
   async handOver(): Promise<boolean> {
     this.#checkUsable();
     try {
-      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, vacateOf(this.#site, this.#pod)));
+      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, this.#vacate()));
       const isAlive = await tracedRelease(this.#site, this.#pod, give);
       this.#released = Promise.resolve(NOTHING_MOVED);
       endAudit(this.#site, this.#pod);
@@ -675,18 +670,6 @@ function isOffTheRecord(error: unknown): boolean {
   return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
 }
 
-// By grant, whichever object started them: releasing by the id must not overlook them.
-const children = new Map<string, Set<ChildProcess>>();
-
-function watchChild(uid: string, child: ChildProcess): void {
-  const ofGrant = children.get(uid) ?? new Set();
-  children.set(uid, ofGrant.add(child));
-  child.once('exit', () => {
-    ofGrant.delete(child);
-    if (ofGrant.size === 0) children.delete(uid);
-  });
-}
-
 // Grants that this environment is giving back: from when its threads have left nothing may go there any more.
 const endingGrants = new Set<string>();
 
@@ -702,121 +685,14 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
 /** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
-  const give = () => ending(pod, () => release(site, pod, vacateOf(site, pod)));
+  const give = () => ending(pod, () => release(site, pod, vacateOf(site.topology, groupOf(site, pod), pod)));
   const result = await tracedRelease(site, pod, give);
   endAudit(site, pod);
   return result;
-}
-
-function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
-  const [child] = children.get(uid) ?? [];
-  if (!child) return;
-  throw new NumalignError(
-    'ERR_CHILD_ALIVE',
-    `process ${child.pid}, started for grant ${uid}, still runs on its CPUs, which cannot be ${what}: end it first, or hand the grant over to it`,
-    { value: uid, pid: child.pid },
-  );
-}
-
-/** The threads of this process that are pinned for a grant. */
-export function threadsOf(uid: string): GrantThreads<PinResult> {
-  const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
-  return {
-    narrow: (cpus) => {
-      checkNoChild({ uid }, 'taken from it');
-      const result = follow(cpus);
-      const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
-      if (!stuck) return result;
-      throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`, {
-        syscall: 'sched_setaffinity',
-        value: stuck.tid,
-        valid: cpus.toString(),
-      });
-    },
-    widen: follow,
-    park: (pool) => toPinResult(native.parkGrant(uid, pool.words), true),
-    checkCanLeave: () => checkNoChild({ uid }, 'taken from it'),
-  };
-}
-
-// The shared pool may have become larger since they were moved. A thread that has ended is told as it was.
-function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
-  const now = <T extends MovedThread>(thread: T): T => ({
-    ...thread,
-    cpus: affinityIfThere(thread.tid) ?? thread.cpus,
-  });
-  return { ...result, moved: moved.map(now), unmovable: unmovable.map(now) };
-}
-
-function affinityIfThere(tid: number): CpuSet | undefined {
-  try {
-    return affinity(tid);
-  } catch (error) {
-    if (error instanceof NumalignError) return undefined;
-    throw error;
-  }
-}
-
-const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
-
-interface Unpinned {
-  readonly result: PinResult;
-  readonly threads: readonly UnpinnedThread[];
-}
-
-// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
-// leave out.
-function undoPin({ topology }: Site, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
-  const bound = group?.leave(pool);
-  const outcome = native.undoPin(uid, (bound ?? pool).words);
-  const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
-    tid,
-    // Who may run anywhere is not to be kept on record for CPUs that there are not.
-    earlier: new CpuSet(earlier).intersection(topology.cpus),
-  }));
-  const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
-  if (bound === undefined || bound === pool) return { threads, result: { moved, unmovable, guaranteed } };
-  const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
-  return {
-    threads,
-    result: {
-      moved: [...moved, ...unmovable.filter(isOut)],
-      unmovable: unmovable.filter((each) => !isOut(each)),
-      guaranteed,
-    },
-  };
 }
 
 /** The cgroup of a grant, where it has one. */
 export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
   return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
-}
-
-// Takes the threads that were pinned for a grant off its CPUs, and back.
-function vacateOf(site: Site, pod: PodAssignment): Vacate<Unpinned, PinResult> {
-  const { uid, owner } = pod;
-  const group = groupOf(site, pod);
-  let hasLeft = false;
-  let pinMemoryAgain = () => {};
-  return {
-    leave: (pool) => {
-      hasLeft = group?.isInUse ?? false;
-      const left = undoPin(site, group, uid, pool);
-      pinMemoryAgain = unpinMemory(uid);
-      return left;
-    },
-    threads: ({ threads }) => threads,
-    settled: ({ result }) => readAgain(result),
-    comeBack: ({ result: { moved } }) => {
-      const cpus = runningCpus(pod);
-      if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
-      for (const { tid, before } of moved) {
-        // Where it was placed, as far as that is the grant's.
-        const own = before.isSubsetOf(cpus) ? before : cpus;
-        native.pin(tid, own.words, uid, owner.uuid, false);
-      }
-      pinMemoryAgain();
-    },
-  };
 }

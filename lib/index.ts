@@ -1,21 +1,62 @@
 // What the package exports.
+
+export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './account/assignments.js';
+export type { BookedMemory } from './account/booked-memory.js';
+export type { CpuMove } from './account/cpu-identities.js';
+export type { Attachment } from './admission/attachment.js';
 export {
-  affinity,
-  type MovedThread,
-  type PinOptions,
-  type PinResult,
-  pin,
-  pinThread,
-  type ThreadInfo,
-  type Threads,
-  threadId,
-  threads,
-  type UnmovableThread,
-} from './machine/affinity.js';
+  type AdmitMessage,
+  type ApplyAction,
+  type ApplyMessage,
+  DIAGNOSTICS_CHANNELS,
+  type DiagnosticsContainer,
+  type DiagnosticsMessages,
+  type DiagnosticsOrigin,
+  type DiagnosticsStep,
+  type DiagnosticsStepMessage,
+  type DriftMessage,
+  type ErrorMessage,
+  type ReconcileMessage,
+  type ReleaseMessage,
+} from './admission/diagnostics.js';
+export type { GrantInfo } from './admission/grant-info.js';
+export type { Settings } from './admission/machine-settings.js';
+export type { StateChange } from './admission/manager-watch.js';
+export type { Plan, PodContainer } from './admission/plan.js';
+export type { PlanOnRecord } from './admission/topology-manager.js';
+export type {
+  CpuQuota,
+  EnforcementShortfall,
+  GrantFlagged,
+  HugepagesTaken,
+  LapsedGrant,
+  ResourceUnknown,
+  SettingUnmet,
+  StateArchived,
+  Warning,
+} from './admission/warnings.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from './audit/account.js';
 export type { AuditOptions } from './audit/grant-audits.js';
+export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
+export type { ThreadRole } from './base/native.js';
 export type { Throttling } from './cgroups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from './cgroups/limits.js';
+export type { Offer } from './decision/decision.js';
+export type { PreferredAllocation, PreferredAllocationRequest } from './decision/device-resources.js';
+export type {
+  AdmissionReason,
+  Explanation,
+  Holder,
+  OfferedHints,
+  ResourceExplanation,
+} from './decision/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
+export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
+export type { MemoryTable } from './decision/memory-manager.js';
+export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './decision/merge-hints.js';
+export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
+export type { SharedMember } from './enforcement/shared-members.js';
+export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
 export {
   type AimedLevel,
   type CpuManagerPolicy,
@@ -33,8 +74,6 @@ export {
   type TopologyManagerPolicyOptions,
   type TopologyManagerScope,
 } from './input/config.js';
-export { CpuSet, NodeSet } from './machine/cpu-set.js';
-export type { PreferredAllocation, PreferredAllocationRequest } from './decision/device-resources.js';
 export {
   type DevicePattern,
   type DeviceSelection,
@@ -42,75 +81,6 @@ export {
   type DeviceTexts,
   selectDevices,
 } from './input/devices.js';
-export {
-  type AdmitMessage,
-  type ApplyAction,
-  type ApplyMessage,
-  DIAGNOSTICS_CHANNELS,
-  type DiagnosticsContainer,
-  type DiagnosticsMessages,
-  type DiagnosticsOrigin,
-  type DiagnosticsStep,
-  type DiagnosticsStepMessage,
-  type DriftMessage,
-  type ErrorMessage,
-  type ReconcileMessage,
-  type ReleaseMessage,
-} from './admission/diagnostics.js';
-export type { Attachment } from './admission/attachment.js';
-export type { SharedMember } from './enforcement/shared-members.js';
-export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
-export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
-export type { GrantInfo } from './account/grant-info.js';
-export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
-export { HintFamily, type TopologyHint } from './machine/hints.js';
-export type { Settings } from './admission/machine-settings.js';
-export {
-  type DeviceOptions,
-  type KubeletImport,
-  Manager,
-  type ManagerEvents,
-  openManager,
-  type SharedMemberTarget,
-} from './manager.js';
-export type { StateChange } from './admission/manager-watch.js';
-export type { Offer } from './decision/decision.js';
-export type {
-  AdmissionReason,
-  Explanation,
-  Holder,
-  OfferedHints,
-  ResourceExplanation,
-} from './decision/explanation.js';
-export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
-export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
-export type { MemoryTable } from './decision/memory-manager.js';
-export type { Plan, PodContainer } from './admission/plan.js';
-export type { PlanOnRecord } from './admission/topology-manager.js';
-export type {
-  CpuQuota,
-  EnforcementShortfall,
-  GrantFlagged,
-  HugepagesTaken,
-  LapsedGrant,
-  ResourceUnknown,
-  SettingUnmet,
-  StateArchived,
-  Warning,
-} from './admission/warnings.js';
-export {
-  type BufferOptions,
-  type MemoryMigration,
-  type MemoryMode,
-  type MemoryPinResult,
-  type MemoryPlacement,
-  type MemoryPolicyMode,
-  memoryPlacement,
-} from './threads/memory.js';
-export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './decision/merge-hints.js';
-export type { ThreadRole } from './base/native.js';
-export { NodeMask } from './machine/node-mask.js';
-export { Pod } from './pod.js';
 export type {
   ContainerSpec,
   PlainPod,
@@ -122,11 +92,7 @@ export type {
   ResourceRequirements,
 } from './input/pod-request.js';
 export type { Quantity } from './input/quantity.js';
-export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
 export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './input/request.js';
-export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './account/assignments.js';
-export type { BookedMemory } from './account/booked-memory.js';
-export type { CpuMove } from './account/cpu-identities.js';
 export {
   type CpuManagerFormatOptions,
   type CpuManagerState,
@@ -140,11 +106,23 @@ export {
   parseCpuManagerState,
   parseMemoryManagerState,
 } from './kubelet/kubelet-format.js';
-export type { StateRecovered } from './state/store.js';
-export type { PlaceThreadsOptions, PlaceThreadsResult, ThreadCpus, ThreadPlacement } from './threads/placement.js';
-export { type PoolProbe, type PrewarmOptions, probePool } from './threads/pool.js';
-export { type ScheduleOptions, scheduling, type ThreadScheduling } from './threads/scheduling.js';
-export type { GrantWorkerOptions } from './threads/worker.js';
+export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
+export {
+  affinity,
+  type MovedThread,
+  type PinOptions,
+  type PinResult,
+  pin,
+  pinThread,
+  type ThreadInfo,
+  type Threads,
+  threadId,
+  threads,
+  type UnmovableThread,
+} from './machine/affinity.js';
+export { CpuSet, NodeSet } from './machine/cpu-set.js';
+export { HintFamily, type TopologyHint } from './machine/hints.js';
+export { NodeMask } from './machine/node-mask.js';
 export {
   type BestFitOptions,
   type CpuGroup,
@@ -158,3 +136,26 @@ export {
   type PciDeviceKind,
   Topology,
 } from './machine/topology.js';
+export {
+  type DeviceOptions,
+  type KubeletImport,
+  Manager,
+  type ManagerEvents,
+  openManager,
+  type SharedMemberTarget,
+} from './manager.js';
+export { Pod } from './pod.js';
+export type { StateRecovered } from './state/store.js';
+export {
+  type BufferOptions,
+  type MemoryMigration,
+  type MemoryMode,
+  type MemoryPinResult,
+  type MemoryPlacement,
+  type MemoryPolicyMode,
+  memoryPlacement,
+} from './threads/memory.js';
+export type { PlaceThreadsOptions, PlaceThreadsResult, ThreadCpus, ThreadPlacement } from './threads/placement.js';
+export { type PoolProbe, type PrewarmOptions, probePool } from './threads/pool.js';
+export { type ScheduleOptions, scheduling, type ThreadScheduling } from './threads/scheduling.js';
+export type { GrantWorkerOptions } from './threads/worker.js';

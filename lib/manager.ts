@@ -2,36 +2,22 @@
 import { EventEmitter } from 'node:events';
 import { isAbsolute } from 'node:path';
 import { type InspectOptions, inspect } from 'node:util';
-import type { GrantAudit } from './audit/account.js';
-import type { AuditOptions } from './audit/grant-audits.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
 import {
-  type Config,
-  checkPlacement,
-  MACHINE_CGROUP_ROOT,
-  MACHINE_STATE_DIR,
-  type MachineOptions,
-  type ManagerOptions,
-  parseConfig,
-  parseMachineOptions,
-} from './input/config.js';
-import type { CpuSet } from './machine/cpu-set.js';
+  type Assignments,
+  findPod,
+  freeCpus,
+  isolatedPool,
+  type PodAssignment,
+  removePods,
+  sharedPool,
+  universe,
+  withoutPods,
+} from './account/assignments.js';
+import { withIdentities } from './account/cpu-identities.js';
 import { cpusNow } from './account/cpus-now.js';
-import { checkPreferredAllocation, type DeviceResource, type PreferredAllocation } from './decision/device-resources.js';
-import { type DeviceSelection, parseDevices } from './input/devices.js';
-import { newManagerId, publishError, tracedAdmission } from './admission/diagnostics.js';
 import { checkNotAttached } from './admission/attachment.js';
-import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
-import { enforcerOf, NO_ENFORCER, stuckText } from './enforcement/enforcer.js';
-import type { SharedMember } from './enforcement/shared-members.js';
-import { NumalignError } from './base/errors.js';
-import { Grant, releaseGrant } from './grant.js';
-import { type GrantInfo, grantInfo } from './account/grant-info.js';
-import type { HintProvider } from './decision/hint-provider.js';
-import { HintProviders } from './decision/hint-providers.js';
-import type { TopologyHint } from './machine/hints.js';
-import { checkBesideKubelet } from './kubelet/kubelet-conflict.js';
-import { readKubeletFacts } from './kubelet/kubelet-facts.js';
+import { newManagerId, publishError, tracedAdmission } from './admission/diagnostics.js';
+import { type GrantInfo, grantInfo } from './admission/grant-info.js';
 import {
   applySettings,
   checkCgroupRoot,
@@ -43,16 +29,6 @@ import {
   type Settings,
 } from './admission/machine-settings.js';
 import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
-import { flagsOf } from './decision/flags.js';
-import { toKubelet } from './kubelet/kubelet-exchange.js';
-import {
-  formatKubeletFiles,
-  importPods,
-  type KubeletFiles,
-  type KubeletImportOptions,
-  parseKubeletFiles,
-} from './kubelet/kubelet-import.js';
-import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-manager.js';
 import {
   admit,
   assignmentsOf,
@@ -68,10 +44,36 @@ import {
 } from './admission/topology-manager.js';
 import { takeOver } from './admission/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './admission/warnings.js';
-import { Pod } from './pod.js';
-import type { PodSpec } from './input/pod-request.js';
+import type { GrantAudit } from './audit/account.js';
+import type { AuditOptions } from './audit/grant-audits.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
+import { NumalignError } from './base/errors.js';
+import {
+  checkPreferredAllocation,
+  type DeviceResource,
+  type PreferredAllocation,
+} from './decision/device-resources.js';
+import { flagsOf } from './decision/flags.js';
+import type { HintProvider } from './decision/hint-provider.js';
+import { HintProviders } from './decision/hint-providers.js';
+import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-manager.js';
+import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import type { Drift, Hotplug, ReconcileReport } from './enforcement/drift.js';
-import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
+import { enforcerOf, NO_ENFORCER, stuckText } from './enforcement/enforcer.js';
+import type { SharedMember } from './enforcement/shared-members.js';
+import { Grant, releaseGrant } from './grant.js';
+import {
+  type Config,
+  checkPlacement,
+  MACHINE_CGROUP_ROOT,
+  MACHINE_STATE_DIR,
+  type MachineOptions,
+  type ManagerOptions,
+  parseConfig,
+  parseMachineOptions,
+} from './input/config.js';
+import { type DeviceSelection, parseDevices } from './input/devices.js';
+import type { PodSpec } from './input/pod-request.js';
 import {
   type AcquireOptions,
   type AdmitOptions,
@@ -80,23 +82,25 @@ import {
   parseAcquire,
   parseAdmit,
 } from './input/request.js';
+import { checkBesideKubelet } from './kubelet/kubelet-conflict.js';
+import { toKubelet } from './kubelet/kubelet-exchange.js';
+import { readKubeletFacts } from './kubelet/kubelet-facts.js';
 import {
-  type Assignments,
-  findPod,
-  freeCpus,
-  isolatedPool,
-  type PodAssignment,
-  removePods,
-  sharedPool,
-  universe,
-  withoutPods,
-} from './account/assignments.js';
-import { withIdentities } from './account/cpu-identities.js';
+  formatKubeletFiles,
+  importPods,
+  type KubeletFiles,
+  type KubeletImportOptions,
+  parseKubeletFiles,
+} from './kubelet/kubelet-import.js';
+import type { CpuSet } from './machine/cpu-set.js';
+import type { TopologyHint } from './machine/hints.js';
+import { discover, type Topology } from './machine/topology.js';
+import { allowing } from './machine/topology-refresh.js';
+import { Pod } from './pod.js';
+import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
 import { hasState, Ledger, scopeOf } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
-import { discover, type Topology } from './machine/topology.js';
-import { allowing } from './machine/topology-refresh.js';
 
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {

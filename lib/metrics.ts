@@ -2,10 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
-import type { AuditTotals } from './audit/account.js';
-import { WatchedGrants } from './audit/watched-grants.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
-import { CpuSet } from './machine/cpu-set.js';
+import { ENFORCEMENT_LEVELS, presentCpus } from './account/assignments.js';
 import {
   type AdmitMessage,
   DIAGNOSTICS_CHANNELS,
@@ -13,10 +10,13 @@ import {
   type DiagnosticsMessages,
   type DiagnosticsStep,
 } from './admission/diagnostics.js';
-import { type ErrorCode, NumalignError } from './base/errors.js';
-import { livingPods, Manager } from './manager.js';
 import type { StateChange } from './admission/manager-watch.js';
-import { ENFORCEMENT_LEVELS, presentCpus } from './account/assignments.js';
+import type { AuditTotals } from './audit/account.js';
+import { WatchedGrants } from './audit/watched-grants.js';
+import { checkOptions, invalidOption } from './base/check-options.js';
+import { type ErrorCode, NumalignError } from './base/errors.js';
+import { CpuSet } from './machine/cpu-set.js';
+import { livingPods, Manager } from './manager.js';
 
 /** What {@link collectMetrics} takes. */
 export interface MetricsOptions {

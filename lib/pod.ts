@@ -1,15 +1,15 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import { CpuSet } from './machine/cpu-set.js';
-import { tracedApply } from './admission/diagnostics.js';
+import type { PodAssignment } from './account/assignments.js';
 import { type Attachment, attachProcess } from './admission/attachment.js';
-import { NumalignError } from './base/errors.js';
-import { releaseGrant } from './grant.js';
-import type { Flag } from './decision/flags.js';
+import { tracedApply } from './admission/diagnostics.js';
 import { type PodContainer, podContainer } from './admission/plan.js';
 import { type Admission, flagsNow, markStarted, type Site } from './admission/topology-manager.js';
 import type { Warning } from './admission/warnings.js';
-import type { PodAssignment } from './account/assignments.js';
+import { NumalignError } from './base/errors.js';
+import type { Flag } from './decision/flags.js';
+import { releaseGrant } from './grant.js';
+import { CpuSet } from './machine/cpu-set.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */
 export class Pod {

@@ -1,8 +1,8 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from its first line.
 import { isMainThread } from 'node:worker_threads';
 import type { Grant } from './grant.js';
-import type { Manager } from './manager.js';
 import type { AcquireOptions } from './input/request.js';
+import type { Manager } from './manager.js';
 
 /** The manager, and the grant that this process runs on; undefined in Workers and in processes that run on their parent's grant. */
 export let manager: Manager | undefined;

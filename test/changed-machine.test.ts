@@ -3,10 +3,10 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFi
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
 import { cpusOf } from '../lib/account/assignments.js';
-import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { movedCpus, withIdentities } from '../lib/account/cpu-identities.js';
+import { affinity, CpuSet, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
+import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { rewrite } from './conformance/state-file.js';
 import { Agent } from './support/agent.js';
 import { type MachineState, machineAt } from './support/changing-machine.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkDevicePattern, type DevicePattern, parseDevices, selectDevices } from '../lib/input/devices.js';
 import { discover, type Topology } from '../lib/index.js';
+import { checkDevicePattern, type DevicePattern, parseDevices, selectDevices } from '../lib/input/devices.js';
 import { thrownBy } from './support/error-of.js';
 
 const NIC = 'example.com/nic';

@@ -1,8 +1,8 @@
 // The packed families of memory and devices, read hint by hint: in both forms they are what the kubelet's rules, walked mask by mask, give.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HintFamily, NodeSet } from '../lib/index.js';
 import { native } from '../lib/base/native.js';
+import { HintFamily, NodeSet } from '../lib/index.js';
 
 interface MemoryMachine {
   /** For each type. */

@@ -1,9 +1,12 @@
 // CPUs that come and go while a machine is in use. What the kernel itself makes of threads then, test/vm/guest/hotplug.test.mjs shows.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { parseConfig } from '../lib/input/config.js';
-import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
+import { findPod, type PodAssignment } from '../lib/account/assignments.js';
+import { substituteLostCpus } from '../lib/admission/substitute.js';
+import { assignmentsOf, type Site } from '../lib/admission/topology-manager.js';
+import { native } from '../lib/base/native.js';
 import { HintProviders } from '../lib/decision/hint-providers.js';
+import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
 import {
   type AcquireOptions,
   affinity,
@@ -17,12 +20,10 @@ import {
   pin,
   Topology,
 } from '../lib/index.js';
-import { type GrantThreads, substituteLostCpus } from '../lib/admission/substitute.js';
-import { assignmentsOf, type Site } from '../lib/admission/topology-manager.js';
-import { native } from '../lib/base/native.js';
-import { findPod, type PodAssignment } from '../lib/account/assignments.js';
-import { Ledger } from '../lib/state/ledger.js';
+import { parseConfig } from '../lib/input/config.js';
 import { refreshSite, refreshTopology } from '../lib/machine/topology-refresh.js';
+import { Ledger } from '../lib/state/ledger.js';
+import type { GrantThreads } from '../lib/threads/followers.js';
 import { machineAt } from './support/changing-machine.js';
 import { guaranteed } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';

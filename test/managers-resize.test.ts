@@ -2,12 +2,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseConfig } from '../lib/input/config.js';
-import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
-import { HintProviders } from '../lib/decision/hint-providers.js';
-import { type CpuSet, discover, type Manager, openManager, type Topology } from '../lib/index.js';
 import { resize } from '../lib/admission/resize.js';
 import type { Site } from '../lib/admission/topology-manager.js';
+import { HintProviders } from '../lib/decision/hint-providers.js';
+import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
+import { type CpuSet, discover, type Manager, openManager, type Topology } from '../lib/index.js';
+import { parseConfig } from '../lib/input/config.js';
 import { Ledger } from '../lib/state/ledger.js';
 import { Agent } from './support/agent.js';
 import { errorOf } from './support/error-of.js';

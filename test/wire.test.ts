@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
-import { CpuSet, discover } from '../lib/index.js';
 import { type WiredFunctions, wired } from '../lib/base/wire.js';
+import { CpuSet, discover } from '../lib/index.js';
 
 const words = (list: string) => CpuSet.parse(list).words;
 

@@ -7,6 +7,9 @@ import type { MemoryBlock, PodAssignment } from './assignments.js';
  */
 export type BookedMemory = Readonly<Record<number, Readonly<Record<string, number>>>>;
 
+/** What a NUMA node has of a type of memory, in bytes. */
+export type TotalOn = (node: number, type: string) => number;
+
 export const NOTHING_BOOKED: BookedMemory = Object.freeze({});
 
 export function bookedOn(booked: BookedMemory, node: number, type: string): number {

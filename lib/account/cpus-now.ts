@@ -2,8 +2,8 @@
 import { CpuSet } from '../machine/cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
-import { type CpusNow, cpusOf, type PodAssignment, poolOf } from './assignments.js';
 import type { Topology } from '../machine/topology.js';
+import { type CpusNow, cpusOf, type PodAssignment, poolOf } from './assignments.js';
 
 /**
  * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine none is isolated but by its settings.

@@ -1,14 +1,15 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
-import { moveProcess } from '../machine/affinity.js';
-import { invalidOption } from '../base/check-options.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { NumalignError } from '../base/errors.js';
-import { heldGrant, type Site, transact } from './topology-manager.js';
+
 import { type Assignments, type PodAssignment, runningCpus, sharedPool } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
 import type { ProcessEntry } from '../enforcement/member-registry.js';
 import { attachedCpus } from '../enforcement/shared-members.js';
+import { moveProcess } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { heldGrant, type Site, transact } from './topology-manager.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {

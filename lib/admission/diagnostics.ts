@@ -2,18 +2,18 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { type Channel, channel } from 'node:diagnostics_channel';
-import type { PinResult } from '../machine/affinity.js';
-import { type Placement, placementOptions } from '../input/config.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { Attachment } from './attachment.js';
+import { type EnforcementLevel, type PodAssignment, presentCpus } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import { exclusiveCount } from '../decision/cpu-manager.js';
 import type { Explanation } from '../decision/explanation.js';
-import type { Admission, Site } from './topology-manager.js';
+import { type Placement, placementOptions } from '../input/config.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { AdmissionRequest } from '../input/request.js';
-import { type EnforcementLevel, type PodAssignment, presentCpus } from '../account/assignments.js';
+import type { PinResult } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { PlaceThreadsResult } from '../threads/placement.js';
+import type { Attachment } from './attachment.js';
+import type { Admission, Site } from './topology-manager.js';
 
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({

@@ -1,10 +1,5 @@
 // The machine's settings: chosen from what an opener gives, checked against the machine, compared with what is recorded. Pure.
-import { invalidOption } from '../base/check-options.js';
-import type { Config, GivenSettings, Placement, RequiredSettings } from '../input/config.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { NumalignError } from '../base/errors.js';
-import { takeCpus } from '../decision/cpu-manager.js';
-import { totalOn } from '../decision/memory-manager.js';
+
 import {
   type Assignments,
   type CpusNow,
@@ -15,6 +10,12 @@ import {
   sharedPool,
 } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
+import { invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { takeCpus } from '../decision/cpu-manager.js';
+import { totalOn } from '../decision/memory-manager.js';
+import type { Config, GivenSettings, Placement, RequiredSettings } from '../input/config.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {

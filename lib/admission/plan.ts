@@ -1,7 +1,5 @@
 // Plan: a decision that is not carried out.
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { ErrorCode } from '../base/errors.js';
-import type { TopologyHint } from '../machine/hints.js';
+
 import type {
   Assignments,
   ContainerAssignment,
@@ -9,8 +7,11 @@ import type {
   MemoryBlock,
   PodAssignment,
 } from '../account/assignments.js';
+import type { ErrorCode } from '../base/errors.js';
 import { decide, type Offer, type Question, undo } from '../decision/decision.js';
 import type { AdmissionReason, Explanation } from '../decision/explanation.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { TopologyHint } from '../machine/hints.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** What a container of an admitted pod has. */

@@ -1,11 +1,5 @@
 // Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first, then done, so that whoever runs there hears of it before.
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Placement, recordedPlacement } from '../input/config.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { NumalignError } from '../base/errors.js';
-import { MILLI } from '../input/pod-request.js';
-import type { ResizeRequest } from '../input/request.js';
 import {
   type Assignments,
   type ContainerAssignment,
@@ -16,16 +10,14 @@ import {
   runningCpus,
 } from '../account/assignments.js';
 import { releaseMemory } from '../account/booked-memory.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
 import { decide, NEVER } from '../decision/decision.js';
+import { type Placement, recordedPlacement } from '../input/config.js';
+import { MILLI } from '../input/pod-request.js';
+import type { ResizeRequest } from '../input/request.js';
+import type { Followers } from '../threads/followers.js';
 import { type EnforcedCommit, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
-
-/** The threads of this process that run on the grant. */
-export interface Followers<T> {
-  /** They leave what the grant loses; called before it does. @throws where one does not */
-  narrow(cpus: CpuSet): T;
-  /** They may use all of the grant, again or for the first time. */
-  widen(cpus: CpuSet): T;
-}
 
 /**
  * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost, commits, and lets them use what is new. What is announced and what

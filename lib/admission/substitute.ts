@@ -1,9 +1,5 @@
 // Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room it makes do with what is left until they are back.
-import { type Placement, recordedPlacement } from '../input/config.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { NumalignError } from '../base/errors.js';
-import { MILLI } from '../input/pod-request.js';
+
 import {
   type Assignments,
   type ContainerAssignment,
@@ -15,6 +11,8 @@ import {
   runningCpus,
   sharedPool,
 } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { NumalignError } from '../base/errors.js';
 import {
   allocateCpus,
   type CpuAllocation,
@@ -24,16 +22,11 @@ import {
   withCpus,
 } from '../decision/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../decision/draft.js';
-import type { Followers } from './resize.js';
+import { type Placement, recordedPlacement } from '../input/config.js';
+import { MILLI } from '../input/pod-request.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { GrantThreads } from '../threads/followers.js';
 import { assignmentsOf, findGrant, heldGrant, type Site, transact } from './topology-manager.js';
-
-/** The threads of this process that run on the grant. */
-export interface GrantThreads<T> extends Followers<T> {
-  /** They wait in the shared pool until {@link Followers.widen} brings them back. */
-  park(pool: CpuSet): T;
-  /** @throws where something runs on the grant that cannot leave, as {@link Followers.narrow} */
-  checkCanLeave(): void;
-}
 
 /** What has become of a grant whose CPUs came or went. */
 export interface Substitution<T> {

@@ -1,19 +1,5 @@
 // The Topology Manager: one way from a request to a committed grant, and back.
-import { randomUUID } from '../base/builtins.js';
-import { display } from '../base/check-options.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import { cpusNow } from '../account/cpus-now.js';
-import type { DeviceResources } from '../decision/device-resources.js';
-import { publishError } from './diagnostics.js';
-import { survivorsOf } from '../enforcement/descent.js';
-import type { Enforcer } from '../enforcement/enforcer.js';
-import type { EnforcementRequest } from '../account/levels.js';
-import type { UnpinnedThread } from '../enforcement/shared-members.js';
-import { type ErrorCode, NumalignError } from '../base/errors.js';
-import type { HintProviders } from '../decision/hint-providers.js';
-import { native } from '../base/native.js';
-import type { PodRequest } from '../input/pod-request.js';
-import type { AdmissionRequest } from '../input/request.js';
+
 import {
   type Assignments,
   type ContainerAssignment,
@@ -27,11 +13,13 @@ import {
   startContainer,
   withoutPods,
 } from '../account/assignments.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
 import { withIdentities } from '../account/cpu-identities.js';
-import { hasEnded } from '../processes/process-identity.js';
-import type { Commit, Store } from '../state/store.js';
-import type { Topology } from '../machine/topology.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementRequest } from '../account/levels.js';
+import { randomUUID } from '../base/builtins.js';
+import { display } from '../base/check-options.js';
+import { type ErrorCode, NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
 import {
   type Decision,
   decide,
@@ -42,8 +30,21 @@ import {
   undo,
   withRollback,
 } from '../decision/decision.js';
+import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
+import type { HintProviders } from '../decision/hint-providers.js';
 import { totalsOf } from '../decision/memory-manager.js';
+import { survivorsOf } from '../enforcement/descent.js';
+import type { Enforcer } from '../enforcement/enforcer.js';
+import type { UnpinnedThread } from '../enforcement/shared-members.js';
+import type { PodRequest } from '../input/pod-request.js';
+import type { AdmissionRequest } from '../input/request.js';
+import type { Topology } from '../machine/topology.js';
+import { hasEnded } from '../processes/process-identity.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Commit, Store } from '../state/store.js';
+import type { Vacate } from '../threads/vacate.js';
+import { publishError } from './diagnostics.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { inTurn } from './turns.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
@@ -260,16 +261,6 @@ function checkNewName({ pods }: Assignments, namespace: string | undefined, name
     `pod ${namespace}/${name} is admitted already, as ${uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
     { value: name, valid: uid },
   );
-}
-
-/** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
-export interface Vacate<T, R> {
-  leave(pool: CpuSet): T;
-  /** Those that left. */
-  threads(left: T): readonly UnpinnedThread[];
-  /** Where they are once the CPUs are the shared pool's again. */
-  settled(left: T): R;
-  comeBack(left: T): void;
 }
 
 /**

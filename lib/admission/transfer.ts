@@ -1,10 +1,12 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for nobody until whoever hands it over has left the CPUs.
-import { randomUUID } from '../base/builtins.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { NumalignError } from '../base/errors.js';
+
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { randomUUID } from '../base/builtins.js';
+import { NumalignError } from '../base/errors.js';
 import { until } from '../state/until.js';
-import { assignmentsOf, heldGrant, type Site, transact, unknownGrant, type Vacate } from './topology-manager.js';
+import type { Vacate } from '../threads/vacate.js';
+import { assignmentsOf, heldGrant, type Site, transact, unknownGrant } from './topology-manager.js';
 
 /** Puts a token on record: whoever shows it becomes the owner. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors */
 export function offer(site: Site, grant: PodAssignment): Promise<string> {

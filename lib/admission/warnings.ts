@@ -1,11 +1,5 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
-import type { CgroupLimits } from '../cgroups/limits.js';
-import { type CpuSet, cpusNamed } from '../machine/cpu-set.js';
-import type { DeviceResources } from '../decision/device-resources.js';
-import { countHugepages } from '../machine/hugepages.js';
-import { pageBytes } from '../input/memory-types.js';
-import { isExtendedResource } from '../input/pod-request.js';
-import { formatBytes } from '../input/quantity.js';
+
 import {
   type Assignments,
   type CpusNow,
@@ -17,12 +11,19 @@ import {
   memoryOf,
   type PodAssignment,
 } from '../account/assignments.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
-import type { StateRecovered } from '../state/store.js';
-import type { Topology } from '../machine/topology.js';
+import type { CgroupLimits } from '../cgroups/limits.js';
 import type { Question } from '../decision/decision.js';
+import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
 import { memoryTables, totalOn } from '../decision/memory-manager.js';
+import { pageBytes } from '../input/memory-types.js';
+import { isExtendedResource } from '../input/pod-request.js';
+import { formatBytes } from '../input/quantity.js';
+import { type CpuSet, cpusNamed } from '../machine/cpu-set.js';
+import { countHugepages } from '../machine/hugepages.js';
+import type { Topology } from '../machine/topology.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { StateRecovered } from '../state/store.js';
 
 /** The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or the pool has become smaller. */
 export interface HugepagesTaken {

@@ -1,6 +1,6 @@
 // Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
-import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
+
 import {
   CPU_ACTIVITY_COLUMNS,
   type NativeTasks,
@@ -10,6 +10,7 @@ import {
   THREAD_COLUMNS,
   THREAD_ROLES,
 } from '../base/native.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';

@@ -1,8 +1,8 @@
 // Subject: of what a grant's audit tells: its CPUs, and the processes that run on them.
 import { join } from 'node:path';
+import { memoryOf, type OwnerRecord, type PodAssignment, presentCpus } from '../account/assignments.js';
 import { childNames, readIfThere } from '../cgroups/cgroup-files.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { memoryOf, type OwnerRecord, type PodAssignment, presentCpus } from '../account/assignments.js';
 import type { Topology } from '../machine/topology.js';
 import type { ThreadSnapshot } from './snapshot.js';
 

@@ -1,7 +1,7 @@
 // What the CPU controller has taken from processes: the file cpu.stat of their cgroups.
 import { dirname, join } from 'node:path';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
 import { textOf } from '../base/text-of.js';
+import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
 import type { ThrottlingCounters } from './counters.js';
 
 // Looked for once: the machine's hierarchies do not move. null: not looked for yet.

@@ -1,6 +1,5 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in `details`.
 import { getSystemErrorName } from 'node:util';
-import type { Explanation } from '../decision/explanation.js';
 
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
 export type ErrorCode =
@@ -50,11 +49,9 @@ export type ErrorCode =
   | 'ERR_UNKNOWN_TRANSFER';
 
 /** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
-export type ErrorDetails = Record<string, unknown> & {
+export interface ErrorDetails extends Record<string, unknown> {
   cause?: unknown;
-  /** Of a rejection: what was asked for, what is free and who holds it. */
-  explanation?: Explanation;
-};
+}
 
 /** Every error that numalign throws on purpose. `code` is literal and stable; the message is for people. */
 export class NumalignError extends Error {

@@ -400,7 +400,8 @@ function load(): Addon {
   const here = import.meta.url as string | undefined;
   if (here === undefined) throw notLoaded(bundledText('another file'));
   const require = createRequire(here);
-  const packageFolder = fileURLToPath(new URL('..', here));
+  // From a file of dist/ or, in tests, from this one.
+  const packageFolder = fileURLToPath(new URL(here.endsWith('.ts') ? '../..' : '..', here));
   // What node-gyp-build finds first, without the time that it takes to load.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {

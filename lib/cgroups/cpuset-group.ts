@@ -1,10 +1,10 @@
 // CpusetGroup: one cgroup at or below our root, with the CPUs and memory nodes that its processes may use. What v1 and v2 have in common.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { NumalignError } from '../base/errors.js';
-import type { IdSet } from '../machine/id-set.js';
 import { native } from '../base/native.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { IdSet } from '../machine/id-set.js';
 import { attempt, type CgroupAction, cgroupRefusal } from './cgroup-error.js';
 import { type CgroupFiles, childNames, hasProcess, readIfThere } from './cgroup-files.js';
 import { checkFolder } from './cgroup-path.js';

@@ -1,9 +1,9 @@
 // A group of a cgroup v2 hierarchy with the cpuset controller. See Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { native } from '../base/native.js';
 import { moveProcess } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { native } from '../base/native.js';
 import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
 import { childNames, readIfThere } from './cgroup-files.js';
 import type { Changes } from './changes.js';

@@ -7,17 +7,17 @@ import { addAttach } from './commands/attach.js';
 import { addCompletion } from './commands/completion.js';
 import { addConfigure } from './commands/configure.js';
 import { addDoctor } from './commands/doctor.js';
-import { print, printToStderr } from './terminal/output.js';
 import { addPlan } from './commands/plan.js';
 import { addRelease } from './commands/release.js';
-import { reportError } from './terminal/report-error.js';
 import { addRun } from './commands/run.js';
 import { addShare } from './commands/share.js';
 import { addState } from './commands/state.js';
 import { addStatus } from './commands/status.js';
+import { addTopology } from './commands/topology.js';
+import { print, printToStderr } from './terminal/output.js';
+import { reportError } from './terminal/report-error.js';
 import { stdoutPage } from './terminal/terminal.js';
 import { fillProse } from './terminal/text.js';
-import { addTopology } from './commands/topology.js';
 
 function version(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

@@ -1,10 +1,11 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies none and static (v1.32). Pure.
-import type { Placement } from '../input/config.js';
-import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import { type ErrorDetails, NumalignError } from '../base/errors.js';
-import { HintFamily, type TopologyHint } from '../machine/hints.js';
-import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+
 import { grantableCpus, sharedPool } from '../account/assignments.js';
+import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import type { Placement } from '../input/config.js';
+import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
+import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';
 

@@ -1,23 +1,5 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
-import { randomUUID } from '../base/builtins.js';
-import { thrownText } from '../base/check-options.js';
-import { type IsolatedCpusChoice, type Placement, placementOptions, TOPOLOGY_MANAGER_POLICIES } from '../input/config.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { DeviceResources } from './device-resources.js';
-import { NumalignError } from '../base/errors.js';
-import {
-  askForAmounts,
-  askForHints,
-  askToAllocate,
-  askToRelease,
-  type HintProvider,
-  type HintRequest,
-  type NodeAmount,
-} from './hint-provider.js';
-import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
-import { type MergeResult, mergeFamilies } from './merge-hints.js';
-import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
-import type { AdmissionRequest } from '../input/request.js';
+
 import {
   type Assignments,
   addPod,
@@ -30,12 +12,36 @@ import {
   type OwnerRecord,
   type PodAssignment,
 } from '../account/assignments.js';
+import { randomUUID } from '../base/builtins.js';
+import { thrownText } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import {
+  type IsolatedCpusChoice,
+  type Placement,
+  placementOptions,
+  TOPOLOGY_MANAGER_POLICIES,
+} from '../input/config.js';
+import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
+import type { AdmissionRequest } from '../input/request.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import { allocateCpus, checkSharedPool, cpuHints, exclusiveCount, keptCpus, withCpus } from './cpu-manager.js';
 import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
+import type { DeviceResources } from './device-resources.js';
 import { type Draft, firstDraft, withKept } from './draft.js';
 import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
+import {
+  askForAmounts,
+  askForHints,
+  askToAllocate,
+  askToRelease,
+  type HintProvider,
+  type HintRequest,
+  type NodeAmount,
+} from './hint-provider.js';
 import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
+import { type MergeResult, mergeFamilies } from './merge-hints.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = new Date(0).toISOString();

@@ -1,13 +1,14 @@
 // The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's (v1.32); where that picks among equals at random, the
 // lowest id comes first here. Pure, but for preferred-allocation callbacks.
-import type { NodeSet } from '../machine/cpu-set.js';
-import { askForPreferred, type DeviceResource } from './device-resources.js';
-import { byteOrder, type Device } from '../input/devices.js';
-import { NumalignError } from '../base/errors.js';
-import { HintFamily, maskOf, type TopologyHint } from '../machine/hints.js';
-import { native } from '../base/native.js';
-import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+
 import { type DeviceAssignment, deviceKey, deviceKeys, heldDevices, oncePerPods } from '../account/assignments.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { byteOrder, type Device } from '../input/devices.js';
+import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import type { NodeSet } from '../machine/cpu-set.js';
+import { HintFamily, maskOf, type TopologyHint } from '../machine/hints.js';
+import { askForPreferred, type DeviceResource } from './device-resources.js';
 import type { Draft } from './draft.js';
 
 /** What a container, or the whole pod, asks for of the resources that this manager knows. */

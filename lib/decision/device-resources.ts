@@ -1,7 +1,7 @@
 // DeviceResources: the devices that one manager knows, by the name of the resource. What a preferred-allocation callback answers is checked here.
 import { display, invalidOption, thrownText } from '../base/check-options.js';
-import type { Device } from '../input/devices.js';
 import { NumalignError } from '../base/errors.js';
+import type { Device } from '../input/devices.js';
 import { abandon } from './hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */

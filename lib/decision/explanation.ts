@@ -1,12 +1,5 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
-import type { TopologyManagerPolicy } from '../input/config.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { NodeAmount } from './hint-provider.js';
-import type { HintFamily } from '../machine/hints.js';
-import { isMemoryType } from '../input/memory-types.js';
-import { amountFor, type ContainerRequest } from '../input/pod-request.js';
-import { printable } from '../base/printable.js';
-import { formatBytes } from '../input/quantity.js';
+
 import {
   type Assignments,
   cpusOf,
@@ -18,9 +11,17 @@ import {
   type PodAssignment,
   universe,
 } from '../account/assignments.js';
+import { printable } from '../base/printable.js';
+import type { TopologyManagerPolicy } from '../input/config.js';
+import { isMemoryType } from '../input/memory-types.js';
+import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import { formatBytes } from '../input/quantity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { HintFamily } from '../machine/hints.js';
 import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
 import { availableDevices, deviceRequests } from './device-manager.js';
 import type { Draft } from './draft.js';
+import type { NodeAmount } from './hint-provider.js';
 import { memoryRequests, memoryTables } from './memory-manager.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */
@@ -72,6 +73,13 @@ export interface Explanation {
   readonly admittedUnder: readonly TopologyManagerPolicy[];
   /** All of it for people, several lines. */
   readonly text: string;
+}
+
+declare module '../base/errors.js' {
+  interface ErrorDetails {
+    /** Of a rejection: what was asked for, what is free and who holds it. */
+    explanation?: Explanation;
+  }
 }
 
 export interface RejectionFacts {

@@ -1,8 +1,5 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have changed. A flagged grant stays as it is. Pure.
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { DeviceResources } from './device-resources.js';
-import { PCI_ADDRESS } from '../machine/pci-address.js';
-import { formatBytes } from '../input/quantity.js';
+
 import {
   type Assignments,
   type CpusNow,
@@ -14,7 +11,11 @@ import {
 } from '../account/assignments.js';
 import { bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
+import { formatBytes } from '../input/quantity.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Topology } from '../machine/topology.js';
+import type { DeviceResources } from './device-resources.js';
 import { allocatableOn, isMemoryKnown } from './memory-manager.js';
 
 /**

@@ -1,19 +1,19 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are booked. Follows the kubelet's policies None and Static
 // (v1.32). Pure.
-import type { Placement } from '../input/config.js';
-import { NodeSet } from '../machine/cpu-set.js';
+
+import { type Assignments, type MachineSettings, type MemoryBlock, oncePerPods } from '../account/assignments.js';
+import { bookedOn, bookMemory, memoryBlocks, memoryGroups, type TotalOn } from '../account/booked-memory.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
-import { HintFamily, MAX_HINT_NODES, maskOf, type TopologyHint } from '../machine/hints.js';
-import { hugepageType, isMemoryType, MEMORY } from '../input/memory-types.js';
-import { mergeFamilies } from './merge-hints.js';
 import { native } from '../base/native.js';
+import type { Placement } from '../input/config.js';
+import { hugepageType, isMemoryType, MEMORY } from '../input/memory-types.js';
 import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
 import { formatBytes } from '../input/quantity.js';
-import { type Assignments, type MachineSettings, type MemoryBlock, oncePerPods } from '../account/assignments.js';
-import { bookedOn, bookMemory, memoryBlocks, memoryGroups } from '../account/booked-memory.js';
-import type { TotalOn } from '../state/owners/recovery.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { HintFamily, MAX_HINT_NODES, maskOf, type TopologyHint } from '../machine/hints.js';
 import type { NumaNode, Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';
+import { mergeFamilies } from './merge-hints.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out what hugepages take, and is `free` + `reserved` +

@@ -1,6 +1,8 @@
 // The merge of topology hints under a policy: what the Topology Manager decides. The core does it without walking the cross product.
 import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native, type Words } from '../base/native.js';
 import {
   parseTopologyPolicy,
   parseTopologyPolicyOptions,
@@ -9,9 +11,7 @@ import {
   type TopologyManagerPolicyOptions,
 } from '../input/config.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { NumalignError } from '../base/errors.js';
 import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../machine/hints.js';
-import { native, type Words } from '../base/native.js';
 
 /** What one hint provider answers: for each resource its hints, null for no preference, an empty list where it cannot be met; null: nothing to say. */
 export type ProviderHints = Readonly<Record<string, HintFamily | Iterable<TopologyHint> | null>> | null;

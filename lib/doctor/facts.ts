@@ -1,7 +1,7 @@
 // MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null: it cannot be seen from here.
 import type { CgroupLimits } from '../cgroups/limits.js';
-import type { CpuSet } from '../machine/cpu-set.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 
 export interface StateFolderFacts {

@@ -1,9 +1,9 @@
 // Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=, containers, pods.
 import { dirname, join, relative } from 'node:path';
+import { textOf } from '../base/text-of.js';
 import { childNames } from '../cgroups/cgroup-files.js';
 import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/mounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { textOf } from '../base/text-of.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 
 // There can be many thousands of them; those that matter are near the top.

@@ -1,9 +1,9 @@
 // Judges a machine by its facts: what numalign can and cannot do there, and what to change. Pure.
 import { dirname } from 'node:path';
-import { CpuSet, cpusNamed } from '../machine/cpu-set.js';
-import { kubeletConflict } from '../kubelet/kubelet-conflict.js';
-import { formatBytes } from '../input/quantity.js';
 import { shellWord } from '../base/shell-word.js';
+import { formatBytes } from '../input/quantity.js';
+import { kubeletConflict } from '../kubelet/kubelet-conflict.js';
+import { CpuSet, cpusNamed } from '../machine/cpu-set.js';
 import { mendText } from '../state/machine-group.js';
 import { cpuMask } from './cpu-mask.js';
 import type { CgroupFacts, ForeignCpuset, InterruptFacts, MachineFacts } from './facts.js';

@@ -1,27 +1,27 @@
 // Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { affinity } from '../machine/affinity.js';
+import { type MachineSettings, universe } from '../account/assignments.js';
+import { thrownText } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { textOf } from '../base/text-of.js';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { folderOfProcess, limitsOfProcess, readMembership } from '../cgroups/limits.js';
 import { MadeGroupsInMemory } from '../cgroups/made-groups.js';
 import { findHierarchy, mountOf } from '../cgroups/mounts.js';
-import { thrownText } from '../base/check-options.js';
-import { MACHINE_CGROUP_ROOT } from '../input/config.js';
-import { CpuSet } from '../machine/cpu-set.js';
 import { isInInitialCgroupNamespace } from '../enforcement/cpuset-layout.js';
-import { NumalignError } from '../base/errors.js';
+import { MACHINE_CGROUP_ROOT } from '../input/config.js';
+import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
+import { affinity } from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
 import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
-import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
-import { namedProcesses } from '../processes/named-processes.js';
-import { native } from '../base/native.js';
 import { onlineCpus } from '../machine/online-cpus.js';
-import { type MachineSettings, universe } from '../account/assignments.js';
+import type { Topology } from '../machine/topology.js';
+import { namedProcesses } from '../processes/named-processes.js';
 import { checkUsable, scopeOf } from '../state/ledger.js';
 import { notTheGroups } from '../state/machine-group.js';
-import { textOf } from '../base/text-of.js';
-import type { Topology } from '../machine/topology.js';
 import { parseCpuMask } from './cpu-mask.js';
 import type {
   CgroupFacts,

@@ -4,13 +4,13 @@
 import { readlinkSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
+import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { childNames } from '../cgroups/cgroup-files.js';
 import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
 import { isUnused } from '../processes/process-identity.js';
 import { childrenOf } from './descent.js';
 import type { SharedMember } from './shared-members.js';

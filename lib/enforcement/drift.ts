@@ -1,6 +1,7 @@
 // Drift: something that is not as the record says, and what became of it.
-import type { CpuSet } from '../machine/cpu-set.js';
+
 import type { NumalignError } from '../base/errors.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
  * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one

@@ -1,14 +1,6 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
 // are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
 import { join } from 'node:path';
-import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
-import { FolderMadeGroups } from '../cgroups/made-groups.js';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { NumalignError } from '../base/errors.js';
-import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
-import { native } from '../base/native.js';
-import type { Comparison, Found } from './drift.js';
 import {
   type Assignments,
   cpusOf,
@@ -19,17 +11,25 @@ import {
   runningCpus,
   sharedPool,
 } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { FolderMadeGroups } from '../cgroups/made-groups.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
+import type { Topology } from '../machine/topology.js';
 import { pidNamespace } from '../processes/process-identity.js';
 import type { Store } from '../state/store.js';
-import type { Topology } from '../machine/topology.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
-import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
+import type { Comparison, Found } from './drift.js';
 import { ownerText } from './member-registry.js';
 import {
   type Confinement,
   type MemberChoices,
   type SharedMember,
-  type SharedMembers,
+  SharedMembers,
   type StuckMember,
   told,
   type UnpinnedThread,
@@ -636,7 +636,8 @@ function levelOf({ stuck, byMask, members }: Standing): EnforcementLevel {
 
 /** Of the machine, as far as this process may enforce anything on it. */
 export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
-  if (!store.members) return NO_ENFORCER;
+  const members = SharedMembers.of(store);
+  if (!members) return NO_ENFORCER;
   const state = () => {
     try {
       return store.read()?.assignments;
@@ -645,7 +646,7 @@ export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
       throw error;
     }
   };
-  return new MachineEnforcer(topology, state, store.members, (cgroupRoot) => {
+  return new MachineEnforcer(topology, state, members, (cgroupRoot) => {
     try {
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new CpusetLayout(hierarchy) : `this user may not write ${hierarchy.rootPath}`;

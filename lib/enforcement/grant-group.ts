@@ -1,11 +1,12 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from. Synchronous: writes of cgroup.procs and tasks.
-import type { Threads } from '../machine/affinity.js';
-import { unlessEnded } from '../cgroups/cgroup-error.js';
-import type { CpusetGroup } from '../cgroups/cpuset-group.js';
-import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
+
+import type { MachineSettings, PodAssignment } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { MachineSettings, PodAssignment } from '../account/assignments.js';
+import { unlessEnded } from '../cgroups/cgroup-error.js';
+import type { CpusetGroup } from '../cgroups/cpuset-group.js';
+import type { Threads } from '../machine/affinity.js';
+import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
 import { childrenOf } from './descent.js';

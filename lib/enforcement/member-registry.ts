@@ -1,11 +1,10 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for each registration.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { NumalignError } from '../base/errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../base/native.js';
+import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../processes/cgroup-owner.js';
-import { processCommand, readableCommand } from '../state/owners/owners.js';
 import {
   hasEndedElsewhere,
   identifyProcess,
@@ -17,6 +16,7 @@ import {
   usersOf,
 } from '../processes/process-identity.js';
 import { programName } from '../processes/program-name.js';
+import { processCommand, readableCommand } from '../state/owners/owners.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 
 export interface ProcessEntry extends ProcessIdentity {

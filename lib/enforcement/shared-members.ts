@@ -3,9 +3,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
-import { CpuSet } from '../machine/cpu-set.js';
-import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../base/native.js';
 import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../base/native.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
 import {
   identifyProcess,
@@ -15,6 +15,7 @@ import {
   type ProcessIdentity,
   pidNamespace,
 } from '../processes/process-identity.js';
+import type { StatePart, Store } from '../state/store.js';
 import { isHolder, isStartedBy } from './descent.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import {
@@ -212,10 +213,15 @@ export function told(entry: Entry): SharedMember {
 }
 
 /** The members of one state folder. What changes something REQUIRES the state's lock. */
-export class SharedMembers {
+export class SharedMembers implements StatePart {
   readonly registry: MemberRegistry;
   readonly #requests: MemberRequests;
   readonly #folder: NativeFolder;
+
+  /** Of those that share a state; undefined where nobody runs on the machine. @throws ERR_STATE_FOLDER */
+  static of(store: Store): SharedMembers | undefined {
+    return store.part('members', (folder, path) => new SharedMembers(folder, path));
+  }
 
   /** `folder`: members/ of the state folder, where others cannot write this process's files; `path`: where this process sees it. */
   constructor(folder: NativeFolder, path: string) {

@@ -1,19 +1,19 @@
 // Options as callers give them -> frozen Config. All public validation of options lives here and in request.ts.
 import { resolve } from 'node:path';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel, poolOf } from '../account/assignments.js';
+import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
+import type { EnforcementRequest } from '../account/levels.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { MAX_HINT_NODES } from '../machine/hints.js';
+import { Topology } from '../machine/topology.js';
 import type { DeviceSelection } from './devices.js';
 import { parseDuration } from './duration.js';
-import type { EnforcementRequest } from '../account/levels.js';
-import { NumalignError } from '../base/errors.js';
-import { MAX_HINT_NODES } from '../machine/hints.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
 import { isMemoryType } from './memory-types.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel, poolOf } from '../account/assignments.js';
-import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
-import { Topology } from '../machine/topology.js';
 
 /** The state folder of the whole machine. Any other makes a manager private. */
 export const MACHINE_STATE_DIR = '/run/numalign';

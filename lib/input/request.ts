@@ -1,6 +1,10 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
+import type { EnforcementLevel } from '../account/assignments.js';
+import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import {
   type AimedLevel,
   type Placement,
@@ -8,9 +12,6 @@ import {
   parsePlacement,
   type RequestPlacementOptions,
 } from './config.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
-import { NumalignError } from '../base/errors.js';
 import { isMemoryType } from './memory-types.js';
 import {
   type ContainerRequest,
@@ -21,7 +22,6 @@ import {
   type ResourceAmounts,
 } from './pod-request.js';
 import type { Quantity } from './quantity.js';
-import type { EnforcementLevel } from '../account/assignments.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };

@@ -1,6 +1,7 @@
 // Whether numalign may hand out CPUs beside a kubelet, from what was found of it. Pure.
-import { CpuSet } from '../machine/cpu-set.js';
+
 import { NumalignError } from '../base/errors.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import type { CpuManagerState } from './kubelet-format.js';
 
 /** The pod that a process runs in, as its cgroup's path tells. */

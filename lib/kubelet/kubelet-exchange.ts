@@ -1,8 +1,5 @@
 // What the kubelet's state files say <-> assignments. Pure.
-import { CpuSet } from '../machine/cpu-set.js';
-import { NumalignError } from '../base/errors.js';
-import { isMemoryType, MEMORY } from '../input/memory-types.js';
-import { MILLI } from '../input/pod-request.js';
+
 import {
   type Assignments,
   addPod,
@@ -22,6 +19,12 @@ import {
   universe,
 } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, bookingFlaw, memoryBlocks } from '../account/booked-memory.js';
+import { NumalignError } from '../base/errors.js';
+import { type MemoryTable, memoryTables } from '../decision/memory-manager.js';
+import { isMemoryType, MEMORY } from '../input/memory-types.js';
+import { MILLI } from '../input/pod-request.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type {
   CpuManagerState,
   KubeletMemoryBlock,
@@ -29,8 +32,6 @@ import type {
   KubeletNumaNode,
   MemoryManagerState,
 } from './kubelet-format.js';
-import type { Topology } from '../machine/topology.js';
-import { type MemoryTable, memoryTables } from '../decision/memory-manager.js';
 
 /** What both files say. */
 export interface KubeletStates {

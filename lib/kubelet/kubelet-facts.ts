@@ -2,17 +2,17 @@
 // And what this process is to it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet } from '../machine/cpu-set.js';
 import { NumalignError } from '../base/errors.js';
-import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
+import { textOf } from '../base/text-of.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
+import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
 import {
   CPU_MANAGER_STATE,
   type CpuManagerState,
   MEMORY_MANAGER_STATE,
   parseCpuManagerState,
 } from './kubelet-format.js';
-import { textOf } from '../base/text-of.js';
 
 const ROOT_DIR = '/var/lib/kubelet';
 // Distributions have the kubelet inside of other programs.

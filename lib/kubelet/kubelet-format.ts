@@ -1,7 +1,8 @@
 // The kubelet's state files (v1.32), cpu_manager_state and memory_manager_state: text <-> values, byte for byte and with their checksums. Pure.
 // Read as the kubelet reads them, but for a file without a checksum, which it trusts.
-import { CpuSet } from '../machine/cpu-set.js';
+
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { type GoJson, parseGoJson } from './go-json.js';
 import {
   type GoType,

@@ -1,8 +1,11 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { checkSignal } from '../input/request.js';
+
 import type { PodAssignment } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { type Site, transact } from '../admission/topology-manager.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkSignal } from '../input/request.js';
+import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
 import {
   type CpuManagerFormatOptions,
   formatCpuManagerState,
@@ -10,8 +13,6 @@ import {
   parseCpuManagerState,
   parseMemoryManagerState,
 } from './kubelet-format.js';
-import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
-import { type Site, transact } from '../admission/topology-manager.js';
 
 /** The texts of the kubelet's state files; null where there is no such file. */
 export interface KubeletFiles {

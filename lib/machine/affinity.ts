@@ -1,10 +1,9 @@
 // Affinity of threads: what they may run on, pinning, and the honest account of it. Follows sched_setaffinity(2) and sched_getaffinity(2).
 import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-
-import { CpuSet } from './cpu-set.js';
 import { NumalignError } from '../base/errors.js';
 import { type NativeMove, type NativePinOutcome, native, type ThreadRole } from '../base/native.js';
+import { CpuSet } from './cpu-set.js';
 
 /** Which threads: all of this process, the calling one, or one by its id; threads of other processes are ESRCH. */
 export type Threads = 'process' | 'current' | number;

@@ -1,9 +1,9 @@
 // Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as the core packs them.
 import { display } from '../base/check-options.js';
-import { NodeSet } from './cpu-set.js';
 import { NumalignError } from '../base/errors.js';
-import { popcount, wordsOf } from './id-set.js';
 import type { Words } from '../base/native.js';
+import { NodeSet } from './cpu-set.js';
+import { popcount, wordsOf } from './id-set.js';
 
 /** A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever be. */
 export interface TopologyHint {

@@ -1,6 +1,7 @@
 // The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
-import { CpuSet } from './cpu-set.js';
+
 import { native } from '../base/native.js';
+import { CpuSet } from './cpu-set.js';
 
 // isolcpus=; of the newest kernels isolated partitions too.
 const NO_DOMAIN = '/sys/devices/system/cpu/isolated';

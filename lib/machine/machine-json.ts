@@ -1,10 +1,16 @@
 // A JSON machine (see MachineJson in topology.ts) -> the flat arrays of the addon. Checks shapes; Topology::create checks the sense.
 
 import { inspect } from 'node:util';
-import { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from '../base/errors.js';
+import {
+  CPU_COLUMNS,
+  HUGEPAGE_COLUMNS,
+  type NativePciDevice,
+  type TopologyDescription,
+  type Words,
+} from '../base/native.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
-import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type NativePciDevice, type TopologyDescription, type Words } from '../base/native.js';
 import { PCI_ADDRESS } from './pci-address.js';
 
 // Names of a CPU's columns in the file, and what may stand in for a column that is left out.

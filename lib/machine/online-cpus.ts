@@ -1,7 +1,8 @@
 // The CPUs of a machine that are online at this moment.
-import { CpuSet } from './cpu-set.js';
+
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
 /**

@@ -2,10 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
-import { CpuSet, NodeSet } from './cpu-set.js';
 import { NumalignError } from '../base/errors.js';
-import { HintFamily, MAX_HINT_NODES } from './hints.js';
-import { parseMachine } from './machine-json.js';
 import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
@@ -15,6 +12,9 @@ import {
   type TopologyHandle,
   type Words,
 } from '../base/native.js';
+import { CpuSet, NodeSet } from './cpu-set.js';
+import { HintFamily, MAX_HINT_NODES } from './hints.js';
+import { parseMachine } from './machine-json.js';
 
 /** Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id where there is no L3. */
 export interface CpuLocation {

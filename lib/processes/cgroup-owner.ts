@@ -1,10 +1,10 @@
 // Cgroups as owners: whether a cgroup still is the one that was meant, and whether a process is in it.
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { CgroupIdentity } from '../account/assignments.js';
+import { invalidOption } from '../base/check-options.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/cgroup-files.js';
 import { mountOf } from '../cgroups/mounts.js';
-import { invalidOption } from '../base/check-options.js';
-import type { CgroupIdentity } from '../account/assignments.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
 /** As /proc/self/ns reads; empty where the kernel has no such namespaces. */

@@ -1,12 +1,13 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the grants.
-import { CpuSet } from '../machine/cpu-set.js';
+
+import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
+import type { Site } from '../admission/topology-manager.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { type Comparison, type Found, together } from '../enforcement/drift.js';
 import { grantKey } from '../enforcement/enforcer.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
-import { NumalignError } from '../base/errors.js';
-import type { Site } from '../admission/topology-manager.js';
-import { native } from '../base/native.js';
-import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
-import { type Comparison, type Found, together } from '../enforcement/drift.js';
+import { CpuSet } from '../machine/cpu-set.js';
 
 /** `isGivenUp`: of what is contested. */
 export function compareThreads(site: Site, state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

@@ -1,15 +1,6 @@
 // Reconciler: compares what is so with what is on record, and repairs. One for each state in an environment, however many managers use it. It looks without the lock and writes nothing; only
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
-import { countChanges } from '../cgroups/cgroup-files.js';
-import type { Placement } from '../input/config.js';
-import { publish, traced } from '../admission/diagnostics.js';
-import { isPartitioned } from '../enforcement/cpuset-layout.js';
-import { weaker } from '../account/levels.js';
-import { NumalignError } from '../base/errors.js';
-import { threadsOf } from '../grant.js';
-import { substituteLostCpus } from '../admission/substitute.js';
-import { type EnforcedCommit, type Site, transact } from '../admission/topology-manager.js';
 import {
   type Assignments,
   cpusOf,
@@ -17,9 +8,13 @@ import {
   type PodAssignment,
   runningCpus,
 } from '../account/assignments.js';
-import type { Checkpoint } from '../state/files/checkpoint.js';
-import type { Store } from '../state/store.js';
-import { refreshSite } from '../machine/topology-refresh.js';
+import { weaker } from '../account/levels.js';
+import { publish, traced } from '../admission/diagnostics.js';
+import { substituteLostCpus } from '../admission/substitute.js';
+import { type EnforcedCommit, type Site, transact } from '../admission/topology-manager.js';
+import { NumalignError } from '../base/errors.js';
+import { countChanges } from '../cgroups/cgroup-files.js';
+import { isPartitioned } from '../enforcement/cpuset-layout.js';
 import {
   type Comparison,
   type Drift,
@@ -29,6 +24,11 @@ import {
   type ReconcileReport,
   together,
 } from '../enforcement/drift.js';
+import type { Placement } from '../input/config.js';
+import { refreshSite } from '../machine/topology-refresh.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Store } from '../state/store.js';
+import { threadsOf } from '../threads/followers.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
 

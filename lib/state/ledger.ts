@@ -3,24 +3,24 @@ import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { overlayOf } from '../cgroups/mounts.js';
+import type { Assignments } from '../account/assignments.js';
+import type { TotalOn } from '../account/booked-memory.js';
 import { thrownText } from '../base/check-options.js';
-import { MACHINE_STATE_DIR } from '../input/config.js';
-import { SharedMembers } from '../enforcement/shared-members.js';
 import { NumalignError } from '../base/errors.js';
 import { type NativeFolder, type NativeLock, native } from '../base/native.js';
-import type { Assignments } from '../account/assignments.js';
+import { overlayOf } from '../cgroups/mounts.js';
+import { MACHINE_STATE_DIR } from '../input/config.js';
 import { type Checkpoint, checkHoldings, encodeCheckpoint } from './files/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
-import { lockHolder, lockNote } from './owners/lock-holder.js';
+import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
+import { checkWritable } from './files/writable.js';
 import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
+import { lockHolder, lockNote } from './owners/lock-holder.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import { Owners } from './owners/owners.js';
-import { type Clues, flawOf, generationAfter, isUnused, lastGood, rebuild, type TotalOn } from './owners/recovery.js';
-import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
-import type { Commit, StateRecovered, Store, TransactOptions } from './store.js';
+import { type Clues, flawOf, generationAfter, isUnused, lastGood, rebuild } from './owners/recovery.js';
+import type { Commit, StatePart, StateRecovered, Store, TransactOptions } from './store.js';
 import { FolderQueue, type WaitQueue } from './wait-queue.js';
-import { checkWritable } from './files/writable.js';
 
 export const ARCHIVE_FOLDER = 'archive';
 const LOCK = 'lock';
@@ -213,7 +213,7 @@ function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
 }
 
 const partOf = (folder: NativeFolder, name: string) => folder.child(name, true, folder.owner().mode, -1);
-const membersOf = (folder: NativeFolder) => partOf(folder, 'members').withOwnFiles();
+const ownFilesIn = (folder: NativeFolder, name: string) => partOf(folder, name).withOwnFiles();
 
 export class Ledger implements Store {
   /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
@@ -227,9 +227,9 @@ export class Ledger implements Store {
   readonly #folder: NativeFolder;
   readonly #owners: NativeFolder;
   readonly #waiting: NativeFolder;
-  #membersFolder: NativeFolder | undefined;
   #bootId = readBootId();
-  #members: SharedMembers | undefined;
+  // By the name of the folder.
+  readonly #parts = new Map<string, { readonly folder: NativeFolder; readonly part: StatePart }>();
   readonly #recoveries: StateRecovered[] = [];
   // The last good file that was read, and its version.
   #good: GoodState | undefined;
@@ -270,13 +270,14 @@ export class Ledger implements Store {
     return this.#recoveries;
   }
 
-  /** Not opened before somebody asks: simulated machines have none, and a descriptor less for each folder. @throws ERR_STATE_FOLDER */
-  get members(): SharedMembers {
-    this.#members ??= explaining(this.path, () => {
-      this.#membersFolder = membersOf(this.#folder);
-      return new SharedMembers(this.#membersFolder, join(this.path, 'members'));
-    });
-    return this.#members;
+  /** @throws ERR_STATE_FOLDER */
+  part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
+    const known = this.#parts.get(name);
+    if (known) return known.part as Part;
+    const folder = explaining(this.path, () => ownFilesIn(this.#folder, name));
+    const part = make(folder, join(this.path, name));
+    this.#parts.set(name, { folder, part });
+    return part;
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
@@ -292,8 +293,8 @@ export class Ledger implements Store {
 
   /** Whether the folders that are open are those that their paths lead to. */
   get #isCurrent(): boolean {
-    const folders = [this.#folder, this.#owners, this.#waiting, this.#membersFolder];
-    return folders.every((folder) => folder?.isCurrent() ?? true);
+    const parts = [...this.#parts.values()].map(({ folder }) => folder);
+    return [this.#folder, this.#owners, this.#waiting, ...parts].every((folder) => folder.isCurrent());
   }
 
   // Somebody has removed the folder, or what is in it: it is opened or made again, and what this process holds is
@@ -301,11 +302,14 @@ export class Ledger implements Store {
   #ensureCurrent(): void {
     if (this.#isCurrent) return;
     const { folder, owners, waiting } = openFolder(this.path, this.scope);
-    const members = this.#membersFolder && explaining(this.path, () => membersOf(folder));
+    const parts = [...this.#parts].map(([name, part]) => ({
+      open: part.folder,
+      made: explaining(this.path, () => ownFilesIn(folder, name)),
+    }));
     this.#folder.become(folder);
     this.#owners.become(owners);
     this.#waiting.become(waiting);
-    if (members) this.#membersFolder?.become(members);
+    for (const { open, made } of parts) open.become(made);
     this.#isReplaced = true;
     // Before the own file is written, which may be removed again at once.
     this.#ownerWatch.restart();
@@ -498,7 +502,9 @@ export class Ledger implements Store {
       // By its bytes: what is granted must not hang on two versions never looking the same.
       const found = explaining(this.path, () => this.#checkPast(this.#load(this.#folder.version(STATE_FILE))));
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
-      explaining(this.path, () => this.#members?.rejoin());
+      explaining(this.path, () => {
+        for (const { part } of this.#parts.values()) part.rejoin();
+      });
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>

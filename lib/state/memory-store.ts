@@ -3,8 +3,9 @@ import type { Assignments, OwnerRecord, PodAssignment } from '../account/assignm
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
+import type { OwnerRegistry } from './owners/owner-registry.js';
 import { newOwner } from './owners/owners.js';
-import type { Commit, OwnerRegistry, Store, TransactOptions } from './store.js';
+import type { Commit, Store, TransactOptions } from './store.js';
 import { MemoryQueue } from './wait-queue.js';
 
 // There is only this process, and it lives.
@@ -27,12 +28,13 @@ export class MemoryStore implements Store {
   readonly path = 'memory';
   readonly owners = OWNERS;
   readonly recoveries = [];
-  readonly members = undefined;
   readonly waiters = new MemoryQueue(() => this.#tell());
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
   // The transactions that have begun or wait, one after the other.
   #last: Promise<unknown> = Promise.resolve();
+
+  part(): undefined {}
 
   read(): Checkpoint | undefined {
     return this.#checkpoint;

@@ -1,12 +1,12 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
 
-import type { SharedMembers } from '../enforcement/shared-members.js';
+import type { Assignments } from '../account/assignments.js';
+import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
-import type { OwnerChoice } from '../input/request.js';
-import type { Assignments, OwnerRecord, PodAssignment } from '../account/assignments.js';
+import type { NativeFolder } from '../base/native.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
-import type { TotalOn } from './owners/recovery.js';
+import type { OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
@@ -23,26 +23,6 @@ export interface Commit {
   readonly refusal?: NumalignError | undefined;
 }
 
-/** Who owns what, and whether they live. Every member but the questions REQUIRES to be in a transaction. */
-export interface OwnerRegistry {
-  /**
-   * The record of an owner: this environment's own, or a new one.
-   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's file cannot be made
-   */
-  recordFor(owner: OwnerChoice): OwnerRecord;
-  isOwn(owner: OwnerRecord): boolean;
-  /** Descriptor of a lock, for a child that shall keep the grants alive. */
-  ownFd(): number | undefined;
-  /** Gives up this environment's share of its only grant; says whether a child still has one. */
-  handOver(uid: string): boolean;
-  orphans(pods: readonly PodAssignment[]): PodAssignment[];
-  isAlive(owner: OwnerRecord): boolean;
-  isProcessAlive(uuid: string): boolean;
-  /** Whether it is the uuid of this environment. */
-  isOwnProcess(uuid: string): boolean;
-  deadPods(pods: readonly PodAssignment[]): PodAssignment[];
-}
-
 /** The state was damaged, and was put together again from what is known of it. */
 export interface StateRecovered {
   readonly code: 'STATE_RECOVERED';
@@ -55,6 +35,12 @@ export interface StateRecovered {
   readonly kept: readonly string[];
 }
 
+/** See {@link Store.part}. */
+export interface StatePart {
+  /** At the beginning of each transaction: what somebody has removed is written again. */
+  rejoin(): void;
+}
+
 export interface Store {
   /** `machine`: speaks for the whole machine. `private`: for those who share the folder. `memory`: for this object alone. */
   readonly scope: 'machine' | 'private' | 'memory';
@@ -62,8 +48,12 @@ export interface Store {
   readonly path: string;
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
-  /** Who runs in the shared pool; undefined where nobody runs on the machine. */
-  readonly members: SharedMembers | undefined;
+  /**
+   * What another room keeps in a folder of its own in the state folder; made at the first call and the same for all callers.
+   * `make` gets the folder, where others cannot write this process's files, and its path as this process sees it.
+   * Undefined where the state is in no folder.
+   */
+  part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part | undefined;
   /**
    * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
    * `isQuiet`: it does not keep the process alive, and may be told of commits only.

@@ -1,12 +1,12 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
 
-import { type Threads, toTid } from '../machine/affinity.js';
+import type { EnforcementLevel } from '../account/assignments.js';
 import { invalidOption } from '../base/check-options.js';
-import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
+import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../base/native.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
-import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../base/native.js';
-import type { EnforcementLevel } from '../account/assignments.js';
+import { type Threads, toTid } from '../machine/affinity.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 
 export interface GrantedThreads {
   readonly grant: string;

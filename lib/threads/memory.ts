@@ -4,11 +4,11 @@ import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
-import { NodeSet } from '../machine/cpu-set.js';
 import { NumalignError } from '../base/errors.js';
-import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
 import { type NativePolicy, native } from '../base/native.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/quantity.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
 
 /**
  * Where memory comes from that the thread touches for the first time. `preferred`: from these nodes, others when they are full. `bind`: from these nodes

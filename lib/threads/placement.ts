@@ -1,8 +1,9 @@
 // ThreadPlacement: which kind of threads of this process runs on which CPUs of a grant.
-import { type PinResult, toPinResult } from '../machine/affinity.js';
+
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { CpuSet } from '../machine/cpu-set.js';
 import { native, type ThreadRole } from '../base/native.js';
+import { type PinResult, toPinResult } from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, inGroup, placeByRole, type ThreadPlace } from './granted-threads.js';
 import { probePool } from './pool.js';
 

@@ -1,9 +1,9 @@
 // The threads of libuv's pool: finding them, and putting them where they belong.
 import { readFileSync } from 'node:fs';
-import { type PinResult, toPinResult } from '../machine/affinity.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import type { CpuSet } from '../machine/cpu-set.js';
 import { native } from '../base/native.js';
+import { type PinResult, toPinResult } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted-threads.js';
 
 const DEFAULT_THREADS = 4;

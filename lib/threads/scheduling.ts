@@ -1,10 +1,10 @@
 // The scheduling class of threads: SCHED_FIFO and nice. Follows sched(7), sched_setattr(2) and sched_getattr(2).
 import { readFileSync } from 'node:fs';
-import { affinity } from '../machine/affinity.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { CpuSet } from '../machine/cpu-set.js';
 import { NumalignError } from '../base/errors.js';
 import { type NativeScheduling, native } from '../base/native.js';
+import { affinity } from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from './granted-threads.js';
 
 export interface ScheduleOptions {

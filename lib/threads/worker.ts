@@ -1,11 +1,11 @@
 // Workers that are born on the CPUs of a grant.
 import type { Worker, WorkerOptions } from 'node:worker_threads';
 import { workerThreads } from '../base/builtins.js';
-import { CpuSet } from '../machine/cpu-set.js';
 import { NumalignError } from '../base/errors.js';
-import { preferring } from './memory.js';
 import { native } from '../base/native.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads } from './granted-threads.js';
+import { preferring } from './memory.js';
 import { parsePlace, type ThreadCpus } from './placement.js';
 import { realTimeCpus } from './scheduling.js';
 

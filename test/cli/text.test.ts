@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { NumalignError } from '../../lib/base/errors.js';
 import { findGrant } from '../../lib/cli/arguments/find-grant.js';
-import { errorJson } from '../../lib/cli/terminal/report-error.js';
 import { grantTable, shownIdLength } from '../../lib/cli/pages/status-text.js';
+import { errorJson } from '../../lib/cli/terminal/report-error.js';
 import { table } from '../../lib/cli/terminal/table.js';
 import { colorsWanted, givenWidth } from '../../lib/cli/terminal/terminal.js';
 import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/terminal/text.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
-import { NumalignError } from '../../lib/base/errors.js';
 
 describe('text on the command line', () => {
   it('writes bytes in binary units', () => {

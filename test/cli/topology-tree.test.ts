@@ -1,9 +1,9 @@
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
+import { NumalignError } from '../../lib/base/errors.js';
 import type { StateView } from '../../lib/cli/pages/state-view.js';
 import { topologyTree } from '../../lib/cli/pages/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
-import { NumalignError } from '../../lib/base/errors.js';
 import { discover } from '../../lib/machine/topology.js';
 import { emptyState } from '../support/empty-state.js';
 

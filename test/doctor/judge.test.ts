@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { CgroupFacts, InterruptFacts, MachineFacts } from '../../lib/doctor/facts.js';
 import type { FindingStatus } from '../../lib/doctor/finding.js';
 import { judge } from '../../lib/doctor/judge.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 
 const cpus = CpuSet.parse;
 const ALL_CAPABILITIES = (1n << 41n) - 1n;

@@ -1,7 +1,7 @@
 // Threads of this process in the cgroup of a grant, on the real kernel.
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CpuSet } from '../../lib/index.js';
 import { native } from '../../lib/base/native.js';
+import { CpuSet } from '../../lib/index.js';
 import { isUsable } from '../cgroups/own-root.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';

@@ -1,7 +1,7 @@
 // Who counts as the holder of a grant where not everything can be seen.
 import { describe, expect, it } from 'vitest';
-import { isHolder } from '../../lib/enforcement/descent.js';
 import type { OwnerRecord } from '../../lib/account/assignments.js';
+import { isHolder } from '../../lib/enforcement/descent.js';
 import { child } from './members.js';
 
 const NOBODY = 65_534;

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { native } from '../../lib/base/native.js';
 import { KERNEL_FILES } from '../../lib/cgroups/cgroup-files.js';
 import {
   affinity,
@@ -17,7 +18,6 @@ import {
   threadId,
   threads,
 } from '../../lib/index.js';
-import { native } from '../../lib/base/native.js';
 import { hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { makeStateDir } from '../support/state-dir.js';
 

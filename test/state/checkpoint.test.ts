@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/account/assignments.js';
 import {
   type BookedMemory,
@@ -10,6 +9,7 @@ import {
   NOTHING_BOOKED,
   releaseMemory,
 } from '../../lib/account/booked-memory.js';
+import { CpuSet, NodeSet } from '../../lib/index.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/files/owner-file.js';
 import { thrownBy } from '../support/error-of.js';

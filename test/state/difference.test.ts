@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { discover, openManager } from '../../lib/index.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { difference } from '../../lib/state/difference.js';
+import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 it('names the pods that came, went and changed, and none of the others', async () => {

@@ -11,14 +11,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { discover, type Manager, openManager } from '../../lib/index.js';
 import { native } from '../../lib/base/native.js';
+import { discover, type Manager, openManager } from '../../lib/index.js';
 import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/processes/cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile } from '../../lib/state/files/owner-file.js';
-import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
 import { isLocked, NO_OWNERS } from '../../lib/state/files/state-files.js';
+import { Ledger } from '../../lib/state/ledger.js';
+import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const isRoot = process.getuid?.() === 0;

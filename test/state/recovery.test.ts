@@ -18,13 +18,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PodAssignment } from '../../lib/account/assignments.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { CpuSet, discover, type Manager, openManager, type Topology } from '../../lib/index.js';
-import type { PodAssignment } from '../../lib/account/assignments.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { Ledger } from '../../lib/state/ledger.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/files/owner-file.js';
 import type { UnknownOwner } from '../../lib/state/files/state-files.js';
+import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { isLong } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';

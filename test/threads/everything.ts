@@ -1,7 +1,7 @@
 // All CPUs of this machine as if they were granted, which no manager does: something has to be left to share.
 import { afterEach } from 'vitest';
-import { affinity, discover, pin } from '../../lib/index.js';
 import { native } from '../../lib/base/native.js';
+import { affinity, discover, pin } from '../../lib/index.js';
 import type { GrantedThreads } from '../../lib/threads/granted-threads.js';
 
 export const ALL = affinity();

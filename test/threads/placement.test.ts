@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CpuSet, openManager, type PlaceThreadsResult, type ThreadPlacement, threads } from '../../lib/index.js';
 import { native } from '../../lib/base/native.js';
+import { CpuSet, openManager, type PlaceThreadsResult, type ThreadPlacement, threads } from '../../lib/index.js';
 import { needsOneToOne } from '../../lib/threads/granted-threads.js';
 import { placeThreads } from '../../lib/threads/placement.js';
 import { startWorker } from '../../lib/threads/worker.js';

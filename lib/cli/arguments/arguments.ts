@@ -1,9 +1,14 @@
 // Values on the command line -> what the API takes. What is wrong is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
-import { type CpuManagerPolicyOptions, parseConfig, parseMachineOptions, type ReservedMemory } from '../../input/config.js';
-import { CpuSet } from '../../machine/cpu-set.js';
 import { NumalignError } from '../../base/errors.js';
+import {
+  type CpuManagerPolicyOptions,
+  parseConfig,
+  parseMachineOptions,
+  type ReservedMemory,
+} from '../../input/config.js';
 import { parseQuantity } from '../../input/quantity.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 
 /** What the API refuses, as a usage error. */
 export function asArgument<T>(parse: () => T): T {

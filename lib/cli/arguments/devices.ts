@@ -1,7 +1,7 @@
 // Which devices a command hands out: chosen by a pattern on the command line, or listed in a file.
 import { InvalidArgumentError, Option } from 'commander';
-import { checkDeviceSelection, type DevicePattern, type DeviceSelection, PATTERN_FIELDS } from '../../input/devices.js';
 import { NumalignError } from '../../base/errors.js';
+import { checkDeviceSelection, type DevicePattern, type DeviceSelection, PATTERN_FIELDS } from '../../input/devices.js';
 import { asArgument } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 

@@ -1,8 +1,8 @@
 // How strongly CPUs are to be kept from others, as commands are told it.
 import { InvalidArgumentError, Option } from 'commander';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/assignments.js';
 import { AIMED_LEVELS, type AimedLevel, parseMachineOptions } from '../../input/config.js';
 import type { RequestOptions } from '../../input/request.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/assignments.js';
 import { asArgument } from './arguments.js';
 
 export interface EnforcementFlags {

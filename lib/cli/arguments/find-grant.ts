@@ -1,6 +1,8 @@
 // Which grant a person means. Pure.
 import { NumalignError } from '../../base/errors.js';
-import { ID_PREFIX } from '../pages/status-text.js';
+
+/** How many characters of an id are typed and shown at least. */
+export const ID_PREFIX = 4;
 
 interface Named {
   readonly id: string;

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { constants, copyFile, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
-import type { KubeletFiles } from '../../kubelet/kubelet-import.js';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../../kubelet/kubelet-format.js';
+import type { KubeletFiles } from '../../kubelet/kubelet-import.js';
 
 // As the kubelet has them.
 const MODE = 0o600;

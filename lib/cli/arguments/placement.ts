@@ -1,5 +1,6 @@
 // How pods are to be placed, and by which machine settings: from a kubelet's configuration, and options over it.
 import { Option } from 'commander';
+import { NumalignError } from '../../base/errors.js';
 import {
   type CpuManagerPolicyOptions,
   ISOLATED_CPUS_CHOICES,
@@ -11,7 +12,6 @@ import {
   type TopologyManagerScope,
 } from '../../input/config.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import { NumalignError } from '../../base/errors.js';
 import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';

@@ -1,18 +1,18 @@
 // numalign admit: pods that stay until they are released.
 import type { Command } from 'commander';
-import { parseConfig } from '../../input/config.js';
 import { NumalignError } from '../../base/errors.js';
-import { type Manager, openManager } from '../../manager.js';
 import type { Explanation } from '../../decision/explanation.js';
-import type { Pod } from '../../pod.js';
+import { parseConfig } from '../../input/config.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import type { RequestOptions } from '../../input/request.js';
+import { type Manager, openManager } from '../../manager.js';
+import type { Pod } from '../../pod.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
-import { print, printToStderr, tell } from '../terminal/output.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
+import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import {
   type ExplainedContainer,
   explainedContainers,
@@ -22,8 +22,8 @@ import {
   sharedLines,
   warningLines,
 } from '../pages/pod-text.js';
+import { print, printToStderr, tell } from '../terminal/output.js';
 import { abortedByEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
-import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { fitted, formatJson, printable } from '../terminal/text.js';
 

@@ -10,11 +10,11 @@ import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT }
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { checkStandardInput } from '../arguments/documents.js';
-import { print, tell } from '../terminal/output.js';
 import { managerOptions, type OpeningFlags, openingOptions } from '../arguments/placement.js';
-import { openingLines } from '../pages/pod-text.js';
-import { abortedByEnd } from '../terminal/signals.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { openingLines } from '../pages/pod-text.js';
+import { print, tell } from '../terminal/output.js';
+import { abortedByEnd } from '../terminal/signals.js';
 import { jsonLine, printable } from '../terminal/text.js';
 
 interface AgentFlags extends OpeningFlags, DeviceFlags {

@@ -1,13 +1,13 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other process.
 import type { Command } from 'commander';
 import { cpusNamed } from '../../machine/cpu-set.js';
-import { openManager } from '../../manager.js';
 import { discover } from '../../machine/topology.js';
+import { openManager } from '../../manager.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
-import { print } from '../terminal/output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { readState } from '../pages/state-view.js';
+import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
 interface AttachFlags {

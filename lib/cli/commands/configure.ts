@@ -1,18 +1,18 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
+import { grantableCpus, sharedPool, withoutPods } from '../../account/assignments.js';
 import type { MachineOptions, ReservedMemory } from '../../input/config.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import { openManager } from '../../manager.js';
-import { grantableCpus, sharedPool, withoutPods } from '../../account/assignments.js';
 import { discover } from '../../machine/topology.js';
+import { openManager } from '../../manager.js';
 import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from '../arguments/arguments.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
-import { print, tell } from '../terminal/output.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { settingsJson } from '../pages/settings-json.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { readState, type StateView } from '../pages/state-view.js';
 import { flagLines, settingsRows } from '../pages/status-text.js';
+import { print, tell } from '../terminal/output.js';
 import { table } from '../terminal/table.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';

@@ -1,15 +1,15 @@
 // numalign doctor: what this machine and this user can and cannot do, and what to change. Only looks.
 import type { Command } from 'commander';
+import { NumalignError } from '../../base/errors.js';
 import { judge } from '../../doctor/judge.js';
 import { readMachineFacts } from '../../doctor/read-facts.js';
-import { NumalignError } from '../../base/errors.js';
 import { discover, type Topology } from '../../machine/topology.js';
 import { outputOption } from '../arguments/arguments.js';
-import { doctorText } from '../pages/doctor-text.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
-import { print } from '../terminal/output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { doctorText } from '../pages/doctor-text.js';
 import { readState, type StateView } from '../pages/state-view.js';
+import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
 

@@ -1,25 +1,23 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { type Config, checkPlacement, type IsolatedCpusChoice, parseConfig } from '../../input/config.js';
+import type { Assignments, CpusNow } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { checkRecorded, firstState } from '../../admission/machine-settings.js';
-import { deviceResources } from '../../manager.js';
-import { NEVER } from '../../decision/decision.js';
 import { type Plan, plan, planOfPlaced } from '../../admission/plan.js';
 import { PERSISTENT_OWNER, placedPod } from '../../admission/topology-manager.js';
+import { NEVER } from '../../decision/decision.js';
+import { type Config, checkPlacement, type IsolatedCpusChoice, parseConfig } from '../../input/config.js';
 import { parseAdmit } from '../../input/request.js';
-import type { Assignments, CpusNow } from '../../account/assignments.js';
 import type { Topology } from '../../machine/topology.js';
+import { deviceResources } from '../../manager.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { inPlace } from '../arguments/documents.js';
-import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
-import { tell } from '../terminal/output.js';
-import { holdingsOfPlan } from '../picture/holdings.js';
-import { machinePicture } from '../picture/machine-picture.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import {
   type ExplainedContainer,
   explainedContainers,
@@ -28,8 +26,10 @@ import {
   sharedLines,
   warningLines,
 } from '../pages/pod-text.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { lookAt } from '../pages/state-view.js';
+import { holdingsOfPlan } from '../picture/holdings.js';
+import { machinePicture } from '../picture/machine-picture.js';
+import { tell } from '../terminal/output.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { type Page, PLAIN, stdoutPage } from '../terminal/terminal.js';
 import { fitted, formatJson, printable } from '../terminal/text.js';

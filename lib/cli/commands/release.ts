@@ -1,14 +1,14 @@
 // numalign release: ends a grant that nobody runs on any more, or a persistent one.
 import type { Command } from 'commander';
-import { cpusNamed } from '../../machine/cpu-set.js';
 import { NumalignError } from '../../base/errors.js';
-import { openManager } from '../../manager.js';
+import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/topology.js';
+import { openManager } from '../../manager.js';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
-import { print } from '../terminal/output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { readState } from '../pages/state-view.js';
+import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
 interface ReleaseFlags {

@@ -1,17 +1,26 @@
 // numalign run: a command on CPUs of its own.
 import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
-import type { CpuManagerPolicyOptions, IsolatedCpusChoice, ManagerOptions, TopologyManagerPolicy } from '../../input/config.js';
-import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { NumalignError } from '../../base/errors.js';
 import type { Grant } from '../../grant.js';
-import { type Manager, openManager } from '../../manager.js';
+import type {
+  CpuManagerPolicyOptions,
+  IsolatedCpusChoice,
+  ManagerOptions,
+  TopologyManagerPolicy,
+} from '../../input/config.js';
 import { isExtendedResource } from '../../input/pod-request.js';
 import type { AcquireOptions } from '../../input/request.js';
+import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import { type Manager, openManager } from '../../manager.js';
 import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
-import { cgroupRootOf, type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
-import { printToStderr, tell as tellLine } from '../terminal/output.js';
+import {
+  cgroupRootOf,
+  type EnforcementFlags,
+  enforcementOptions,
+  enforcementRequest,
+} from '../arguments/enforcement.js';
 import {
   agreedCgroupRootOption,
   isolatedCpusOption,
@@ -19,11 +28,12 @@ import {
   policyOption,
   reservedOption,
 } from '../arguments/placement.js';
-import { openingLines, warningLines } from '../pages/pod-text.js';
-import { errorJson, errorText } from '../terminal/report-error.js';
-import { besideText } from '../pages/resource-text.js';
-import { dieOf, exitCodeOf, relaySignals } from '../terminal/signals.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { openingLines, warningLines } from '../pages/pod-text.js';
+import { besideText } from '../pages/resource-text.js';
+import { printToStderr, tell as tellLine } from '../terminal/output.js';
+import { errorJson, errorText } from '../terminal/report-error.js';
+import { dieOf, exitCodeOf, relaySignals } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 
 const NOT_EXECUTABLE = 126;

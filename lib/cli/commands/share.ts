@@ -1,16 +1,16 @@
 // numalign share: processes and cgroups that run in the shared pool.
 import { isAbsolute, join } from 'node:path';
 import type { Command } from 'commander';
+import { shellWord } from '../../base/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
 import { SHARED } from '../../enforcement/cpuset-layout.js';
 import { maskOf, type SharedMember, tidsOf } from '../../enforcement/shared-members.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import { openManager, type SharedMemberTarget } from '../../manager.js';
-import { shellWord } from '../../base/shell-word.js';
 import { outputOption, processId } from '../arguments/arguments.js';
-import { print } from '../terminal/output.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
 interface ShareFlags {

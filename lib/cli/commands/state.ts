@@ -1,18 +1,18 @@
 // numalign state: what numalign has given out as the kubelet's state files, and the other way.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { NumalignError } from '../../base/errors.js';
 import { checkSameKind } from '../../admission/machine-settings.js';
-import { openManager } from '../../manager.js';
+import { NumalignError } from '../../base/errors.js';
 import { toKubelet } from '../../kubelet/kubelet-exchange.js';
 import { formatKubeletFiles } from '../../kubelet/kubelet-import.js';
 import { discover } from '../../machine/topology.js';
+import { openManager } from '../../manager.js';
 import { outputOption } from '../arguments/arguments.js';
 import { readKubeletFolder, writeKubeletFolder } from '../arguments/kubelet-folder.js';
-import { print } from '../terminal/output.js';
-import { podTable } from '../pages/pod-text.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { podTable } from '../pages/pod-text.js';
 import { readState } from '../pages/state-view.js';
+import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { counted, formatJson, printable } from '../terminal/text.js';
 

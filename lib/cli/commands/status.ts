@@ -1,15 +1,15 @@
 // numalign status: what a state folder says. Only looks.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { scopeOf } from '../../state/ledger.js';
 import { discover } from '../../machine/topology.js';
+import { scopeOf } from '../../state/ledger.js';
 import { outputOption } from '../arguments/arguments.js';
-import { type KeptFiles, keptFiles } from '../pages/kept-files.js';
-import { print } from '../terminal/output.js';
-import { settingsJson } from '../pages/settings-json.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { type KeptFiles, keptFiles } from '../pages/kept-files.js';
+import { settingsJson } from '../pages/settings-json.js';
 import { lookAt, type StateView } from '../pages/state-view.js';
 import { statusText } from '../pages/status-text.js';
 import { watchStatus } from '../pages/status-watch.js';
+import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson, printable } from '../terminal/text.js';
 

@@ -3,15 +3,15 @@ import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Topology } from '../../machine/topology.js';
 import { outputOption } from '../arguments/arguments.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import { readState, type StateView } from '../pages/state-view.js';
+import { type StateNote, stateTitle, topologyTree } from '../pages/topology-tree.js';
 import { holdingsOfView } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { readState, type StateView } from '../pages/state-view.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
-import { type StateNote, stateTitle, topologyTree } from '../pages/topology-tree.js';
 
 interface TopologyFlags extends MachineFlags, SvgFlags {
   stateDir?: string;

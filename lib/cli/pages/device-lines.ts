@@ -1,7 +1,7 @@
 // PCI devices as lines of text, for people: a line a device at eight of them or at two hundred. Pure.
 import type { PciDevice } from '../../machine/topology.js';
-import { shownDevices } from './machine-boxes.js';
 import { counted, printable, shorten } from '../terminal/text.js';
+import { shownDevices } from './machine-boxes.js';
 
 const LEAST_NAMES = 12;
 const LEAST_WIDTH = 30;

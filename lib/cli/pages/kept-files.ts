@@ -1,7 +1,7 @@
 // What a state folder keeps beside the state: states of earlier boots, and files that were put aside as damaged. Only looks.
 
-import { NumalignError } from '../../base/errors.js';
 import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
+import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native.js';
 import { decodeCheckpoint } from '../../state/files/checkpoint.js';
 import { ARCHIVE_FOLDER } from '../../state/ledger.js';

@@ -1,14 +1,14 @@
 // What a pod's containers have or would have, as a table. Pure.
 
-import type { Placement } from '../../input/config.js';
-import { whyShared } from '../../decision/cpu-manager.js';
 import type { PodContainer } from '../../admission/plan.js';
 import type { Warning } from '../../admission/warnings.js';
+import { whyShared } from '../../decision/cpu-manager.js';
+import type { Placement } from '../../input/config.js';
 import type { PodRequest } from '../../input/pod-request.js';
-import { cpusText, devicesText, memoryText } from './resource-text.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { listed, printable } from '../terminal/text.js';
+import { cpusText, devicesText, memoryText } from './resource-text.js';
 
 /** A container, and why it has no exclusive CPUs; null: it has some. */
 export interface ExplainedContainer extends PodContainer {

@@ -1,8 +1,9 @@
 // What somebody holds of each kind of resource, in words. Pure.
-import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
+
+import type { MemoryBlock } from '../../account/assignments.js';
 import type { PodContainer } from '../../admission/plan.js';
 import { MEMORY } from '../../input/memory-types.js';
-import type { MemoryBlock } from '../../account/assignments.js';
+import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
 /** CPUs that somebody has or would have alone. */

@@ -2,21 +2,6 @@
 // grants of dead owners.)
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { encodeName } from '../../cgroups/cgroup-path.js';
-import { MACHINE_STATE_DIR } from '../../input/config.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
-import { cpusNow } from '../../account/cpus-now.js';
-import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
-import { type Survivor, survivorsOf } from '../../enforcement/descent.js';
-import type { ProcessEntry } from '../../enforcement/member-registry.js';
-import { type SharedMember, SharedMembers, told } from '../../enforcement/shared-members.js';
-import { NumalignError } from '../../base/errors.js';
-import { type GrantInfo, grantInfo } from '../../account/grant-info.js';
-import { flagsOf } from '../../decision/flags.js';
-import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-manager.js';
-import { type PodContainer, podContainer } from '../../admission/plan.js';
-import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
-import { type NativeFolder, native } from '../../base/native.js';
 import {
   type Assignments,
   type CpusNow,
@@ -28,9 +13,23 @@ import {
   universe,
   withoutPods,
 } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import { type GrantInfo, grantInfo } from '../../admission/grant-info.js';
+import { type PodContainer, podContainer } from '../../admission/plan.js';
+import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
+import { NumalignError } from '../../base/errors.js';
+import { type NativeFolder, native } from '../../base/native.js';
+import { encodeName } from '../../cgroups/cgroup-path.js';
+import { flagsOf } from '../../decision/flags.js';
+import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-manager.js';
+import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
+import { type Survivor, survivorsOf } from '../../enforcement/descent.js';
+import type { ProcessEntry } from '../../enforcement/member-registry.js';
+import { type SharedMember, SharedMembers, told } from '../../enforcement/shared-members.js';
+import { MACHINE_STATE_DIR } from '../../input/config.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import type { Topology } from '../../machine/topology.js';
 import type { Checkpoint } from '../../state/files/checkpoint.js';
-import { explaining, readBootId, scopeOf } from '../../state/ledger.js';
-import { lastGood, rebuild } from '../../state/owners/recovery.js';
 import {
   type FoundState,
   findOwners,
@@ -42,8 +41,9 @@ import {
   PREVIOUS_FILE,
   STATE_FILE,
 } from '../../state/files/state-files.js';
+import { explaining, readBootId, scopeOf } from '../../state/ledger.js';
+import { lastGood, rebuild } from '../../state/owners/recovery.js';
 import { type Waiter, waitersIn } from '../../state/wait-queue.js';
-import type { Topology } from '../../machine/topology.js';
 
 export interface GrantView extends GrantInfo {
   readonly containers: readonly PodContainer[];

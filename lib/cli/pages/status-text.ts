@@ -1,19 +1,18 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
-import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import type { MemoryTable } from '../../decision/memory-manager.js';
-import type { LapsedGrant } from '../../admission/warnings.js';
+
 import type { MachineSettings } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
+import type { LapsedGrant } from '../../admission/warnings.js';
+import type { MemoryTable } from '../../decision/memory-manager.js';
+import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import { table } from '../terminal/table.js';
+import type { Page } from '../terminal/terminal.js';
+import { fitted, labelled, listed, printable, shorten } from '../terminal/text.js';
 import type { ArchiveView, KeptFiles } from './kept-files.js';
 import { warningLines } from './pod-text.js';
 import { besideText, cpusText, memoryText } from './resource-text.js';
 import type { GrantView, MemberView, StateView } from './state-view.js';
-import { table } from '../terminal/table.js';
-import type { Page } from '../terminal/terminal.js';
-import { fitted, labelled, listed, printable, shorten } from '../terminal/text.js';
 
-/** How many characters of an id are typed and shown at least. */
-export const ID_PREFIX = 4;
 const SHOWN_ID = 8;
 
 /** The shortest length, from 8 up, at which all ids differ. */

@@ -8,9 +8,9 @@ import { refreshTopology } from '../../machine/topology-refresh.js';
 import { print } from '../terminal/output.js';
 import { Screen } from '../terminal/screen.js';
 import { abortedByEnd } from '../terminal/signals.js';
-import { readState, type StateView } from './state-view.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { jsonLine } from '../terminal/text.js';
+import { readState, type StateView } from './state-view.js';
 import { watchText } from './watch-text.js';
 
 export interface WatchOptions {

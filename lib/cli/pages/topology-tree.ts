@@ -1,6 +1,8 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
 import { CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import type { CpuGroup, NumaNode, Topology } from '../../machine/topology.js';
+import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
+import { counted, fill, formatBytes, labelled, listed, printable } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
 import {
   cpuUse,
@@ -13,8 +15,6 @@ import {
 } from './machine-boxes.js';
 import type { StateView } from './state-view.js';
 import { freeListed, freeText, named, sharedText } from './status-text.js';
-import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
-import { counted, fill, formatBytes, labelled, listed, printable } from '../terminal/text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
 export type StateNote = { readonly view: StateView } | { readonly note: string };

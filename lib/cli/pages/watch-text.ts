@@ -1,12 +1,13 @@
 // The page of `numalign status --watch`. Pure.
+
+import type { GrantInfo } from '../../admission/grant-info.js';
 import type { ForeignTask, GrantAudit } from '../../audit/account.js';
-import type { GrantInfo } from '../../account/grant-info.js';
-import { cpusText } from './resource-text.js';
-import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
-import type { Watched } from './status-watch.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';
+import { cpusText } from './resource-text.js';
+import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
+import type { Watched } from './status-watch.js';
 
 const COLUMNS = [
   { title: 'ID' },

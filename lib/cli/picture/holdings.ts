@@ -1,7 +1,5 @@
 // Who holds what of a machine, as its picture shows it. Pure.
-import type { CpuSet } from '../../machine/cpu-set.js';
-import { type MemoryTable, memoryTables } from '../../decision/memory-manager.js';
-import type { PodContainer } from '../../admission/plan.js';
+
 import {
   type Assignments,
   type CpusNow,
@@ -12,6 +10,9 @@ import {
   memoryOf,
   universe,
 } from '../../account/assignments.js';
+import type { PodContainer } from '../../admission/plan.js';
+import { type MemoryTable, memoryTables } from '../../decision/memory-manager.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { StateView } from '../pages/state-view.js';
 import { shownIdLength } from '../pages/status-text.js';

@@ -1,6 +1,7 @@
 // A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
-import { CpuSet } from '../../machine/cpu-set.js';
+
 import { MEMORY } from '../../input/memory-types.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import type { NumaNode, PciDevice, Topology } from '../../machine/topology.js';
 import {
   type CpuUse,
@@ -13,8 +14,8 @@ import {
   shownDevices,
 } from '../pages/machine-boxes.js';
 import { besideText } from '../pages/resource-text.js';
-import { counted, fill, formatBytes } from '../terminal/text.js';
 import { machineLine } from '../pages/topology-tree.js';
+import { counted, fill, formatBytes } from '../terminal/text.js';
 import { type Block, charactersIn, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import type { Holder, Holdings } from './holdings.js';
 import { holderClass, styleSheet } from './style.js';

@@ -1,6 +1,5 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md describes it. Pure.
-import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import type { NumalignError } from '../../base/errors.js';
+
 import type {
   Assignments,
   CgroupIdentity,
@@ -17,6 +16,8 @@ import type {
 } from '../../account/assignments.js';
 import { cpusOf, deviceKeys, ENFORCEMENT_LEVELS } from '../../account/assignments.js';
 import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
+import type { NumalignError } from '../../base/errors.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';
 
 export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 1, what: 'the state file' };

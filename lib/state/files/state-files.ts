@@ -1,7 +1,8 @@
 // The files of a state folder, read without trusting them: which are good, which are damaged, and what the owners' files say.
+
+import type { OwnerRecord } from '../../account/assignments.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native.js';
-import type { OwnerRecord } from '../../account/assignments.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint, GENERATIONS } from './checkpoint.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';

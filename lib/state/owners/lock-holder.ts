@@ -1,6 +1,7 @@
 // What the lock's file says of the process that has the lock, and whether that process is stopped. For people: it decides nothing.
-import { processCommand } from './owners.js';
+
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
+import { processCommand } from './owners.js';
 
 export interface LockHolder {
   /** For messages. */

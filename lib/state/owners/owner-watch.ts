@@ -1,7 +1,14 @@
 // OwnerWatch: what the kernel says of the owners' files of a state folder. A process that ends closes its own; one that
 // is removed or replaced was so by somebody else.
 import { join } from 'node:path';
-import { IN_CLOSE_WRITE, IN_DELETE, IN_MOVE_SELF, IN_MOVED, IN_Q_OVERFLOW, watchFolder } from '../files/folder-events.js';
+import {
+  IN_CLOSE_WRITE,
+  IN_DELETE,
+  IN_MOVE_SELF,
+  IN_MOVED,
+  IN_Q_OVERFLOW,
+  watchFolder,
+} from '../files/folder-events.js';
 
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 500;

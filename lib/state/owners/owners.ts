@@ -1,18 +1,26 @@
 // Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file in owners/; the kernel drops the lock when
 // the process dies, in whatever pid namespace. A cgroup owns while a process is in it, a persistent owner until its grant is released.
+
+import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from '../../account/assignments.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { type NativeFolder, type NativeOwner, native } from '../../base/native.js';
 import { printable } from '../../base/printable.js';
 import type { OwnerChoice } from '../../input/request.js';
-import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from '../../account/assignments.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
+import { programName } from '../../processes/program-name.js';
 import { type Checkpoint, podText } from '../files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
 import { lockRange } from '../files/owner-locks.js';
-import { programName } from '../../processes/program-name.js';
-import { type FoundOwners, findOwners, isLocked, isNewerOwner, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
-import type { OwnerRegistry } from '../store.js';
+import {
+  type FoundOwners,
+  findOwners,
+  isLocked,
+  isNewerOwner,
+  isOwnerAlive,
+  OWNER_NAME,
+} from '../files/state-files.js';
+import type { OwnerRegistry } from './owner-registry.js';
 
 const MAX_COMMAND_LENGTH = 200;
 

@@ -1,5 +1,5 @@
 // Recovery: the state put together again from the last good generation and what living owners' files claim. Pure.
-import { NumalignError } from '../../base/errors.js';
+
 import {
   type Assignments,
   emptyAssignments,
@@ -8,13 +8,19 @@ import {
   removePods,
   withoutPods,
 } from '../../account/assignments.js';
-import { type BookedMemory, bookedOn, bookingFlaw, bookMemory, memoryBlocks, releaseMemory } from '../../account/booked-memory.js';
+import {
+  type BookedMemory,
+  bookedOn,
+  bookingFlaw,
+  bookMemory,
+  memoryBlocks,
+  releaseMemory,
+  type TotalOn,
+} from '../../account/booked-memory.js';
+import { NumalignError } from '../../base/errors.js';
 import { type Checkpoint, clashOf, podText } from '../files/checkpoint.js';
 import type { OwnerFile } from '../files/owner-file.js';
 import type { FoundOwners, FoundState } from '../files/state-files.js';
-
-/** What a NUMA node has of a type of memory, in bytes. */
-export type TotalOn = (node: number, type: string) => number;
 
 /** What is left of a state. */
 export interface Clues {

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import type { StateView } from '../../../lib/cli/pages/state-view.js';
 import { holdingsOfView } from '../../../lib/cli/picture/holdings.js';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
-import type { StateView } from '../../../lib/cli/pages/state-view.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import { type DiscoverOptions, discover, type Topology } from '../../../lib/machine/topology.js';
 import { allOf, parseXml, type XmlElement } from '../../support/xml.js';

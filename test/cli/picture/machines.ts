@@ -1,7 +1,7 @@
 // Machines to be drawn, and somebody to hold what they have.
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
-import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import { memoryTables } from '../../../lib/decision/memory-manager.js';
+import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
 import { emptyState } from '../../support/empty-state.js';
 

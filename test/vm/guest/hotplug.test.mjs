@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { parseConfig } from '../../../dist/input/config.js';
+import { substituteLostCpus } from '../../../dist/admission/substitute.js';
+import { HintProviders } from '../../../dist/decision/hint-providers.js';
 import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
 import { threadsOf } from '../../../dist/grant.js';
-import { HintProviders } from '../../../dist/decision/hint-providers.js';
 import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';
-import { substituteLostCpus } from '../../../dist/admission/substitute.js';
-import { Ledger } from '../../../dist/state/ledger.js';
+import { parseConfig } from '../../../dist/input/config.js';
 import { refreshSite } from '../../../dist/machine/topology-refresh.js';
+import { Ledger } from '../../../dist/state/ledger.js';
 
 const { placement, enforcement } = parseConfig({});
 

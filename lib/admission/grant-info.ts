@@ -1,6 +1,5 @@
 // GrantInfo: what is told of a grant on record.
-import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Flag } from '../decision/flags.js';
+
 import {
   type DeviceAssignment,
   devicesOf,
@@ -10,7 +9,9 @@ import {
   type PodAssignment,
   poolOf,
   presentCpus,
-} from './assignments.js';
+} from '../account/assignments.js';
+import type { Flag } from '../decision/flags.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
 interface Unbalanced {

@@ -1,0 +1,52 @@
+// The rooms of lib/ and the one order in which they may import each other: each only those before it. `npm run lint` holds the code against it.
+const ROOMS = [
+  'base',
+  'machine',
+  'account',
+  'input',
+  'decision',
+  'cgroups',
+  'processes',
+  'state/files',
+  'state/owners',
+  'state',
+  'enforcement',
+  'threads',
+  'admission',
+  'kubelet',
+  'audit',
+  'reconcile',
+  'doctor',
+  '.',
+  'cli/terminal',
+  'cli/arguments',
+  'cli/pages',
+  'cli/picture',
+  'cli/completion',
+  'cli/agent',
+  'cli/commands',
+  'cli',
+];
+
+/** The files of a room, without those of the rooms in it. */
+const filesOf = (room) => (room === '.' ? '^lib/[^/]+$' : `^lib/${room}/[^/]+$`);
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'known-rooms', severity: 'error', from: { path: '^lib/', pathNot: ROOMS.map(filesOf) }, to: {} },
+    ...ROOMS.slice(0, -1).map((room, place) => ({
+      name: `${room}-is-below`,
+      severity: 'error',
+      from: { path: filesOf(room) },
+      to: { path: ROOMS.slice(place + 1).map(filesOf) },
+    })),
+  ],
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    // Imports of types count as well.
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+  },
+};

@@ -1,0 +1,23 @@
+// OwnerRegistry: who owns what on record, and whether they live.
+import type { OwnerRecord, PodAssignment } from '../../account/assignments.js';
+import type { OwnerChoice } from '../../input/request.js';
+
+/** Who owns what, and whether they live. Every member but the questions REQUIRES to be in a transaction. */
+export interface OwnerRegistry {
+  /**
+   * The record of an owner: this environment's own, or a new one.
+   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's file cannot be made
+   */
+  recordFor(owner: OwnerChoice): OwnerRecord;
+  isOwn(owner: OwnerRecord): boolean;
+  /** Descriptor of a lock, for a child that shall keep the grants alive. */
+  ownFd(): number | undefined;
+  /** Gives up this environment's share of its only grant; says whether a child still has one. */
+  handOver(uid: string): boolean;
+  orphans(pods: readonly PodAssignment[]): PodAssignment[];
+  isAlive(owner: OwnerRecord): boolean;
+  isProcessAlive(uuid: string): boolean;
+  /** Whether it is the uuid of this environment. */
+  isOwnProcess(uuid: string): boolean;
+  deadPods(pods: readonly PodAssignment[]): PodAssignment[];
+}

@@ -1,0 +1,106 @@
+// How the threads of this process that are pinned for a grant leave its CPUs, and come back where that was in vain.
+import { type PodAssignment, runningCpus } from '../account/assignments.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import type { GrantGroup } from '../enforcement/grant-group.js';
+import type { UnpinnedThread } from '../enforcement/shared-members.js';
+import {
+  affinity,
+  CLIPPED,
+  type MovedThread,
+  type PinResult,
+  toPinResult,
+  type UnmovableThread,
+} from '../machine/affinity.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
+import { unpinMemory } from './memory.js';
+
+/** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
+export interface Vacate<T, R> {
+  leave(pool: CpuSet): T;
+  /** Those that left. */
+  threads(left: T): readonly UnpinnedThread[];
+  /** Where they are once the CPUs are the shared pool's again. */
+  settled(left: T): R;
+  comeBack(left: T): void;
+}
+
+// The shared pool may have become larger since they were moved. A thread that has ended is told as it was.
+export function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
+  const now = <T extends MovedThread>(thread: T): T => ({
+    ...thread,
+    cpus: affinityIfThere(thread.tid) ?? thread.cpus,
+  });
+  return { ...result, moved: moved.map(now), unmovable: unmovable.map(now) };
+}
+
+function affinityIfThere(tid: number): CpuSet | undefined {
+  try {
+    return affinity(tid);
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
+}
+
+export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
+
+export interface Unpinned {
+  readonly result: PinResult;
+  readonly threads: readonly UnpinnedThread[];
+}
+
+// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
+// leave out.
+export function undoPin(topology: Topology, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
+  const bound = group?.leave(pool);
+  const outcome = native.undoPin(uid, (bound ?? pool).words);
+  const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
+    tid,
+    // Who may run anywhere is not to be kept on record for CPUs that there are not.
+    earlier: new CpuSet(earlier).intersection(topology.cpus),
+  }));
+  const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
+  if (bound === undefined || bound === pool) return { threads, result: { moved, unmovable, guaranteed } };
+  const isOut = (thread: UnmovableThread) => thread.reason === CLIPPED;
+  return {
+    threads,
+    result: {
+      moved: [...moved, ...unmovable.filter(isOut)],
+      unmovable: unmovable.filter((each) => !isOut(each)),
+      guaranteed,
+    },
+  };
+}
+
+// Takes the threads that were pinned for a grant off its CPUs, and back.
+export function vacateOf(
+  topology: Topology,
+  group: GrantGroup | undefined,
+  pod: PodAssignment,
+): Vacate<Unpinned, PinResult> {
+  const { uid, owner } = pod;
+  let hasLeft = false;
+  let pinMemoryAgain = () => {};
+  return {
+    leave: (pool) => {
+      hasLeft = group?.isInUse ?? false;
+      const left = undoPin(topology, group, uid, pool);
+      pinMemoryAgain = unpinMemory(uid);
+      return left;
+    },
+    threads: ({ threads }) => threads,
+    settled: ({ result }) => readAgain(result),
+    comeBack: ({ result: { moved } }) => {
+      const cpus = runningCpus(pod);
+      if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
+      for (const { tid, before } of moved) {
+        // Where it was placed, as far as that is the grant's.
+        const own = before.isSubsetOf(cpus) ? before : cpus;
+        native.pin(tid, own.words, uid, owner.uuid, false);
+      }
+      pinMemoryAgain();
+    },
+  };
+}
