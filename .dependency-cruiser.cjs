@@ -46,6 +46,7 @@ module.exports = {
   options: {
     tsConfig: { fileName: 'tsconfig.json' },
     // Imports of types count as well.
+    parser: 'swc',
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
   },
