@@ -6,28 +6,22 @@ import {
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
-  type MemoryBlock,
   memoryOf,
   type PodAssignment,
   presentCpus,
   runningCpus,
   sharedPool,
 } from './account/assignments.js';
+import type { MemoryBlock } from './account/booked-memory.js';
 import { cpusNow } from './account/cpus-now.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { tracedApply, tracedRelease } from './admission/diagnostics.js';
 import { isIsolated } from './admission/grant-info.js';
+import { findGrant, ownerAlive } from './admission/held-grant.js';
+import { handOver, release } from './admission/release.js';
 import { resize } from './admission/resize.js';
-import {
-  assignmentsOf,
-  findGrant,
-  flagsNow,
-  handOver,
-  ownerAlive,
-  release,
-  type Site,
-  transact,
-} from './admission/topology-manager.js';
+import { assignmentsOf, flagsNow, type Site } from './admission/site.js';
+import { tracedApply, tracedRelease } from './admission/traced.js';
+import { transact } from './admission/transact.js';
 import { handedOver, offer, withdraw } from './admission/transfer.js';
 import { quotaWarnings, type Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
@@ -39,8 +33,8 @@ import { native } from './base/native.js';
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import type { Flag } from './decision/flags.js';
 import { GrantGroup } from './enforcement/grant-group.js';
-import type { Placement } from './input/config.js';
 import { pageBytes } from './input/memory-types.js';
+import type { Placement } from './input/placement.js';
 import type { Quantity } from './input/quantity.js';
 import { parseResize, type ResizeOptions } from './input/request.js';
 import { type PinResult, pinFor, type Threads } from './machine/affinity.js';

@@ -1,7 +1,7 @@
 // What the package exports.
 
-export type { DeviceAssignment, EnforcementLevel, MemoryBlock } from './account/assignments.js';
-export type { BookedMemory } from './account/booked-memory.js';
+export type { DeviceAssignment, EnforcementLevel } from './account/assignments.js';
+export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { CpuMove } from './account/cpu-identities.js';
 export type { Attachment } from './admission/attachment.js';
 export {
@@ -22,8 +22,7 @@ export {
 export type { GrantInfo } from './admission/grant-info.js';
 export type { Settings } from './admission/machine-settings.js';
 export type { StateChange } from './admission/manager-watch.js';
-export type { Plan, PodContainer } from './admission/plan.js';
-export type { PlanOnRecord } from './admission/topology-manager.js';
+export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -57,23 +56,7 @@ export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } f
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
 export type { SharedMember } from './enforcement/shared-members.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
-export {
-  type AimedLevel,
-  type CpuManagerPolicy,
-  type CpuManagerPolicyOptions,
-  type IsolatedCpusChoice,
-  MACHINE_STATE_DIR,
-  type MachineOptions,
-  type ManagerOptions,
-  type MemoryManagerPolicy,
-  type PlacementOptions,
-  type RequestPlacementOptions,
-  type ReservedAmounts,
-  type ReservedMemory,
-  type TopologyManagerPolicy,
-  type TopologyManagerPolicyOptions,
-  type TopologyManagerScope,
-} from './input/config.js';
+export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export {
   type DevicePattern,
   type DeviceSelection,
@@ -81,6 +64,8 @@ export {
   type DeviceTexts,
   selectDevices,
 } from './input/devices.js';
+export type { AimedLevel } from './input/enforcement-options.js';
+export type { MachineOptions, ReservedAmounts, ReservedMemory } from './input/machine-options.js';
 export type {
   ContainerSpec,
   PlainPod,
@@ -91,6 +76,17 @@ export type {
   ResourceAmounts,
   ResourceRequirements,
 } from './input/pod-request.js';
+export type {
+  CpuManagerPolicy,
+  CpuManagerPolicyOptions,
+  IsolatedCpusChoice,
+  MemoryManagerPolicy,
+  PlacementOptions,
+  RequestPlacementOptions,
+  TopologyManagerPolicy,
+  TopologyManagerPolicyOptions,
+  TopologyManagerScope,
+} from './input/policies.js';
 export type { Quantity } from './input/quantity.js';
 export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './input/request.js';
 export {

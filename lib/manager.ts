@@ -15,9 +15,11 @@ import {
 } from './account/assignments.js';
 import { withIdentities } from './account/cpu-identities.js';
 import { cpusNow } from './account/cpus-now.js';
+import { admit } from './admission/admit.js';
 import { checkNotAttached } from './admission/attachment.js';
-import { newManagerId, publishError, tracedAdmission } from './admission/diagnostics.js';
+import { newManagerId, publishError } from './admission/diagnostics.js';
 import { type GrantInfo, grantInfo } from './admission/grant-info.js';
+import { unknownGrant } from './admission/held-grant.js';
 import {
   applySettings,
   checkCgroupRoot,
@@ -29,19 +31,10 @@ import {
   type Settings,
 } from './admission/machine-settings.js';
 import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
-import {
-  admit,
-  assignmentsOf,
-  commitEnforced,
-  knownAssignments,
-  type PlanOnRecord,
-  planFor,
-  reclaim,
-  type Site,
-  transact,
-  unknownGrant,
-  withoutDead,
-} from './admission/topology-manager.js';
+import { type PlanOnRecord, planFor } from './admission/plan.js';
+import { assignmentsOf, knownAssignments, type Site } from './admission/site.js';
+import { tracedAdmission } from './admission/traced.js';
+import { commitEnforced, reclaim, transact, withoutDead } from './admission/transact.js';
 import { takeOver } from './admission/transfer.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
@@ -64,15 +57,14 @@ import type { SharedMember } from './enforcement/shared-members.js';
 import { Grant, releaseGrant } from './grant.js';
 import {
   type Config,
-  checkPlacement,
   MACHINE_CGROUP_ROOT,
   MACHINE_STATE_DIR,
-  type MachineOptions,
   type ManagerOptions,
   parseConfig,
-  parseMachineOptions,
 } from './input/config.js';
 import { type DeviceSelection, parseDevices } from './input/devices.js';
+import { type MachineOptions, parseMachineOptions } from './input/machine-options.js';
+import { checkPlacement } from './input/placement.js';
 import type { PodSpec } from './input/pod-request.js';
 import {
   type AcquireOptions,

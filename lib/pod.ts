@@ -1,10 +1,12 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
 import type { PodAssignment } from './account/assignments.js';
+import type { Admission } from './admission/admit.js';
 import { type Attachment, attachProcess } from './admission/attachment.js';
-import { tracedApply } from './admission/diagnostics.js';
+import { markStarted } from './admission/held-grant.js';
 import { type PodContainer, podContainer } from './admission/plan.js';
-import { type Admission, flagsNow, markStarted, type Site } from './admission/topology-manager.js';
+import { flagsNow, type Site } from './admission/site.js';
+import { tracedApply } from './admission/traced.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';

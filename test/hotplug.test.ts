@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findPod, type PodAssignment } from '../lib/account/assignments.js';
+import { assignmentsOf, type Site } from '../lib/admission/site.js';
 import { substituteLostCpus } from '../lib/admission/substitute.js';
-import { assignmentsOf, type Site } from '../lib/admission/topology-manager.js';
 import { native } from '../lib/base/native.js';
 import { HintProviders } from '../lib/decision/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';

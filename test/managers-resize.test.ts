@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../lib/admission/resize.js';
-import type { Site } from '../lib/admission/topology-manager.js';
+import type { Site } from '../lib/admission/site.js';
 import { HintProviders } from '../lib/decision/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
 import { type CpuSet, discover, type Manager, openManager, type Topology } from '../lib/index.js';

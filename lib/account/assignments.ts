@@ -2,7 +2,7 @@
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
-import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
+import { type BookedMemory, type MemoryBlock, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
 
 /** Members of the file that this version does not know; kept when it is rewritten. */
 export type UnknownFields = Readonly<Record<string, unknown>>;
@@ -26,13 +26,6 @@ export interface MachineSettings {
 
 /** One CPU as it was when the state was written: [cpu, core, package, node]. */
 export type CpuIdentity = readonly [cpu: number, core: number, socket: number, node: number];
-
-export interface MemoryBlock {
-  readonly nodes: readonly number[];
-  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
-  readonly type: string;
-  readonly bytes: number;
-}
 
 export interface DeviceAssignment {
   readonly id: string;

@@ -1,6 +1,3 @@
-// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which groups of nodes. Pure.
-import type { MemoryBlock, PodAssignment } from './assignments.js';
-
 /**
  * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what
  * came before: hence it is recorded and not derived.
@@ -72,8 +69,13 @@ export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: Memo
   return next;
 }
 
+/** A pod, as far as its memory goes. */
+interface WithMemory {
+  readonly containers: readonly { readonly memory: readonly MemoryBlock[] }[];
+}
+
 /** All blocks of some pods. */
-export function memoryBlocks(pods: readonly Pick<PodAssignment, 'containers'>[]): MemoryBlock[] {
+export function memoryBlocks(pods: readonly WithMemory[]): MemoryBlock[] {
   const blocks: MemoryBlock[] = [];
   for (const { containers } of pods) for (const { memory } of containers) blocks.push(...memory);
   return blocks;
@@ -87,7 +89,7 @@ export function memoryGroups(blocks: readonly MemoryBlock[]): ReadonlyMap<number
 }
 
 /** What contradicts itself in such a record, if anything: groups that overlap, or another sum than that of the blocks. */
-export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
+export function bookingFlaw(booked: BookedMemory, pods: readonly WithMemory[]): string | undefined {
   const blocks = memoryBlocks(pods);
   const groups = memoryGroups(blocks);
   const keyOf = (nodes: readonly number[]) => nodes.join(',');
@@ -106,4 +108,11 @@ export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]
   }
   const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
   return wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`;
+}
+
+export interface MemoryBlock {
+  readonly nodes: readonly number[];
+  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  readonly type: string;
+  readonly bytes: number;
 }

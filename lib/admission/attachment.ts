@@ -9,7 +9,9 @@ import type { ProcessEntry } from '../enforcement/member-registry.js';
 import { attachedCpus } from '../enforcement/shared-members.js';
 import { moveProcess } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import { heldGrant, type Site, transact } from './topology-manager.js';
+import { heldGrant } from './held-grant.js';
+import type { Site } from './site.js';
+import { transact } from './transact.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {

@@ -4,12 +4,12 @@ import {
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
-  type MemoryBlock,
   memoryOf,
   type PodAssignment,
   poolOf,
   presentCpus,
 } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
 import type { Flag } from '../decision/flags.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

@@ -14,7 +14,9 @@ import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { takeCpus } from '../decision/cpu-manager.js';
 import { totalOn } from '../decision/memory-manager.js';
-import type { Config, GivenSettings, Placement, RequiredSettings } from '../input/config.js';
+import type { Config } from '../input/config.js';
+import type { GivenSettings, RequiredSettings } from '../input/machine-options.js';
+import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 

@@ -1,17 +1,23 @@
 // Plan: a decision that is not carried out.
 
-import type {
-  Assignments,
-  ContainerAssignment,
-  DeviceAssignment,
-  MemoryBlock,
-  PodAssignment,
+import {
+  type Assignments,
+  type ContainerAssignment,
+  type DeviceAssignment,
+  type PodAssignment,
+  removePods,
 } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { randomUUID } from '../base/builtins.js';
 import type { ErrorCode } from '../base/errors.js';
-import { decide, type Offer, type Question, undo } from '../decision/decision.js';
+import { decide, NEVER, type Offer, type Question, undo } from '../decision/decision.js';
 import type { AdmissionReason, Explanation } from '../decision/explanation.js';
+import type { AdmissionRequest } from '../input/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
+import { PERSISTENT_OWNER, placedPod } from './admit.js';
+import { knownCheckpoint, type Site } from './site.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** What a container of an admitted pod has. */
@@ -91,4 +97,38 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   const { pod, next } = decision;
   const warnings = warningsOf(pod, question);
   return { plan: admittedPlan(pod, { hints, warnings, exact }), next };
+}
+
+/** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
+export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
+  const { topology, ledger, resources, providers } = site;
+  const checkpoint = knownCheckpoint(site);
+  const { generation, assignments: recorded } = checkpoint;
+  const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
+  const state = removePods(recorded, new Set(dead));
+  const placed = placedPod(state, request.pod);
+  if (placed) return onRecord(planOfPlaced(placed), generation);
+  const { plan: planned } = plan({
+    topology,
+    present: cpusNow(topology, recorded.pods),
+    state,
+    request,
+    resources,
+    providers: providers.list,
+    owner: PERSISTENT_OWNER,
+    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold for it must stay. Nobody else hears of it.
+    uid: providers.isEmpty ? '' : randomUUID(),
+    now: NEVER,
+    dryRun: true,
+  });
+  return onRecord(planned, generation);
+}
+
+/** The answer of {@link Manager.plan}: a plan, and the generation of the state that it is made for. */
+export type PlanOnRecord = Plan & { readonly generation: number };
+
+// Member by member: to add one to a spread object takes many times as long.
+function onRecord(plan: Plan, generation: number): PlanOnRecord {
+  const { admitted, reason, code, containers, hints, explanation, warnings, exact } = plan;
+  return { admitted, reason, code, containers, hints, explanation, warnings, exact, generation };
 }

@@ -3,21 +3,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Assignments,
   type ContainerAssignment,
-  type MemoryBlock,
   type PodAssignment,
   removePods,
   replacePod,
   runningCpus,
 } from '../account/assignments.js';
-import { releaseMemory } from '../account/booked-memory.js';
+import { type MemoryBlock, releaseMemory } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { NumalignError } from '../base/errors.js';
 import { decide, NEVER } from '../decision/decision.js';
-import { type Placement, recordedPlacement } from '../input/config.js';
+import { type Placement, recordedPlacement } from '../input/placement.js';
 import { MILLI } from '../input/pod-request.js';
 import type { ResizeRequest } from '../input/request.js';
 import type { Followers } from '../threads/followers.js';
-import { type EnforcedCommit, heldGrant, RESIZES_UNDER_WAY, reclaim, type Site, transact } from './topology-manager.js';
+import { heldGrant } from './held-grant.js';
+import type { Site } from './site.js';
+import { type EnforcedCommit, RESIZES_UNDER_WAY, reclaim, transact } from './transact.js';
 
 /**
  * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost, commits, and lets them use what is new. What is announced and what

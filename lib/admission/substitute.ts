@@ -22,11 +22,13 @@ import {
   withCpus,
 } from '../decision/cpu-manager.js';
 import { type Draft, firstDraft, withKept } from '../decision/draft.js';
-import { type Placement, recordedPlacement } from '../input/config.js';
+import { type Placement, recordedPlacement } from '../input/placement.js';
 import { MILLI } from '../input/pod-request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GrantThreads } from '../threads/followers.js';
-import { assignmentsOf, findGrant, heldGrant, type Site, transact } from './topology-manager.js';
+import { findGrant, heldGrant } from './held-grant.js';
+import { assignmentsOf, type Site } from './site.js';
+import { transact } from './transact.js';
 
 /** What has become of a grant whose CPUs came or went. */
 export interface Substitution<T> {

@@ -6,7 +6,9 @@ import { randomUUID } from '../base/builtins.js';
 import { NumalignError } from '../base/errors.js';
 import { until } from '../state/until.js';
 import type { Vacate } from '../threads/vacate.js';
-import { assignmentsOf, heldGrant, type Site, transact, unknownGrant } from './topology-manager.js';
+import { heldGrant, unknownGrant } from './held-grant.js';
+import { assignmentsOf, type Site } from './site.js';
+import { transact } from './transact.js';
 
 /** Puts a token on record: whoever shows it becomes the owner. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors */
 export function offer(site: Site, grant: PodAssignment): Promise<string> {

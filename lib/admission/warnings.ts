@@ -7,10 +7,10 @@ import {
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
-  type MemoryBlock,
   memoryOf,
   type PodAssignment,
 } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { Question } from '../decision/decision.js';
 import type { DeviceResources } from '../decision/device-resources.js';

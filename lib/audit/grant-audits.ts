@@ -1,7 +1,7 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
 
 import type { PodAssignment } from '../account/assignments.js';
-import type { Site } from '../admission/topology-manager.js';
+import type { Site } from '../admission/site.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
 import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';

@@ -4,7 +4,6 @@ import { memoryOf, type OwnerRecord, type PodAssignment, presentCpus } from '../
 import { childNames, readIfThere } from '../cgroups/cgroup-files.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { ThreadSnapshot } from './snapshot.js';
 
 /** Whose CPUs are looked at. */
 export interface Subject {
@@ -23,7 +22,7 @@ export function subjectOf(
   topology: Topology,
   pod: PodAssignment,
   isOwn: boolean,
-  before: readonly ThreadSnapshot[],
+  before: readonly { readonly pid: number }[],
 ): Subject {
   const cpus = presentCpus(pod);
   const booked = NodeSet.from(memoryOf(pod).flatMap(({ nodes }) => nodes));

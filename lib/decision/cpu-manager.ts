@@ -2,7 +2,7 @@
 
 import { grantableCpus, sharedPool } from '../account/assignments.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
-import type { Placement } from '../input/config.js';
+import type { Placement } from '../input/placement.js';
 import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';

@@ -15,13 +15,9 @@ import {
 import { randomUUID } from '../base/builtins.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import {
-  type IsolatedCpusChoice,
-  type Placement,
-  placementOptions,
-  TOPOLOGY_MANAGER_POLICIES,
-} from '../input/config.js';
+import { type Placement, placementOptions } from '../input/placement.js';
 import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
+import { type IsolatedCpusChoice, TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';

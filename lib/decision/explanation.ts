@@ -12,9 +12,9 @@ import {
   universe,
 } from '../account/assignments.js';
 import { printable } from '../base/printable.js';
-import type { TopologyManagerPolicy } from '../input/config.js';
 import { isMemoryType } from '../input/memory-types.js';
 import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import type { TopologyManagerPolicy } from '../input/policies.js';
 import { formatBytes } from '../input/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';

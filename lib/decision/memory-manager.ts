@@ -1,12 +1,19 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are booked. Follows the kubelet's policies None and Static
 // (v1.32). Pure.
 
-import { type Assignments, type MachineSettings, type MemoryBlock, oncePerPods } from '../account/assignments.js';
-import { bookedOn, bookMemory, memoryBlocks, memoryGroups, type TotalOn } from '../account/booked-memory.js';
+import { type Assignments, type MachineSettings, oncePerPods } from '../account/assignments.js';
+import {
+  bookedOn,
+  bookMemory,
+  type MemoryBlock,
+  memoryBlocks,
+  memoryGroups,
+  type TotalOn,
+} from '../account/booked-memory.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { Placement } from '../input/config.js';
 import { hugepageType, isMemoryType, MEMORY } from '../input/memory-types.js';
+import type { Placement } from '../input/placement.js';
 import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
 import { formatBytes } from '../input/quantity.js';
 import { NodeSet } from '../machine/cpu-set.js';

@@ -3,13 +3,12 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native, type Words } from '../base/native.js';
+import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../input/placement.js';
 import {
-  parseTopologyPolicy,
-  parseTopologyPolicyOptions,
   TOPOLOGY_MANAGER_POLICIES,
   type TopologyManagerPolicy,
   type TopologyManagerPolicyOptions,
-} from '../input/config.js';
+} from '../input/policies.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../machine/hints.js';
 

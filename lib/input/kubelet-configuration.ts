@@ -1,6 +1,6 @@
 // A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes; config.ts checks the sense.
 import { invalidOption } from '../base/check-options.js';
-import type { CpuManagerPolicy, MemoryManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './config.js';
+import type { CpuManagerPolicy, MemoryManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './policies.js';
 import type { Quantity } from './quantity.js';
 
 /** What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document leaves a field out. */

@@ -5,14 +5,9 @@ import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import {
-  type AimedLevel,
-  type Placement,
-  parseEnforcement,
-  parsePlacement,
-  type RequestPlacementOptions,
-} from './config.js';
+import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
+import { type Placement, parsePlacement } from './placement.js';
 import {
   type ContainerRequest,
   MILLI,
@@ -21,6 +16,7 @@ import {
   parseRequests,
   type ResourceAmounts,
 } from './pod-request.js';
+import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */

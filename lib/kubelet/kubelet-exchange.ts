@@ -12,13 +12,12 @@ import {
   ISOLATED_OPTION,
   isolatedPool,
   JUST_PLACED,
-  type MemoryBlock,
   type OwnerRecord,
   type PodAssignment,
   sharedPool,
   universe,
 } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, bookingFlaw, memoryBlocks } from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn, bookingFlaw, type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { NumalignError } from '../base/errors.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-manager.js';
 import { isMemoryType, MEMORY } from '../input/memory-types.js';

@@ -2,7 +2,8 @@
 
 import type { PodAssignment } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { type Site, transact } from '../admission/topology-manager.js';
+import type { Site } from '../admission/site.js';
+import { transact } from '../admission/transact.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { checkSignal } from '../input/request.js';
 import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';

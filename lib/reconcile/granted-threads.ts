@@ -1,7 +1,7 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the grants.
 
 import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
-import type { Site } from '../admission/topology-manager.js';
+import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type Comparison, type Found, together } from '../enforcement/drift.js';

@@ -10,8 +10,9 @@ import {
 } from '../account/assignments.js';
 import { weaker } from '../account/levels.js';
 import { publish, traced } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
 import { substituteLostCpus } from '../admission/substitute.js';
-import { type EnforcedCommit, type Site, transact } from '../admission/topology-manager.js';
+import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
 import { countChanges } from '../cgroups/cgroup-files.js';
 import { isPartitioned } from '../enforcement/cpuset-layout.js';
@@ -24,7 +25,7 @@ import {
   type ReconcileReport,
   together,
 } from '../enforcement/drift.js';
-import type { Placement } from '../input/config.js';
+import type { Placement } from '../input/placement.js';
 import { refreshSite } from '../machine/topology-refresh.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { Store } from '../state/store.js';

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Assignments, ContainerAssignment, MemoryBlock, PodAssignment } from '../../lib/account/assignments.js';
+import type { Assignments, ContainerAssignment, PodAssignment } from '../../lib/account/assignments.js';
+import type { MemoryBlock } from '../../lib/account/booked-memory.js';
 import {
   type BookedMemory,
   bookMemory,

@@ -1,16 +1,15 @@
 // How pods are to be placed, and by which machine settings: from a kubelet's configuration, and options over it.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { type ManagerOptions, parseConfig } from '../../input/config.js';
 import {
   type CpuManagerPolicyOptions,
   ISOLATED_CPUS_CHOICES,
   type IsolatedCpusChoice,
-  type ManagerOptions,
-  parseConfig,
   TOPOLOGY_MANAGER_POLICIES,
   type TopologyManagerPolicy,
   type TopologyManagerScope,
-} from '../../input/config.js';
+} from '../../input/policies.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';

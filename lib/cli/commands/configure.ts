@@ -1,7 +1,7 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
 import { grantableCpus, sharedPool, withoutPods } from '../../account/assignments.js';
-import type { MachineOptions, ReservedMemory } from '../../input/config.js';
+import type { MachineOptions, ReservedMemory } from '../../input/machine-options.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/topology.js';
 import { openManager } from '../../manager.js';

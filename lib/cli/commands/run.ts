@@ -3,13 +3,9 @@ import type { ChildProcess } from 'node:child_process';
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Grant } from '../../grant.js';
-import type {
-  CpuManagerPolicyOptions,
-  IsolatedCpusChoice,
-  ManagerOptions,
-  TopologyManagerPolicy,
-} from '../../input/config.js';
+import type { ManagerOptions } from '../../input/config.js';
 import { isExtendedResource } from '../../input/pod-request.js';
+import type { CpuManagerPolicyOptions, IsolatedCpusChoice, TopologyManagerPolicy } from '../../input/policies.js';
 import type { AcquireOptions } from '../../input/request.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { type Manager, openManager } from '../../manager.js';

@@ -1,6 +1,6 @@
 // What somebody holds of each kind of resource, in words. Pure.
 
-import type { MemoryBlock } from '../../account/assignments.js';
+import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { PodContainer } from '../../admission/plan.js';
 import { MEMORY } from '../../input/memory-types.js';
 import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';

@@ -1,6 +1,6 @@
 // numalign status --watch: what happens on the grants' CPUs, again and again until told to end. Only looks.
+
 import { setTimeout } from 'node:timers/promises';
-import type { GrantAudit } from '../../audit/account.js';
 import { WatchedGrants } from '../../audit/watched-grants.js';
 import { NumalignError } from '../../base/errors.js';
 import { discover } from '../../machine/topology.js';
@@ -10,8 +10,8 @@ import { Screen } from '../terminal/screen.js';
 import { abortedByEnd } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { jsonLine } from '../terminal/text.js';
-import { readState, type StateView } from './state-view.js';
-import { watchText } from './watch-text.js';
+import { readState } from './state-view.js';
+import { type Watched, watchText } from './watch-text.js';
 
 export interface WatchOptions {
   readonly stateDir: string;
@@ -50,17 +50,6 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
     screen?.close();
     stop();
   }
-}
-
-/** What is known at one moment. */
-export interface Watched {
-  readonly stateDir: string;
-  readonly seconds: number;
-  readonly time: Date;
-  /** Undefined where there is no state. */
-  readonly view: StateView | undefined;
-  /** Of the grants whose owners live: what has happened since the last look. */
-  readonly audits: readonly GrantAudit[];
 }
 
 // False where it was ended.

@@ -6,8 +6,8 @@ import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';
 import { cpusText } from './resource-text.js';
+import type { StateView } from './state-view.js';
 import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
-import type { Watched } from './status-watch.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -124,4 +124,15 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
     ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
   ];
   return fitted(`${lines.join('\n')}\n`, page);
+}
+
+/** What is known at one moment. */
+export interface Watched {
+  readonly stateDir: string;
+  readonly seconds: number;
+  readonly time: Date;
+  /** Undefined where there is no state. */
+  readonly view: StateView | undefined;
+  /** Of the grants whose owners live: what has happened since the last look. */
+  readonly audits: readonly GrantAudit[];
 }

@@ -6,10 +6,10 @@ import {
   cpusOf,
   devicesOf,
   isolatedPool,
-  type MemoryBlock,
   memoryOf,
   universe,
 } from '../../account/assignments.js';
+import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { PodContainer } from '../../admission/plan.js';
 import { type MemoryTable, memoryTables } from '../../decision/memory-manager.js';
 import type { CpuSet } from '../../machine/cpu-set.js';

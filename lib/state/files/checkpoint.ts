@@ -7,7 +7,6 @@ import type {
   CpuIdentity,
   DeviceAssignment,
   MachineSettings,
-  MemoryBlock,
   NamedCpus,
   OwnerRecord,
   PodAssignment,
@@ -15,6 +14,7 @@ import type {
   UpcomingCpus,
 } from '../../account/assignments.js';
 import { cpusOf, deviceKeys, ENFORCEMENT_LEVELS } from '../../account/assignments.js';
+import type { MemoryBlock } from '../../account/booked-memory.js';
 import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
 import type { NumalignError } from '../../base/errors.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';

@@ -1,0 +1,204 @@
+// Admit: the one way from a request to a committed grant.
+import {
+  type Assignments,
+  type ContainerAssignment,
+  findPod,
+  freeCpus,
+  type OwnerRecord,
+  type PodAssignment,
+  withoutPods,
+} from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { randomUUID } from '../base/builtins.js';
+import { type ErrorCode, NumalignError } from '../base/errors.js';
+import {
+  type Decision,
+  decide,
+  decideIn,
+  NEVER,
+  type Question,
+  type Rejection,
+  undo,
+  withRollback,
+} from '../decision/decision.js';
+import type { PodRequest } from '../input/pod-request.js';
+import type { AdmissionRequest } from '../input/request.js';
+import type { Site } from './site.js';
+import { type Enforced, type EnforcedCommit, transact } from './transact.js';
+import { inTurn } from './turns.js';
+import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
+
+/** A pod on record, and whether it was there before. */
+export interface Admission {
+  readonly pod: PodAssignment;
+  readonly warnings: readonly Warning[];
+  readonly alreadyAdmitted: boolean;
+}
+
+/**
+ * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A request that waits is tried again in its turn.
+ * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
+ */
+export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
+  if (!request.wait) return transact(site, signal, (...step) => tryAdmit(site, request, ...step));
+  return inTurn(site.ledger, signal, (turn) =>
+    transact(site, signal, async (state, commit, recorded) => {
+      if (turn.isOurs() || placedPod(state, request.pod)) {
+        try {
+          return await tryAdmit(site, request, state, commit, recorded);
+        } catch (error) {
+          if (!isShortage(error)) throw error;
+        }
+      }
+      const hopeless = rejectionWhenEmpty(site, request, recorded);
+      if (hopeless) throw hopeless;
+      turn.wait();
+      return undefined;
+    }),
+  );
+}
+
+async function tryAdmit(
+  site: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+  commit: EnforcedCommit,
+  { pods }: Assignments,
+): Promise<Admission> {
+  const { ledger, providers } = site;
+  const placed = placedPod(state, request.pod);
+  if (placed) {
+    providers.keep(placed);
+    return { pod: placed, warnings: [], alreadyAdmitted: true };
+  }
+  if (commit.refusal) throw commit.refusal;
+  const owner = ledger.owners.recordFor(request.owner);
+  const uid = request.pod.uid ?? randomUUID();
+  const question = {
+    ...questionOf(site, request, state, pods),
+    owner,
+    uid,
+    now: new Date().toISOString(),
+    dryRun: false,
+  };
+  const decision = decideNamed(question);
+  if ('error' in decision) throw decision.error;
+  const { next } = decision;
+  let enforced: Enforced;
+  try {
+    enforced = await commit(next, providers.isEmpty, {
+      request: { ...site.enforcement, ...request.enforcement, isNamed: request.enforcement.enforcement !== undefined },
+    });
+  } catch (error) {
+    const failure = undo(question);
+    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
+  }
+  const pod = findPod(enforced.next, uid)!;
+  providers.keep(pod);
+  const warnings = [...warningsOf(pod, question), ...enforcementWarnings(pod, enforced.shortfalls)];
+  return { pod, warnings, alreadyAdmitted: false };
+}
+
+// `pods`: on record, those of dead owners too.
+function questionOf(
+  { topology, resources, providers }: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+  pods: readonly PodAssignment[],
+) {
+  const present = cpusNow(topology, pods);
+  return { topology, present, state, request, resources: new Map(resources), providers: providers.list };
+}
+
+/** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
+function decideNamed(question: Question): Decision | Rejection {
+  const { state, request, topology, present } = question;
+  const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
+  return decide(question, (asked, pool) => {
+    const free = freeCpus(state, present, pool).intersection(topology.allowed);
+    if (request.isForCaller && last?.isSubsetOf(free)) {
+      const again = decideIn({ ...asked, within: last }, pool);
+      if ('pod' in again) return again;
+    }
+    return decideIn(asked, pool);
+  });
+}
+
+// Rejections that somebody's release can change.
+const SHORTAGES: readonly unknown[] = [
+  'ERR_INSUFFICIENT_CPUS',
+  'ERR_INSUFFICIENT_DEVICES',
+  'ERR_INSUFFICIENT_MEMORY',
+  'ERR_SHARED_POOL_EMPTY',
+  'ERR_SMT_ALIGNMENT',
+  'ERR_TOPOLOGY_AFFINITY',
+] satisfies readonly ErrorCode[];
+
+function isShortage(error: unknown): boolean {
+  return error instanceof NumalignError && SHORTAGES.includes(error.code);
+}
+
+/** Why even the empty machine would not admit it; undefined where it would. What custom providers have by then only they know. */
+function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assignments): NumalignError | undefined {
+  if (!site.providers.isEmpty) return undefined;
+  const question = {
+    ...questionOf(site, request, withoutPods(state), state.pods),
+    owner: PERSISTENT_OWNER,
+    uid: randomUUID(),
+  };
+  const decision = decide({ ...question, now: NEVER, dryRun: true });
+  return 'error' in decision ? decision.error : undefined;
+}
+
+/**
+ * What a pod that is admitted again has.
+ * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to know it, and the name of another
+ */
+export function placedPod(
+  state: Assignments,
+  { uid, name, namespace, containers }: PodRequest,
+): PodAssignment | undefined {
+  if (uid === undefined) {
+    checkNewName(state, namespace, name);
+    return undefined;
+  }
+  const placed = findPod(state, uid);
+  if (!placed) return undefined;
+  const shape = (list: readonly Pick<ContainerAssignment, 'name' | 'kind'>[], requests: readonly object[]) =>
+    JSON.stringify(list.map(({ name, kind }, i) => [name, kind, Object.entries(requests[i]!).sort()]));
+  const before = shape(
+    placed.containers,
+    placed.containers.map(({ request }) => request),
+  );
+  const now = shape(
+    containers,
+    containers.map(({ requests }) => requests),
+  );
+  if (before === now) return placed;
+  throw new NumalignError('ERR_POD_CONFLICT', `pod ${uid} is admitted already, with other containers or requests`, {
+    value: now,
+    valid: before,
+  });
+}
+
+function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
+  if (namespace === undefined) return;
+  const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
+  if (!living) return;
+  const { uid } = living;
+  throw new NumalignError(
+    'ERR_POD_CONFLICT',
+    `pod ${namespace}/${name} is admitted already, as ${uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
+    { value: name, valid: uid },
+  );
+}
+
+/** Of plans: of pods that stay until they are released. */
+export const PERSISTENT_OWNER: OwnerRecord = {
+  kind: 'persistent',
+  uuid: '',
+  pid: null,
+  command: null,
+  cgroup: null,
+  unknown: {},
+};

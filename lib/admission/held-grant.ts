@@ -1,0 +1,84 @@
+// A grant on record, and whose it is.
+import {
+  type Assignments,
+  findPod,
+  type OwnerRecord,
+  type PodAssignment,
+  startContainer,
+} from '../account/assignments.js';
+import { display } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { survivorsOf } from '../enforcement/descent.js';
+import { hasEnded } from '../processes/process-identity.js';
+import type { Site } from './site.js';
+import { transact } from './transact.js';
+
+/** The grant as it is on record, if it is there. Another may have come under its uid. */
+export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment | undefined {
+  const pod = findPod(state, uid);
+  return pod?.admittedAt === admittedAt ? pod : undefined;
+}
+
+/** The same. @throws ERR_UNKNOWN_GRANT; ERR_OWNER_ALIVE where it is somebody else's */
+export function heldGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+  const pod = findGrant(state, grant);
+  if (!pod) throw unknownGrant(grant.uid, state, site.ledger.path);
+  checkReleasable(site, pod);
+  return pod;
+}
+
+/** Records that a container has started; answers the pod as it is now. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
+  return transact(site, undefined, async (state, commit) => {
+    const pod = heldGrant(site, state, grant);
+    const next = startContainer(state, pod, container);
+    const started = findPod(next, pod.uid)!;
+    if (started.containers.some((each, i) => each !== pod.containers[i])) await commit(next, true);
+    return started;
+  });
+}
+
+/** @throws ERR_OWNER_ALIVE where somebody else lives by the grant */
+export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: PodAssignment): void {
+  if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
+    throw new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} is being handed over: threads of the process that had it before may still be on its CPUs`,
+      { value: uid },
+    );
+  }
+  if (owner.kind !== 'process' || ledger.owners.isOwn(owner) || !ledger.owners.isAlive(owner)) return;
+  throw ownerAlive(uid, owner);
+}
+
+/** The error where somebody else's live grant was to be touched. */
+export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
+  const { pid, command } = owner;
+  const survivors = survivorsOf([owner]).get(owner.uuid);
+  if (survivors) {
+    const left = hasEnded(pid!) ? 'has ended' : 'has given it up';
+    const named = survivors.map((each) => `process ${each.pid} (${each.command})`).join(', ');
+    return new NumalignError(
+      'ERR_OWNER_ALIVE',
+      `grant ${uid} belongs to process ${pid} (${command}), which ${left}, but what it started still runs on its CPUs: ${named}. End that, and they are free`,
+      { value: uid, pid, command, survivors },
+    );
+  }
+  return new NumalignError(
+    'ERR_OWNER_ALIVE',
+    `grant ${uid} belongs to process ${pid} (${command}), which still runs on its CPUs: end that process, and they are free`,
+    { value: uid, pid, command },
+  );
+}
+
+/** `uid`: what the caller has given for one. */
+export function unknownGrant(uid: unknown, { pods }: Assignments, path: string): NumalignError {
+  const valid = pods.map((pod) => pod.uid);
+  if (typeof uid !== 'string') {
+    const message = `a grant is named by its id, a text (grant.id, pod.uid), not ${display(uid)}`;
+    return new NumalignError('ERR_INVALID_ARGUMENT', message, { value: uid, valid });
+  }
+  const named = pods.filter(({ name }) => name === uid).map((pod) => pod.uid);
+  const hint = named.length === 0 ? '' : `: that is the name of ${named.join(' and ')}; give the id`;
+  return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${uid}" in ${path}${hint}`, { value: uid, valid });
+}

@@ -1,0 +1,67 @@
+// Release: how a grant ends.
+import { type Assignments, type PodAssignment, removePods, sharedPool } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { HintProviders } from '../decision/hint-providers.js';
+import type { Vacate } from '../threads/vacate.js';
+import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
+import type { Site } from './site.js';
+import { transact } from './transact.js';
+
+/**
+ * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs are theirs, after it they may be anybody's.
+ * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's errors.
+ */
+export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<R> {
+  const { topology, ledger, providers } = site;
+  const { uid } = grant;
+  return transact(site, undefined, async (state, commit, recorded) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = findGrant(recorded, grant);
+    if (pod) checkReleasable(site, pod);
+    const next = pod ? removePods(state, new Set([uid])) : state;
+    const left = vacate.leave(sharedPool(next, cpusNow(topology, recorded.pods)));
+    if (!pod) {
+      site.enforcer.apply(state, vacate.threads(left));
+      throw unknownGrant(uid, state, ledger.path);
+    }
+    try {
+      await commit(next, providers.isEmpty, { unpinned: vacate.threads(left) });
+    } catch (error) {
+      vacate.comeBack(left);
+      throw error;
+    }
+    tellProviders(providers, pod, next);
+    return left;
+  }).then((left) => vacate.settled(left));
+}
+
+/** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
+export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<boolean> {
+  const { topology, ledger, providers } = site;
+  const { uid } = grant;
+  return transact(site, undefined, async (state, commit) => {
+    if (commit.refusal) throw commit.refusal;
+    const pod = findGrant(state, grant);
+    if (!pod) return false;
+    checkReleasable(site, pod);
+    // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
+    const isAlive = ledger.owners.handOver(uid);
+    const left = vacate.leave(sharedPool(state, cpusNow(topology)));
+    if (isAlive) {
+      site.enforcer.apply(state, vacate.threads(left));
+      return true;
+    }
+    const next = removePods(state, new Set([uid]));
+    await commit(next, providers.isEmpty, { unpinned: vacate.threads(left) });
+    tellProviders(providers, pod, next);
+    return false;
+  });
+}
+
+// The pod is off the record, and the lock still held: a pod of the same uid may be next. @throws ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
+function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: Assignments): void {
+  // It may have been admitted by another manager.
+  providers.keep(pod);
+  const error = providers.releaseAllBut(pods, pod.uid);
+  if (error !== undefined) throw error;
+}

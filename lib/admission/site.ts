@@ -1,0 +1,61 @@
+// Site: where admission happens, and what is on record there.
+
+import { type Assignments, findPod, type PodAssignment } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementRequest } from '../account/levels.js';
+import { NumalignError } from '../base/errors.js';
+import type { DeviceResources } from '../decision/device-resources.js';
+import { type Flag, flagsOf } from '../decision/flags.js';
+import type { HintProviders } from '../decision/hint-providers.js';
+import type { Enforcer } from '../enforcement/enforcer.js';
+import type { Topology } from '../machine/topology.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Store } from '../state/store.js';
+
+/** Where admission happens: a machine, its state, and how the kernel is told. */
+export interface Site {
+  /** Whose messages they are on the diagnostics channels. */
+  readonly managerId: number;
+  /** Replaced where CPUs have come that it does not have; see {@link refreshTopology}. */
+  topology: Topology;
+  readonly ledger: Store;
+  readonly enforcer: Enforcer;
+  /** Of requests that do not say otherwise. */
+  readonly enforcement: EnforcementRequest;
+  readonly resources: DeviceResources;
+  readonly providers: HintProviders;
+  readonly lockTimeoutMs: number;
+}
+
+/** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */
+export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { ledger, topology, resources } = site;
+  const state = assignmentsOf(site, ledger.read());
+  const pod = findPod(state, uid);
+  if (pod?.admittedAt !== admittedAt) return [];
+  return flagsOf(pod, state, topology, resources, cpusNow(topology));
+}
+
+/** What is on record, where that is known for certain. @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+export function knownAssignments(site: Site): Assignments {
+  return knownCheckpoint(site).assignments;
+}
+
+export function knownCheckpoint(site: Site): Checkpoint {
+  const checkpoint = existing(site, site.ledger.read());
+  if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
+  return checkpoint;
+}
+
+/** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */
+export function assignmentsOf(site: Site, checkpoint: Checkpoint | undefined): Assignments {
+  return existing(site, checkpoint).assignments;
+}
+
+function existing({ ledger }: Site, checkpoint: Checkpoint | undefined): Checkpoint {
+  if (checkpoint) return checkpoint;
+  throw new NumalignError(
+    'ERR_STATE_CORRUPT',
+    `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,
+  );
+}

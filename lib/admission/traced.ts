@@ -1,0 +1,111 @@
+// The steps of admission and of grants, published as they end.
+
+import type { ChildProcess } from 'node:child_process';
+import { type PodAssignment, presentCpus } from '../account/assignments.js';
+import type { NumalignError } from '../base/errors.js';
+import { exclusiveCount } from '../decision/cpu-manager.js';
+import type { Explanation } from '../decision/explanation.js';
+import { isMemoryType } from '../input/memory-types.js';
+import { type Placement, placementOptions } from '../input/placement.js';
+import type { AdmissionRequest } from '../input/request.js';
+import type { PinResult } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { PlaceThreadsResult } from '../threads/placement.js';
+import type { Admission } from './admit.js';
+import type { Attachment } from './attachment.js';
+import {
+  type AdmitMessage,
+  type ApplyAction,
+  type DiagnosticsContainer,
+  isRejection,
+  type Source,
+  traced,
+} from './diagnostics.js';
+import type { Site } from './site.js';
+
+/** {@link traced} for an admission. */
+export function tracedAdmission(
+  site: Site,
+  request: AdmissionRequest,
+  action: () => Promise<Admission>,
+): Promise<Admission> {
+  return traced('admit', site, action, ({ value, error }) => {
+    const { pod, placement, wait } = request;
+    const placed = value?.pod;
+    const cpus = placed && presentCpus(placed);
+    return {
+      outcome: outcomeOf(value, error),
+      uid: placed?.uid ?? pod.uid ?? null,
+      name: placed?.name ?? pod.name ?? null,
+      policy: placement.topologyPolicy,
+      scope: placement.scope,
+      options: Object.freeze(placementOptions(placement)),
+      wait,
+      containers: containersOf(pod, placement),
+      container: isRejection(error) ? containerOf(error) : null,
+      cpus: cpus?.toString() ?? null,
+      numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
+      enforcement: placed?.enforcement.level ?? null,
+    };
+  });
+}
+
+function outcomeOf(admission: Admission | undefined, error: unknown): AdmitMessage['outcome'] {
+  if (admission) return admission.alreadyAdmitted ? 'already' : 'admitted';
+  return isRejection(error) ? 'rejected' : 'failed';
+}
+
+function containersOf(pod: AdmissionRequest['pod'], placement: Placement): readonly DiagnosticsContainer[] {
+  const isBooked = placement.memoryPolicy !== 'None' && pod.qosClass === 'Guaranteed';
+  return Object.freeze(
+    pod.containers.map((container) => {
+      const { name, kind, requests } = container;
+      const booksMemory = isBooked && Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
+      return Object.freeze({ name, kind, exclusiveCpus: exclusiveCount(pod, container, placement), booksMemory });
+    }),
+  );
+}
+
+function containerOf({ details }: NumalignError): string | null {
+  return (details.explanation as Explanation | undefined)?.container ?? null;
+}
+
+/** {@link traced} for the end of a grant; `action` may answer whether children live on by it. */
+export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () => Promise<T>): Promise<T> {
+  return traced('release', site, action, ({ value }) => ({
+    uid: pod.uid,
+    name: pod.name,
+    cpus: presentCpus(pod).toString(),
+    handedOver: value === true,
+  }));
+}
+
+function pinResultsOf(result: PinResult | PlaceThreadsResult | ChildProcess | Attachment): readonly PinResult[] {
+  if ('moved' in result) return [result];
+  if (!('workers' in result)) return [];
+  const { main, workers, pool, v8, others } = result;
+  return [main, workers, pool, v8, others];
+}
+
+/** {@link traced} for what is done to threads by a grant. */
+export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>>(
+  site: Source,
+  grant: { readonly id: string; readonly cpus: CpuSet },
+  action: ApplyAction,
+  apply: () => T,
+): T {
+  return traced('apply', site, apply, ({ value }) => {
+    const result = value as PinResult | PlaceThreadsResult | ChildProcess | Attachment | undefined;
+    const pins = result === undefined ? [] : pinResultsOf(result);
+    const total = (what: 'moved' | 'unmovable') =>
+      pins.length === 0 ? null : pins.reduce((sum, each) => sum + each[what].length, 0);
+    return {
+      uid: grant.id,
+      action,
+      cpus: grant.cpus.toString(),
+      moved: total('moved'),
+      unmovable: total('unmovable'),
+      pid: result !== undefined && 'pid' in result ? (result.pid ?? null) : null,
+    };
+  });
+}

@@ -1,0 +1,145 @@
+// Transact: one step on the state for all processes, and its commit, by which the kernel keeps others off what is taken.
+import { type Assignments, type PodAssignment, removePods, replacePod, sharedPool } from '../account/assignments.js';
+import { withIdentities } from '../account/cpu-identities.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementRequest } from '../account/levels.js';
+import type { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { totalsOf } from '../decision/memory-manager.js';
+import type { UnpinnedThread } from '../enforcement/shared-members.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { Commit } from '../state/store.js';
+import { publishError } from './diagnostics.js';
+import { assignmentsOf, type Site } from './site.js';
+
+/** What was committed, and of new grants why they have not reached the level of enforcement that was aimed at. */
+export interface Enforced {
+  readonly next: Assignments;
+  readonly shortfalls: readonly string[];
+}
+
+export interface CommitOptions {
+  /** Of new grants. */
+  readonly request?: EnforcementRequest;
+  /** Threads of this process whose masks were changed for them before. */
+  readonly unpinned?: readonly UnpinnedThread[];
+}
+
+/** A commit by which the kernel keeps others off what is taken. @throws as {@link Enforcer.clear} and {@link Commit} */
+export interface EnforcedCommit {
+  (next: Assignments, isLast?: boolean, options?: CommitOptions): Promise<Enforced>;
+  readonly refusal?: NumalignError | undefined;
+}
+
+/**
+ * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
+ * first state, so that there always is one.
+ */
+export async function transact<T>(
+  site: Site,
+  signal: AbortSignal | undefined,
+  step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
+): Promise<T> {
+  const { ledger, topology, providers, lockTimeoutMs } = site;
+  let isGivenBack = false;
+  const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
+    const recorded = assignmentsOf(site, checkpoint);
+    const write: EnforcedCommit = Object.assign(
+      (next: Assignments, isLast = false, options?: CommitOptions) =>
+        commitEnforced(site, recorded, next, commit, { isLast, later: () => (isGivenBack = true), ...options }),
+      { refusal: commit.refusal },
+    );
+    // Where nothing can be written nobody can tell either where threads may go that others have left behind.
+    const state = commit.refusal ? recorded : withoutDead(site, recorded);
+    providers.releaseAllBut(state.pods);
+    return step(state, write, recorded);
+  };
+  try {
+    return await ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, decide);
+  } finally {
+    if (isGivenBack) await reopen(site);
+  }
+}
+
+// What was given back, as it is on record by now. A step of its own: the lock of the one before was let go with its commit, whatever keeps this process busy.
+async function reopen(site: Site): Promise<void> {
+  const { ledger, topology, enforcer, lockTimeoutMs } = site;
+  try {
+    await ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint) => {
+      if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, [], true);
+    });
+  } catch (error) {
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    publishError(site, 'apply', error);
+  }
+}
+
+interface Last {
+  readonly isLast?: boolean;
+  /** Has what is given back opened once the lock was let go. */
+  readonly later?: () => void;
+}
+
+/**
+ * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to the others: under the lock, so that nobody else clears it
+ * meanwhile.
+ */
+export async function commitEnforced(
+  site: Site,
+  before: Assignments,
+  wanted: Assignments,
+  commit: Commit,
+  { isLast = false, later, request = site.enforcement, unpinned = [] }: CommitOptions & Last = {},
+): Promise<Enforced> {
+  const { enforcer, topology } = site;
+  const clearing = enforcer.clear(before, wanted, request, unpinned);
+  const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
+  try {
+    await commit(withIdentities(next, before, topology), isLast && (settle === undefined || later !== undefined));
+  } catch (error) {
+    undo();
+    throw error;
+  }
+  if (isLast && later) {
+    if (settle) later();
+    return { next, shortfalls };
+  }
+  try {
+    settle?.();
+  } catch (error) {
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    publishError(site, 'apply', error);
+  }
+  return { next, shortfalls };
+}
+
+/** Ends the grants of dead owners, on record too. */
+export function reclaim(site: Site): Promise<void> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    if (state !== recorded) await commit(state, true);
+  });
+}
+
+/** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
+export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
+  const { owners } = ledger;
+  const pool = sharedPool(state, cpusNow(topology));
+  for (const { uid, owner } of owners.orphans(state.pods)) {
+    native.undoPin(uid, pool.words);
+    native.closeOrphanedOwner(owner.uuid);
+  }
+  const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
+  return left.pods.filter(({ uid, upcoming }) => upcoming !== null && isOff(uid, upcoming.by)).reduce(callOff, left);
+
+  // Who was to do it is dead, or has failed.
+  function isOff(uid: string, by: string): boolean {
+    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !RESIZES_UNDER_WAY.has(uid));
+  }
+}
+
+/** Ids of the grants that this environment is resizing: the others that it has announced will not come. */
+export const RESIZES_UNDER_WAY = new Set<string>();
+
+function callOff(state: Assignments, pod: PodAssignment): Assignments {
+  return replacePod(state, { ...pod, upcoming: null });
+}

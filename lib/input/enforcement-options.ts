@@ -1,0 +1,37 @@
+// How strongly grants are to be enforced.
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/assignments.js';
+import type { EnforcementRequest } from '../account/levels.js';
+import { oneOf } from './option-values.js';
+
+/** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
+export const AIMED_LEVELS = [
+  'members',
+  'cpuset',
+  'partition',
+  'isolated',
+] as const satisfies readonly EnforcementLevel[];
+export type AimedLevel = (typeof AIMED_LEVELS)[number];
+
+export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
+  enforcement: 'partition',
+  require: 'recorded',
+  unmovableMembers: 'fail',
+};
+
+/**
+ * What is wanted of the enforcement of new grants; what is left out is not in the answer.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parseEnforcement({
+  enforcement,
+  require,
+  unmovableMembers,
+}: Record<string, unknown>): Partial<EnforcementRequest> {
+  return {
+    ...(enforcement !== undefined && { enforcement: oneOf('enforcement', enforcement, AIMED_LEVELS) }),
+    ...(require !== undefined && { require: oneOf('require', require, ENFORCEMENT_LEVELS) }),
+    ...(unmovableMembers !== undefined && {
+      unmovableMembers: oneOf('unmovableMembers', unmovableMembers, ['fail', 'report']),
+    }),
+  };
+}

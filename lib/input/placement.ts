@@ -1,0 +1,224 @@
+// Placement: how one request is placed, from the options of its manager and its own.
+
+import { poolOf } from '../account/assignments.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { MAX_HINT_NODES } from '../machine/hints.js';
+import type { Topology } from '../machine/topology.js';
+import { STRICT } from './machine-options.js';
+import { oneOf, parseFlag } from './option-values.js';
+import {
+  type CpuManagerPolicy,
+  type CpuManagerPolicyOptions,
+  ISOLATED_CPUS_CHOICES,
+  type IsolatedCpusChoice,
+  type MemoryManagerPolicy,
+  type RequestPlacementOptions,
+  TOPOLOGY_MANAGER_POLICIES,
+  type TopologyManagerPolicy,
+  type TopologyManagerScope,
+} from './policies.js';
+
+/** How one request is placed: {@link PlacementOptions} and what a request adds, checked. */
+export interface Placement {
+  readonly cpuPolicy: CpuManagerPolicy;
+  readonly fullPhysicalCpusOnly: boolean;
+  readonly distributeAcrossNuma: boolean;
+  readonly alignBySocket: boolean;
+  readonly distributeAcrossCores: boolean;
+  readonly preferAlignByUncoreCache: boolean;
+  /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
+  readonly holdSiblings: boolean;
+  readonly isolatedCpus: IsolatedCpusChoice;
+  readonly memoryPolicy: MemoryManagerPolicy;
+  readonly topologyPolicy: TopologyManagerPolicy;
+  readonly preferClosest: boolean;
+  readonly maxNumaNodes: number;
+  readonly scope: TopologyManagerScope;
+}
+
+const CPU_OPTIONS = {
+  'full-pcpus-only': 'fullPhysicalCpusOnly',
+  'distribute-cpus-across-numa': 'distributeAcrossNuma',
+  'align-by-socket': 'alignBySocket',
+  'distribute-cpus-across-cores': 'distributeAcrossCores',
+  'prefer-align-cpus-by-uncorecache': 'preferAlignByUncoreCache',
+} as const satisfies Partial<Record<keyof CpuManagerPolicyOptions, keyof Placement>>;
+
+const CPU_OPTION_FIELDS = Object.entries(CPU_OPTIONS) as [
+  keyof typeof CPU_OPTIONS,
+  (typeof CPU_OPTIONS)[keyof typeof CPU_OPTIONS],
+][];
+
+// Options of which at most one may be set, as the kubelet refuses them.
+const EXCLUSIVE_OPTIONS = [
+  ['full-pcpus-only', 'distribute-cpus-across-cores'],
+  ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
+] as const;
+
+const DEFAULT_PLACEMENT: Placement = Object.freeze({
+  cpuPolicy: 'static',
+  fullPhysicalCpusOnly: false,
+  distributeAcrossNuma: false,
+  alignBySocket: false,
+  distributeAcrossCores: false,
+  preferAlignByUncoreCache: false,
+  holdSiblings: false,
+  isolatedCpus: 'never',
+  memoryPolicy: 'Static',
+  topologyPolicy: 'best-effort',
+  preferClosest: false,
+  maxNumaNodes: Number.POSITIVE_INFINITY,
+  scope: 'container',
+});
+
+// The kubelet's own limit, below which it does not let the option go.
+const LEAST_MAX_NUMA_NODES = 8;
+
+/** @throws ERR_INVALID_OPTION */
+export function parseTopologyPolicy(value: unknown, name = 'policy'): TopologyManagerPolicy {
+  return oneOf(name, value, TOPOLOGY_MANAGER_POLICIES);
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function parseTopologyPolicyOptions(
+  options: unknown,
+  defaults: Pick<Placement, 'preferClosest' | 'maxNumaNodes'> = DEFAULT_PLACEMENT,
+): Pick<Placement, 'preferClosest' | 'maxNumaNodes'> {
+  let { preferClosest, maxNumaNodes } = defaults;
+  if (options === undefined) return { preferClosest, maxNumaNodes };
+  const [closest, most] = ['prefer-closest-numa-nodes', 'max-allowable-numa-nodes'] as const;
+  const given = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
+  if (given[closest] !== undefined) preferClosest = parseFlag(closest, given[closest]);
+  if (given[most] !== undefined) {
+    const text = String(given[most]);
+    maxNumaNodes = Number(text);
+    if (!/^\d{1,9}$/.test(text) || maxNumaNodes < LEAST_MAX_NUMA_NODES) {
+      invalidOption(most, given[most], `a whole number of NUMA nodes, at least ${LEAST_MAX_NUMA_NODES}`);
+    }
+  }
+  return { preferClosest, maxNumaNodes };
+}
+
+function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<Placement> {
+  const given = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
+  const parsed: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
+  for (const [name, field] of CPU_OPTION_FIELDS) {
+    parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(name, given[name]);
+  }
+  return parsed;
+}
+
+function excluded(names: readonly string[], why: string): never {
+  throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: ${why}`, {
+    value: names,
+    valid: 'at most one of them',
+  });
+}
+
+function checkCombination(placement: Placement): void {
+  for (const group of EXCLUSIVE_OPTIONS) {
+    let count = 0;
+    for (const name of group) if (placement[CPU_OPTIONS[name]]) count++;
+    const set = count > 1 ? group.filter((name) => placement[CPU_OPTIONS[name]]) : [];
+    if (count > 1) excluded(set, 'set one of them');
+  }
+  if (placement.alignBySocket && placement.topologyPolicy === 'single-numa-node') {
+    excluded(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
+  }
+}
+
+const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
+
+const isLeftOut = (value: unknown) => value === undefined;
+
+/** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
+export function parsePlacement(
+  given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown },
+  defaults: Placement = DEFAULT_PLACEMENT,
+  names: { readonly policy: string; readonly scope: string } = REQUEST_NAMES,
+): Placement {
+  const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
+  const { memoryManagerPolicy, isolatedCpus } = given;
+  // Most requests leave it all to the manager.
+  const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
+  const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolatedCpus].every(isLeftOut);
+  if (isNothing) return defaults;
+  if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
+  const placement: Placement = {
+    ...defaults,
+    ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy, names.policy) }),
+    ...(scope !== undefined && { scope: oneOf(names.scope, scope, ['container', 'pod']) }),
+    ...(cpuManagerPolicy !== undefined && {
+      cpuPolicy: oneOf('cpuManagerPolicy', cpuManagerPolicy, ['none', 'static']),
+    }),
+    ...(memoryManagerPolicy !== undefined && {
+      memoryPolicy: oneOf('memoryManagerPolicy', memoryManagerPolicy, ['None', 'Static', 'BestEffort']),
+    }),
+    ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
+    ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
+    ...(smt !== undefined && { holdSiblings: true }),
+    ...(isolatedCpus !== undefined && { isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES) }),
+  };
+  checkCombination(placement);
+  if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
+    invalidOption('cpuManagerPolicyOptions', cpuManagerPolicyOptions, 'left out with the CPU policy none');
+  }
+  if (placement.cpuPolicy === 'none' && placement.holdSiblings)
+    invalidOption('smt', smt, 'left out with the CPU policy none');
+  if (placement.cpuPolicy === 'none' && placement.isolatedCpus !== 'never')
+    invalidOption('isolatedCpus', isolatedCpus, "'never' with the CPU policy none");
+  return Object.freeze(placement);
+}
+
+/** The placement options in force, by the kubelet's names. */
+export function placementOptions(placement: Placement): Record<string, boolean> {
+  const options: Record<string, boolean> = {};
+  for (const [name, field] of CPU_OPTION_FIELDS) options[name] = placement[field];
+  options['prefer-closest-numa-nodes'] = placement.preferClosest;
+  options['hold-sibling'] = placement.holdSiblings;
+  return options;
+}
+
+/** What a grant was placed under, as far as it is on record; the rest from `defaults`. */
+export function recordedPlacement(
+  {
+    policy,
+    scope,
+    options,
+  }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
+  defaults: Placement,
+): Placement {
+  const cpu = CPU_OPTION_FIELDS.map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  return Object.freeze({
+    ...defaults,
+    ...Object.fromEntries(cpu),
+    cpuPolicy: 'static',
+    topologyPolicy: parseTopologyPolicy(policy),
+    scope: oneOf('scope', scope, ['container', 'pod']),
+    preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
+    holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+    isolatedCpus: poolOf({ options }) === 'isolated' ? 'require' : 'never',
+  });
+}
+
+/** Whether the machine allows such placement. @throws ERR_INVALID_OPTION */
+export function checkPlacement(placement: Placement, topology: Topology): void {
+  const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
+  const withCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;
+  if (alignBySocket && topology.packages.length > withCpus()) {
+    invalidOption(
+      'align-by-socket',
+      true,
+      `false: this machine has more sockets (${topology.packages.length}) than NUMA nodes`,
+    );
+  }
+  const most = Math.min(maxNumaNodes, MAX_HINT_NODES);
+  if (topologyPolicy !== 'none' && topology.nodes.length > most) {
+    invalidOption(
+      'the policy',
+      topologyPolicy,
+      `'none': this machine has ${topology.nodes.length} NUMA nodes, more than ${most}`,
+    );
+  }
+}
