@@ -15,7 +15,7 @@ import {
 import type { MemoryBlock } from './account/booked-memory.js';
 import { cpusNow } from './account/cpus-now.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { isIsolated } from './admission/grant-info.js';
+import { isIsolated } from './decision/grant-info.js';
 import { findGrant, ownerAlive } from './admission/held-grant.js';
 import { handOver, release } from './admission/release.js';
 import { resize } from './admission/resize.js';

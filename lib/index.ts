@@ -19,8 +19,8 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from './admission/diagnostics.js';
-export type { GrantInfo } from './admission/grant-info.js';
-export type { Settings } from './admission/machine-settings.js';
+export type { GrantInfo } from './decision/grant-info.js';
+export type { Settings } from './decision/machine-settings.js';
 export type { StateChange } from './admission/manager-watch.js';
 export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
 export type {

@@ -18,7 +18,7 @@ import { cpusNow } from './account/cpus-now.js';
 import { admit } from './admission/admit.js';
 import { checkNotAttached } from './admission/attachment.js';
 import { newManagerId, publishError } from './admission/diagnostics.js';
-import { type GrantInfo, grantInfo } from './admission/grant-info.js';
+import { type GrantInfo, grantInfo } from './decision/grant-info.js';
 import { unknownGrant } from './admission/held-grant.js';
 import {
   applySettings,
@@ -29,7 +29,7 @@ import {
   chosenSettings,
   firstState,
   type Settings,
-} from './admission/machine-settings.js';
+} from './decision/machine-settings.js';
 import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
 import { type PlanOnRecord, planFor } from './admission/plan.js';
 import { assignmentsOf, knownAssignments, type Site } from './admission/site.js';

@@ -1,3 +1,5 @@
+// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which groups of nodes. Pure.
+
 /**
  * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what
  * came before: hence it is recorded and not derived.

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Assignments, CpusNow } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { PERSISTENT_OWNER, placedPod } from '../../admission/admit.js';
-import { checkRecorded, firstState } from '../../admission/machine-settings.js';
+import { checkRecorded, firstState } from '../../decision/machine-settings.js';
 import { type Plan, plan, planOfPlaced } from '../../admission/plan.js';
 import { NEVER } from '../../decision/decision.js';
 import { type Config, parseConfig } from '../../input/config.js';

@@ -14,7 +14,7 @@ import {
   withoutPods,
 } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import { type GrantInfo, grantInfo } from '../../admission/grant-info.js';
+import { type GrantInfo, grantInfo } from '../../decision/grant-info.js';
 import { type PodContainer, podContainer } from '../../admission/plan.js';
 import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';

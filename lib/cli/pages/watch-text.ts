@@ -1,6 +1,6 @@
 // The page of `numalign status --watch`. Pure.
 
-import type { GrantInfo } from '../../admission/grant-info.js';
+import type { GrantInfo } from '../../decision/grant-info.js';
 import type { ForeignTask, GrantAudit } from '../../audit/account.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';

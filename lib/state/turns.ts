@@ -1,7 +1,7 @@
 // Turns: a request that waits is tried again and again, first come first served across processes, until there is room or the caller has had enough.
-import type { Store } from '../state/store.js';
-import { until } from '../state/until.js';
-import type { Ticket } from '../state/wait-queue.js';
+import type { Store } from './store.js';
+import { until } from './until.js';
+import type { Ticket } from './wait-queue.js';
 
 /** The caller's place, for an attempt under the lock. */
 export interface Turn {
