@@ -15,7 +15,6 @@ import {
 import type { MemoryBlock } from './account/booked-memory.js';
 import { cpusNow } from './account/cpus-now.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { isIsolated } from './decision/grant-info.js';
 import { findGrant, ownerAlive } from './admission/held-grant.js';
 import { handOver, release } from './admission/release.js';
 import { resize } from './admission/resize.js';
@@ -32,6 +31,7 @@ import { NumalignError } from './base/errors.js';
 import { native } from './base/native.js';
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import type { Flag } from './decision/flags.js';
+import { isIsolated } from './decision/grant-info.js';
 import { GrantGroup } from './enforcement/grant-group.js';
 import { pageBytes } from './input/memory-types.js';
 import type { Placement } from './input/placement.js';

@@ -19,8 +19,6 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from './admission/diagnostics.js';
-export type { GrantInfo } from './decision/grant-info.js';
-export type { Settings } from './decision/machine-settings.js';
 export type { StateChange } from './admission/manager-watch.js';
 export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
 export type {
@@ -37,7 +35,7 @@ export type {
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from './audit/account.js';
 export type { AuditOptions } from './audit/grant-audits.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
-export type { ThreadRole } from './base/native.js';
+export type { ThreadRole } from './base/native-threads.js';
 export type { Throttling } from './cgroups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from './cgroups/limits.js';
 export type { Offer } from './decision/decision.js';
@@ -50,7 +48,9 @@ export type {
   ResourceExplanation,
 } from './decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
+export type { GrantInfo } from './decision/grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
+export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-manager.js';
 export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './decision/merge-hints.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';

@@ -18,18 +18,7 @@ import { cpusNow } from './account/cpus-now.js';
 import { admit } from './admission/admit.js';
 import { checkNotAttached } from './admission/attachment.js';
 import { newManagerId, publishError } from './admission/diagnostics.js';
-import { type GrantInfo, grantInfo } from './decision/grant-info.js';
 import { unknownGrant } from './admission/held-grant.js';
-import {
-  applySettings,
-  checkCgroupRoot,
-  checkKnown,
-  checkLeavesPool,
-  checkRecorded,
-  chosenSettings,
-  firstState,
-  type Settings,
-} from './decision/machine-settings.js';
 import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
 import { type PlanOnRecord, planFor } from './admission/plan.js';
 import { assignmentsOf, knownAssignments, type Site } from './admission/site.js';
@@ -47,8 +36,19 @@ import {
   type PreferredAllocation,
 } from './decision/device-resources.js';
 import { flagsOf } from './decision/flags.js';
+import { type GrantInfo, grantInfo } from './decision/grant-info.js';
 import type { HintProvider } from './decision/hint-provider.js';
 import { HintProviders } from './decision/hint-providers.js';
+import {
+  applySettings,
+  checkCgroupRoot,
+  checkKnown,
+  checkLeavesPool,
+  checkRecorded,
+  chosenSettings,
+  firstState,
+  type Settings,
+} from './decision/machine-settings.js';
 import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-manager.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import type { Drift, Hotplug, ReconcileReport } from './enforcement/drift.js';

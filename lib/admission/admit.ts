@@ -23,9 +23,9 @@ import {
 } from '../decision/decision.js';
 import type { PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
+import { inTurn } from '../state/turns.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, transact } from './transact.js';
-import { inTurn } from '../state/turns.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 
 /** A pod on record, and whether it was there before. */

@@ -1,12 +1,12 @@
 // ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had, while somebody listens.
 
 import type { Assignments, PodAssignment } from '../account/assignments.js';
+import type { GrantInfo } from '../decision/grant-info.js';
+import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { difference } from '../state/difference.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { StateRecovered, Store } from '../state/store.js';
-import type { GrantInfo } from '../decision/grant-info.js';
-import type { Settings } from '../decision/machine-settings.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {

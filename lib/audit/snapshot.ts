@@ -1,15 +1,15 @@
 // Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
 
+import { native } from '../base/native.js';
 import {
   CPU_ACTIVITY_COLUMNS,
   type NativeTasks,
   type NativeThreads,
-  native,
   TASK_COLUMNS,
   THREAD_COLUMNS,
-  THREAD_ROLES,
-} from '../base/native.js';
+} from '../base/native-tables.js';
+import { THREAD_ROLES } from '../base/native-threads.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';

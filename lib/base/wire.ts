@@ -1,7 +1,9 @@
 // The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and come back. A typed array that was just made is slow to look into
 // for an addon, and slower to make: longer than most of the core's work takes.
 import { types } from 'node:util';
-import type { Native, NativeMove, NativePinOutcome, TopologyHandle, Words } from './native.js';
+import type { Native } from './native-surface.js';
+import type { NativeMove, NativePinOutcome } from './native-threads.js';
+import type { TopologyHandle, Words } from './words.js';
 
 /** How many words are on the wire, or the words themselves where they are too many for it. */
 type Answer = number | Words;

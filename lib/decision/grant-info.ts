@@ -10,9 +10,9 @@ import {
   presentCpus,
 } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
-import type { Flag } from './flags.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import type { Flag } from './flags.js';
 
 interface Unbalanced {
   readonly unbalanced: CpuSet;

@@ -12,13 +12,13 @@ import {
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { takeCpus } from './cpu-manager.js';
-import { totalOn } from './memory-manager.js';
 import type { Config } from '../input/config.js';
 import type { GivenSettings, RequiredSettings } from '../input/machine-options.js';
 import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { takeCpus } from './cpu-manager.js';
+import { totalOn } from './memory-manager.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,

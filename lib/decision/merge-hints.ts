@@ -2,7 +2,8 @@
 import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { native, type Words } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { Words } from '../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,

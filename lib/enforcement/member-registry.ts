@@ -2,7 +2,8 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { NumalignError } from '../base/errors.js';
-import { type NativeFolder, type NativeOwner, native } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../processes/cgroup-owner.js';
 import {

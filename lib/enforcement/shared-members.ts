@@ -4,7 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
 import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
-import { type NativeConfinement, type NativeFolder, type NativeMemberThread, native } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { NativeFolder } from '../base/native-files.js';
+import type { NativeConfinement, NativeMemberThread } from '../base/native-threads.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
 import {

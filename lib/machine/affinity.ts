@@ -2,7 +2,8 @@
 import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { type NativeMove, type NativePinOutcome, native, type ThreadRole } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { NativeMove, NativePinOutcome, ThreadRole } from '../base/native-threads.js';
 import { CpuSet } from './cpu-set.js';
 
 /** Which threads: all of this process, the calling one, or one by its id; threads of other processes are ESRCH. */

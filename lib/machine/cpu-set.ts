@@ -1,7 +1,8 @@
 // CpuSet and NodeSet: sets of CPU and of NUMA node ids, as distinct types.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
-import { native, type Words } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { Words } from '../base/words.js';
 import { IdSet, wordsOf } from './id-set.js';
 
 function checkText(text: unknown, what: string): string {

@@ -1,7 +1,7 @@
 // What CpuSet and NodeSet share: an immutable bitmap of small ids.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
-import type { Words } from '../base/native.js';
+import type { Words } from '../base/words.js';
 
 const WORD_BITS = 32;
 

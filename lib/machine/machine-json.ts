@@ -7,8 +7,8 @@ import {
   HUGEPAGE_COLUMNS,
   type NativePciDevice,
   type TopologyDescription,
-  type Words,
-} from '../base/native.js';
+} from '../base/native-tables.js';
+import type { Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
 import { PCI_ADDRESS } from './pci-address.js';

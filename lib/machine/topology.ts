@@ -3,15 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
 import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
   type NativePciDevice,
-  native,
   type TopologyDescription,
-  type TopologyHandle,
-  type Words,
-} from '../base/native.js';
+} from '../base/native-tables.js';
+import type { TopologyHandle, Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { HintFamily, MAX_HINT_NODES } from './hints.js';
 import { parseMachine } from './machine-json.js';

@@ -3,7 +3,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
-import type { NativeFolder } from '../base/native.js';
+import type { NativeFolder } from '../base/native-files.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
 import type { OwnerRegistry } from './owners/owner-registry.js';

@@ -1,6 +1,6 @@
 // WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in waiting/, each locked for as long as its process lives.
 import { NumalignError } from '../base/errors.js';
-import type { NativeFolder, NativeOwner } from '../base/native.js';
+import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 
 /** A place in the queue; lower numbers were there before. */

@@ -2,7 +2,8 @@
 
 import type { EnforcementLevel } from '../account/assignments.js';
 import { invalidOption } from '../base/check-options.js';
-import { type NativePinOutcome, native, THREAD_ROLES, type ThreadRole } from '../base/native.js';
+import { native } from '../base/native.js';
+import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import { type Threads, toTid } from '../machine/affinity.js';

@@ -1,7 +1,8 @@
 // ThreadPlacement: which kind of threads of this process runs on which CPUs of a grant.
 
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { native, type ThreadRole } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { ThreadRole } from '../base/native-threads.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, inGroup, placeByRole, type ThreadPlace } from './granted-threads.js';

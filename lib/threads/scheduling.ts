@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { type NativeScheduling, native } from '../base/native.js';
+import { native } from '../base/native.js';
+import type { NativeScheduling } from '../base/native-threads.js';
 import { affinity } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from './granted-threads.js';

@@ -1,8 +1,8 @@
 // numalign state: what numalign has given out as the kubelet's state files, and the other way.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { checkSameKind } from '../../decision/machine-settings.js';
 import { NumalignError } from '../../base/errors.js';
+import { checkSameKind } from '../../decision/machine-settings.js';
 import { toKubelet } from '../../kubelet/kubelet-exchange.js';
 import { formatKubeletFiles } from '../../kubelet/kubelet-import.js';
 import { discover } from '../../machine/topology.js';

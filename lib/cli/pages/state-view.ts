@@ -14,13 +14,14 @@ import {
   withoutPods,
 } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import { type GrantInfo, grantInfo } from '../../decision/grant-info.js';
 import { type PodContainer, podContainer } from '../../admission/plan.js';
 import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
-import { type NativeFolder, native } from '../../base/native.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
 import { encodeName } from '../../cgroups/cgroup-path.js';
 import { flagsOf } from '../../decision/flags.js';
+import { type GrantInfo, grantInfo } from '../../decision/grant-info.js';
 import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-manager.js';
 import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
 import { type Survivor, survivorsOf } from '../../enforcement/descent.js';

@@ -1,7 +1,7 @@
 // The page of `numalign status --watch`. Pure.
 
-import type { GrantInfo } from '../../decision/grant-info.js';
 import type { ForeignTask, GrantAudit } from '../../audit/account.js';
+import type { GrantInfo } from '../../decision/grant-info.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';

@@ -1,5 +1,7 @@
 // What the kernel says of folders: one inotify instance for all folders of this environment, as a user has few (128).
-import { type NativeInotify, native } from '../../base/native.js';
+
+import { native } from '../../base/native.js';
+import type { NativeInotify } from '../../base/native-files.js';
 
 // inotify(7)
 export const IN_CLOSE_WRITE = 0x8;

@@ -2,7 +2,7 @@
 
 import type { OwnerRecord } from '../../account/assignments.js';
 import { NumalignError } from '../../base/errors.js';
-import type { NativeFolder } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint, GENERATIONS } from './checkpoint.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';

@@ -4,7 +4,8 @@
 import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from '../../account/assignments.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
-import { type NativeFolder, type NativeOwner, native } from '../../base/native.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { printable } from '../../base/printable.js';
 import type { OwnerChoice } from '../../input/request.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';

@@ -1,0 +1,82 @@
+// Folders, locks and watches of the addon.
+import type { NumalignError } from './errors.js';
+
+/** The exclusive lock of a folder, held until released or until the environment ends. */
+export interface NativeLock {
+  release(): void;
+}
+
+/** A locked file that says its owner is alive. Must be kept referenced: collecting it drops the lock. */
+export interface NativeOwner {
+  readonly fd: number;
+  write(text: string): void;
+  close(): void;
+  /** Whether the file still has its name in this folder. */
+  isCurrent(folder: NativeFolder): boolean;
+}
+
+/** `mode`: permission bits; `links`: how many names it has. */
+export interface FoundFile {
+  readonly bytes: Buffer;
+  readonly user: number;
+  readonly mode: number;
+  readonly links: number;
+}
+
+/** An open folder. Names are of files directly in it; no link is followed. */
+export interface NativeFolder {
+  child(name: string, create: boolean, mode: number, group: number): NativeFolder;
+  owner(): { user: number; group: number; mode: number };
+  /** Differs from that of every other folder while this one is open. */
+  identity(): string;
+  isCurrent(): boolean;
+  /** This object stands for another folder from now on. */
+  become(folder: NativeFolder): void;
+  /** On a file system of memory, which does not outlive a boot. */
+  isInMemory(): boolean;
+  /** `known`: answered itself where the file has these bytes. */
+  read(name: string, known?: Buffer): Buffer | undefined;
+  /** The bytes, and what fstat(2) says of the very inode that has them. */
+  readFound(name: string): FoundFile | undefined;
+  /** This folder; new files in it are writable by nobody but their owner. */
+  withOwnFiles(): NativeFolder;
+  version(name: string): string | undefined;
+  list(): string[];
+  remove(name: string): void;
+  /** Whatever it is, into another folder of the same file system. */
+  move(name: string, to: NativeFolder, newName: string): void;
+  /** Whole, but not durably: what a crash of the machine leaves of it is not said. */
+  replace(name: string, text: string): void;
+  /**
+   * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one of its file (else ESTALE); released once the new file is durable
+   * if it `isLast`, after `text` was written to the file `record`. Answers the version of the new file: at once where the folder is in memory, else once the device has it.
+   */
+  replaceDurably(
+    name: string,
+    previous: string,
+    bytes: Buffer,
+    stamp: number,
+    lock?: NativeLock,
+    isLast?: boolean,
+    record?: string,
+    text?: string,
+  ): string | Promise<string>;
+  /** `pastWaiting`: although somebody waits. */
+  tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
+  waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
+  giveUp(request: number): boolean;
+  /**
+   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing has changed. `start`,
+   * `length`: the bytes that the lock covers, as /proc/locks shows them; else the whole file.
+   */
+  createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
+  isOwnerAlive(name: string): boolean;
+}
+
+export interface NativeInotify {
+  /** A folder; `mask` as inotify(7) has it. Answers the number of the watch. */
+  add(path: string, mask: number): number;
+  /** Nothing where the watch has ended with its folder. */
+  remove(watch: number): void;
+  close(): void;
+}

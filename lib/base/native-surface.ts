@@ -1,0 +1,183 @@
+// The surface of the addon.
+import type { NumalignError } from './errors.js';
+import type { NativeFolder, NativeInotify } from './native-files.js';
+import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
+import type {
+  NativeConfinement,
+  NativeMemberThread,
+  NativeMove,
+  NativePinOutcome,
+  NativePlacement,
+  NativePolicy,
+  NativeScheduling,
+  ThreadRole,
+} from './native-threads.js';
+import type { TopologyHandle, Words } from './words.js';
+
+/** What the addon does, as the rest of the package sees it. */
+export interface Native {
+  setErrorClass(errorClass: typeof NumalignError): void;
+
+  parseCpuList(text: string): Words;
+  parseNodeList(text: string): Words;
+  formatCpuList(words: Words): string;
+  formatNodeList(words: Words): string;
+
+  createTopology(description: TopologyDescription): TopologyHandle;
+  describeTopology(topology: TopologyHandle): TopologyDescription;
+  discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
+  bestFit(
+    topology: TopologyHandle,
+    available: Words,
+    count: number,
+    spread: boolean,
+    alignByL3: boolean,
+    distributeAcrossNuma: boolean,
+    cpuGroupSize: number,
+    wholeCores: boolean,
+  ): Words;
+
+  /** A family of hints; lib/hints.ts reads it. */
+  cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
+  /**
+   * A family of hints for all types of memory of one request. `amounts`: for each type [request, free by node..., allocatable by node...];
+   * `groups`: by node the nodes that share its allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...];
+   * `must`: the nodes that every hint includes, [low, high].
+   */
+  memoryHints(
+    nodes: number,
+    types: number,
+    amounts: readonly number[],
+    groups: readonly number[],
+    reusable: readonly number[],
+    must: readonly number[],
+  ): Words;
+  /** A family of hints. `devices`: all that are registered, in rows of [low, high, available | reusable << 1]. */
+  deviceHints(nodes: number, request: number, devices: readonly number[]): Words;
+  wholeCores(topology: TopologyHandle, cpus: Words): Words;
+  isHintFamily(words: Words, nodes: number): boolean;
+  /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
+  mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): number[];
+
+  /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
+  pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
+  /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
+  checkNotPinned(tid: number, grant: string): void;
+  undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
+  followGrant(grant: string, cpus: Words): NativePinOutcome;
+  /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
+  parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
+  /** Threads of this process that are to run on a grant, by their ids. */
+  grantThreads(grant: string): number[];
+  /** Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where they should be (`now`). Changes nothing. */
+  strayThreads(grant: string, cpus: Words): NativeMove[];
+  /** Puts threads that are to run on a grant back to where they were put. */
+  recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
+  affinity(tid: number): Words;
+  /** What to tell the kernel for the calling thread to have again what it has, wherever its cpuset cuts that. */
+  askedMask(): Words;
+  /** Tells it. False where its cpuset has none of these CPUs. */
+  ask(cpus: Words): boolean;
+  /** The calling thread has chosen what could not be asked for: it has all of its cpuset until {@link settleChoices}. `all`: what to ask for then. */
+  askLater(chosen: Words, all: Words): void;
+  /**
+   * Threads that are pinned for a grant are about to leave its cgroup: asks for what they have chosen. The kernel refuses a mask of which the cgroup that they go to has nothing, but from Linux
+   * 6.2 on it keeps one that it has taken.
+   */
+  askChoices(grant: string): void;
+  /**
+   * Threads get what they have chosen, and could not have when they left a grant, because their cpuset had none of it. `limit`: the CPUs that it has now. Answers how many; with
+   * `dryRun` it changes nothing.
+   */
+  settleChoices(limit: Words, dryRun: boolean): number;
+  /** Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. */
+  rememberMasks(): void;
+  /**
+   * Has it known, for pins from now on, what the threads that run on no grant have chosen. `limit`: the CPUs of their cpuset, none where these are not known: a
+   * thread that may run on all of them has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
+   */
+  learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  /** What is known of the choices of threads that are pinned for no grant, with what the kernel was told last. */
+  choices(): NativeMemberThread[];
+  /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
+  confineMember(
+    pid: number,
+    known: readonly NativeMemberThread[],
+    taken: Words,
+    pool: Words,
+    grants: readonly Words[],
+    unpinned: readonly number[],
+    onlyNarrow: boolean,
+    dryRun: boolean,
+    limit: Words,
+  ): NativeConfinement | undefined;
+  /** Whether this process may change the mask of a thread. Changes nothing. */
+  mayMove(tid: number): boolean;
+  /** Read anew. */
+  onlineCpus(): Words;
+  /** A list of CPUs that the kernel shows in a file; undefined where there is none. */
+  readCpuList(path: string): Words | undefined;
+  threadId(): number;
+  threads(): { tid: number; role: ThreadRole; cpus: Words }[];
+
+  /**
+   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the outcomes go by {@link THREAD_ROLES}.
+   */
+  place(
+    cpus: readonly (Words | undefined)[],
+    oneEach: readonly (boolean | undefined)[],
+    granted: Words,
+    grant: string,
+    owner: string,
+    replace: boolean,
+  ): NativePinOutcome[];
+  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown. */
+  bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
+  /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
+  adopt(tid: number, granted: Words, grant: string, owner: string): void;
+  /** Of a Worker that has ended. */
+  forgetThread(tid: number): void;
+  /** The CPU of these that the fewest threads have to themselves. */
+  leastUsedCpu(cpus: Words): number;
+  /** Queues as many jobs, which wait for each other. The last to be settled knows all threads. */
+  probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
+  scheduling(tid: number): NativeScheduling;
+  /** `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads. */
+  schedule(
+    tid: number,
+    priority: number,
+    nice: number,
+    grant: string,
+  ): NativeScheduling | { starved: number; cpus: Words };
+
+  /** Of these processes: their threads that may run on these CPUs, `confined` to them or not. */
+  threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
+  /** A row for each CPU; NaN is what cannot be read. */
+  cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
+  /** Looks at every process that /proc shows. */
+  scanTasks(cpus: Words): NativeTasks;
+
+  /** Of the calling thread. */
+  memoryPolicy(): NativePolicy;
+  setMemoryPolicy(mode: number, flags: number, nodes: Words): void;
+  /** How many pages of this process could not be moved. */
+  migratePages(from: Words, to: Words): number;
+  /** Of these bytes, of this process, or of the process with this id. */
+  memoryPlacement(what: Uint8Array | undefined | number): NativePlacement;
+  /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
+  nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
+
+  /** Whether the owner's environment has ended while threads of this process were pinned for its grants. */
+  isOrphanedOwner(uuid: string): boolean;
+  closeOrphanedOwner(uuid: string): void;
+
+  /** Undefined where the file has none of this name, or it is hidden from this process. */
+  extendedAttribute(path: string, name: string): string | undefined;
+
+  Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
+  /** inotify(7) on this environment's event loop, which it does not keep alive. */
+  Inotify: new (
+    onEvent: (watch: number, mask: number, name: string) => void,
+  ) => NativeInotify;
+}
