@@ -19,12 +19,12 @@ export default defineConfig({
       // Each with what it imports, directly or not, that is in none before it.
       groups: [
         // What tells that the addon is missing does not load it.
-        { name: 'common', test: /lib\/(errors|printable|quantity)\.ts$/ },
+        { name: 'common', test: /lib\/(base\/(errors|printable)|input\/quantity)\.ts$/ },
         // All that a Worker below numalign/preload needs.
-        { name: 'addon', test: /lib\/native\.ts$/ },
+        { name: 'addon', test: /lib\/base\/native\.ts$/ },
         { name: 'library', test: /lib\/index\.ts$/ },
         { name: 'metric-set', test: /lib\/metrics\.ts$/ },
-        { name: 'cli/report', test: /lib\/cli\/report-error\.ts$/ },
+        { name: 'cli/report', test: /lib\/cli\/terminal\/report-error\.ts$/ },
         { name: 'cli/commands', test: /lib\/cli\/program\.ts$/ },
       ],
     },

@@ -3,7 +3,7 @@
 //
 //   node scripts/setup.mjs          what `npm start` needs
 //   node scripts/setup.mjs --test   what `npm test` needs as well
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ADDON_INPUTS, BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
@@ -31,6 +31,7 @@ function addon() {
 function javascript() {
   const inputs = ['lib', 'rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'];
   step('typescript', inputs, ['dist/index.js', 'dist/index.d.ts'], 'compiling TypeScript', () => {
+    rmSync(join(root, 'dist'), { recursive: true, force: true });
     run(process.execPath, [join(root, 'node_modules/rolldown/bin/cli.mjs'), '-c']);
     run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
   });

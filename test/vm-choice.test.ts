@@ -17,7 +17,7 @@ describe('the machines that are booted after a change', () => {
   it('are those whose folders it touches', () => {
     const chosen = (...files: string[]) => namesOf(chooseShapes(SHAPES, files, 0, 0));
     expect(chosen('lib/enforcement/enforcer.ts')).toEqual(['4-nodes', 'newer-kernel']);
-    expect(chosen('lib/threads/pool.ts', 'lib/devices.ts')).toEqual(['4-nodes', '4-nodes-pci', 'isolated']);
+    expect(chosen('lib/threads/pool.ts', 'lib/input/devices.ts')).toEqual(['4-nodes', '4-nodes-pci', 'isolated']);
     expect(chosen('test/vm/guest/doctor.test.mjs')).toEqual(['4-nodes', 'isolated']);
     expect(chosen('README.md', 'test/manager.test.ts')).toEqual([]);
   });

@@ -1,4 +1,4 @@
-// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/native.ts names;
+// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/base/native.ts names;
 // NaN is what cannot be read.
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The export table. The names are typed in lib/native.ts.
+// The export table. The names are typed in lib/base/native.ts.
 #include <napi.h>
 #include <unistd.h>
 

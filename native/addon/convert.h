@@ -1,5 +1,5 @@
 // Conversions between JavaScript and the core's values, and the only place that throws. Shapes are checked
-// here; meaning is checked in lib/config.ts and lib/request.ts. All of it runs on the thread of the
+// here; meaning is checked in lib/input/config.ts and lib/input/request.ts. All of it runs on the thread of the
 // environment.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace numalign::addon {
 
-// Throws a JavaScript NumalignError (see lib/errors.ts) with a literal code.
+// Throws a JavaScript NumalignError (see lib/base/errors.ts) with a literal code.
 [[noreturn]] void throw_error(Napi::Env env, const std::string& code, const std::string& message,
                               const Napi::Object& details);
 [[noreturn]] void throw_error(Napi::Env env, const Error& error);

@@ -12,7 +12,7 @@ namespace {
 using Handle = std::shared_ptr<const Topology>;
 constexpr napi_type_tag kTopologyTag = {0x6e756d616c69676eULL, 0x746f706f6c6f6779ULL};
 
-// Columns of one CPU and of one hugepage pool in the flat arrays of a description; lib/native.ts has the
+// Columns of one CPU and of one hugepage pool in the flat arrays of a description; lib/base/native.ts has the
 // same.
 constexpr int CpuInfo::*kCpuColumns[] = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package,
                                          &CpuInfo::die, &CpuInfo::l3,   &CpuInfo::node};
@@ -28,7 +28,7 @@ Array array_of(const Napi::Object& object, const char* name, napi_typedarray_typ
   return value.As<Array>();
 }
 
-// Field by field as in lib/native.ts, with numbers for what people read as hexadecimal.
+// Field by field as in lib/base/native.ts, with numbers for what people read as hexadecimal.
 std::vector<PciDevice> to_devices(const Napi::Value& value) {
   if (!value.IsArray()) throw Napi::TypeError::New(value.Env(), "devices must be an array");
   auto list = value.As<Napi::Array>();

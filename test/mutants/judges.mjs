@@ -15,13 +15,16 @@ const DECISIONS = [
   ...tests('', 'admit', 'isolated-cpus', 'hint-families', 'changed-machine', 'kubelet-conflict', 'partition'),
 ];
 
+const ADMISSION = [
+  ...DECISIONS,
+  ...tests('', 'managers-resize', 'manager', 'messages', 'memory', 'hotplug'),
+  ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
+  ...tests('conformance/', 'conformance'),
+];
+
 export const JUDGES = {
-  'lib/managers': [
-    ...DECISIONS,
-    ...tests('', 'managers-resize', 'manager', 'messages', 'memory', 'hotplug'),
-    ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
-    ...tests('conformance/', 'conformance'),
-  ],
+  'lib/decision': ADMISSION,
+  'lib/admission': ADMISSION,
   'lib/state': [
     ...tests('', 'topology-manager', 'device-manager'),
     ...tests(

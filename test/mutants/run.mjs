@@ -18,7 +18,7 @@ const { values, positionals } = parseArgs({
 });
 const sample = { percent: Number.parseFloat(values.sample), seed: Number(values.seed) };
 if (!(sample.percent > 0 && sample.percent <= 100)) fail(`--sample is a percentage, 0.1 to 100, not ${values.sample}`);
-if (positionals.length === 0) fail('say which folders or files: npm run test:mutants -- lib/managers');
+if (positionals.length === 0) fail('say which folders or files: npm run test:mutants -- lib/decision');
 
 const oneLine = (text) => text.replace(/\s+/g, ' ').trim();
 const shorten = (text) => (text.length > 100 ? `${text.slice(0, 97)}…` : text);

@@ -34,7 +34,7 @@ const BUGS = [
   },
   {
     name: 'a pid is trusted instead of the lock',
-    file: 'lib/state/owners.ts',
+    file: 'lib/state/owners/owners.ts',
     before: [
       'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
       'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);',
@@ -56,21 +56,21 @@ const BUGS = [
   },
   {
     name: 'an owner whose file was removed is dead',
-    file: 'lib/state/state-files.ts',
+    file: 'lib/state/files/state-files.ts',
     before: ['return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
   },
   {
     name: 'what is not in the folder any more was never there',
-    file: 'lib/state/state-files.ts',
+    file: 'lib/state/files/state-files.ts',
     before: ['path === undefined ? [] : ownersWithoutFile(owners, path, known)'],
     after: 'path === undefined ? [] : known.slice(known.length)',
     find: 'torture.mjs',
   },
   {
     name: 'a recovery that fails takes from owners what they claim',
-    file: 'lib/state/owners.ts',
+    file: 'lib/state/owners/owners.ts',
     before: ['if (!isCommitted && before === undefined) return;'],
     after: '',
     find: 'torture.mjs',

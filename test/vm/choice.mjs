@@ -11,16 +11,16 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const CONCERNS = {
   '4-nodes': ['lib/', 'native/', 'test/vm/', 'docs/recipes.md'],
   '4-nodes-pci': [
-    ...['lib/device', 'lib/pci-address', 'lib/managers/device-manager', 'native/core/device', 'native/platform/pci'],
+    ...['lib/input/devices', 'lib/decision/device-', 'lib/machine/pci-address', 'native/core/device', 'native/platform/pci'],
     ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
   ],
-  '8-nodes': ['lib/merge-hints', 'lib/managers/decision', 'lib/managers/topology-manager', 'native/core/'],
-  '64-cpus': ['lib/cpu-set', 'lib/id-set', 'lib/managers/cpu-manager', 'native/platform/affinity'],
-  'cpu-holes': ['lib/topology', 'lib/machine-json', 'lib/state/cpu-identities', 'native/platform/hwloc'],
-  'memory-only-node': ['lib/managers/memory-manager', 'native/core/memory_hints', 'native/platform/memory'],
-  'cpu-only-node': ['lib/managers/memory-manager', 'native/platform/hwloc'],
+  '8-nodes': ['lib/decision/merge-hints', 'lib/decision/decision', 'lib/admission/', 'native/core/'],
+  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-manager', 'native/platform/affinity'],
+  'cpu-holes': ['lib/machine/topology', 'lib/machine/machine-json', 'lib/account/cpu-identities', 'native/platform/hwloc'],
+  'memory-only-node': ['lib/decision/memory-manager', 'native/core/memory_hints', 'native/platform/memory'],
+  'cpu-only-node': ['lib/decision/memory-manager', 'native/platform/hwloc'],
   isolated: [
-    ...['lib/threads/', 'lib/doctor/', 'lib/isolated-cpus', 'native/platform/thread', 'native/platform/scheduling'],
+    ...['lib/threads/', 'lib/doctor/', 'lib/machine/isolated-cpus', 'native/platform/thread', 'native/platform/scheduling'],
     'native/platform/pool_barrier',
   ],
   'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/m'],

@@ -9,7 +9,7 @@ import { copyPackage, plant, run } from '../support/planting.mjs';
 const BUGS = [
   {
     name: 'threads are pinned to CPUs of another node',
-    file: 'lib/affinity.ts',
+    file: 'lib/machine/affinity.ts',
     before: ['native.pin(toTid(threads), cpus.words, grant, owner, replace)'],
     after:
       'native.pin(toTid(threads), CpuSet.from([...cpus].map((cpu) => (cpu + 4) % 16)).words, grant, owner, replace)',
@@ -18,7 +18,7 @@ const BUGS = [
   },
   {
     name: 'the memory policy is not set',
-    file: 'lib/memory.ts',
+    file: 'lib/threads/memory.ts',
     before: ['    native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);'],
     after: '',
     test: 'memory',
@@ -50,7 +50,7 @@ const BUGS = [
   },
   {
     name: 'a device is near every node',
-    file: 'lib/managers/device-manager.ts',
+    file: 'lib/decision/device-manager.ts',
     before: ['devices.some(({ numaNodes }) => numaNodes !== null)'],
     after: 'devices.some(({ numaNodes }) => numaNodes === undefined)',
     shape: '4-nodes-pci',
