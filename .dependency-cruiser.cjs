@@ -1,4 +1,5 @@
-// The rooms of lib/ and the one order in which they may import each other: each only those before it. `npm run lint` holds the code against it.
+// The rooms of lib/ and the one order in which they may import each other: each only those before
+// it. `npm run lint` holds the code against it.
 const ROOMS = [
   'base',
   'machine',

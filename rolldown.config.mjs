@@ -1,9 +1,12 @@
-// The JavaScript of the package. Each module of lib is a file of dist, as its types are, but the code is in a few that they share: Node's loader takes half a millisecond for
-// every file, and lib has more than a hundred.
+// The JavaScript of the package. Each module of lib is a file of dist, as its types are, but the
+// code is in a few that they share: Node's loader takes half a millisecond for every file, and lib
+// has more than a hundred.
 import { readdirSync } from 'node:fs';
 import { defineConfig } from 'rolldown';
 
-const modules = readdirSync('lib', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+const modules = readdirSync('lib', { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.ts'),
+);
 
 export default defineConfig({
   input: Object.fromEntries(modules.map((name) => [name.slice(0, -'.ts'.length), `lib/${name}`])),

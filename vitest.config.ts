@@ -2,10 +2,14 @@ import { defineConfig } from 'vitest/config';
 
 const tests = (folder: string, names: string) => `test/${folder}{${names}}.test.ts`;
 
-// What only decides, on simulated machines: it runs beside what uses this machine, and where there is one CPU, too.
+// What only decides, on simulated machines: it runs beside what uses this machine, and where there
+// is one CPU, too.
 const DECISIONS = [
   tests('', 'accounts,admit,cpu-set,device-manager,devices,divergences,hint-families,inspect,isolated-cpus'),
-  tests('', 'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity'),
+  tests(
+    '',
+    'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity',
+  ),
   tests('', 'topology-manager,vm-choice,vm-machines,wire'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
   tests('cli/', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
@@ -13,11 +17,19 @@ const DECISIONS = [
   tests('state/', 'checkpoint,kubelet-format,recovery'),
 ];
 
-// What uses this machine so little that it runs beside the others, too: in state folders and processes of its own.
-const VISITS = ['test/reference.test.ts', tests('cli/', 'plan,state,svg-file'), 'test/state/newer-format.test.ts'];
+// What uses this machine so little that it runs beside the others, too: in state folders and
+// processes of its own.
+const VISITS = [
+  'test/reference.test.ts',
+  tests('cli/', 'plan,state,svg-file'),
+  'test/state/newer-format.test.ts',
+];
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
-const project = (name: string, options: { include: string[]; exclude?: string[]; setupFiles?: string[] }) => ({
+const project = (
+  name: string,
+  options: { include: string[]; exclude?: string[]; setupFiles?: string[] },
+) => ({
   extends: true as const,
   test: { name, fileParallelism: false, ...options },
 });
@@ -25,9 +37,11 @@ const setupFiles = ['test/support/two-cpus.ts'];
 
 export default defineConfig({
   test: {
-    // Processes, not threads: affinity belongs to threads, and a test's pin must not outlive its file.
+    // Processes, not threads: affinity belongs to threads, and a test's pin must not outlive its
+    // file.
     pool: 'forks',
-    // A test waits for an event until it is there: these end what hangs, and are far from what a busy machine takes.
+    // A test waits for an event until it is there: these end what hangs, and are far from what a
+    // busy machine takes.
     testTimeout: 300_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 60_000 } },

@@ -1,4 +1,5 @@
-// Admitting and releasing, durably, beside a raw durable write of as many bytes in the same folder, with the link to the generation before.
+// Admitting and releasing, durably, beside a raw durable write of as many bytes in the same folder,
+// with the link to the generation before.
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover, openManager } from '../dist/index.js';

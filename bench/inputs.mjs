@@ -2,7 +2,8 @@
 import { inputsIn, kubeletTime, prepared, readInput } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 
-export const description = 'every input of a folder, beside the kubelet where it was timed on one of the same name';
+export const description =
+  'every input of a folder, beside the kubelet where it was timed on one of the same name';
 export const options = {
   inputs: { type: 'string', help: 'a folder of inputs instead of bench/inputs; NAME is then one of these' },
 };

@@ -1,5 +1,6 @@
-// What isolation is worth: a process on one CPU beside three that take whatever they get. How late it wakes up and for how much of that it waited for a CPU, gaps while it spins,
-// how late its event loop is, and how long garbage collections take by where V8's helpers run.
+// What isolation is worth: a process on one CPU beside three that take whatever they get. How late
+// it wakes up and for how much of that it waited for a CPU, gaps while it spins, how late its event
+// loop is, and how long garbage collections take by where V8's helpers run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -122,7 +123,14 @@ function putIntoSlice(pids) {
 const cpusOf = (pid) => /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 
 function measure(way, seconds) {
-  const { aggressors = AGGRESSORS, command = [], manager = recorded, members = false, pin = false, request = {} } = way;
+  const {
+    aggressors = AGGRESSORS,
+    command = [],
+    manager = recorded,
+    members = false,
+    pin = false,
+    request = {},
+  } = way;
   return beside(aggressors, spin, async (stateDir, pids) => {
     if (way.slice) {
       const unreached = putIntoSlice(pids);
@@ -159,7 +167,10 @@ async function victim(command, args, lookAtOthers) {
   });
   const [code] = await once(child, 'close');
   if (code !== 0) throw new Error(`the measured process ended with ${code}`);
-  return { ...JSON.parse(text.trim().split('\n').at(-1)), aggressorCpus: [...new Set(aggressorCpus)].join(' ') };
+  return {
+    ...JSON.parse(text.trim().split('\n').at(-1)),
+    aggressorCpus: [...new Set(aggressorCpus)].join(' '),
+  };
 }
 
 // A row for each way that has samples; the medians beside that of the idle machine.
@@ -182,7 +193,8 @@ const collectionRemark = ({ meanNs }) => `mean ${number(meanNs / 1e6)} ms`;
 
 // What a way came to, and whether others were on the CPU.
 function circumstances(way) {
-  if (way.unreached !== undefined) return { name: way.name, level: 'not reached here', remark: way.unreached };
+  if (way.unreached !== undefined)
+    return { name: way.name, level: 'not reached here', remark: way.unreached };
   const { audit, threads, cpus, aggressorCpus, othersShare, stolenShare } = way;
   const main = audit.threads.find(({ role }) => role === 'main');
   const isConfined = threads.main === cpus;

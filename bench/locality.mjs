@@ -1,4 +1,5 @@
-// What it matters where things are: how long two CPUs take to hand a cache line to each other and back, and how long a load from the memory of a node takes.
+// What it matters where things are: how long two CPUs take to hand a cache line to each other and
+// back, and how long a load from the memory of a node takes.
 import { Worker } from 'node:worker_threads';
 import { affinity, CpuSet, discover, pinThread } from '../dist/index.js';
 import { row } from './support/measure.mjs';
@@ -29,7 +30,9 @@ export function pairsOf(cpus) {
       if (!pairs.has(relation)) pairs.set(relation, [a.cpu, b.cpu]);
     }
   }
-  return RELATIONS.flatMap(([relation]) => (pairs.has(relation) ? [{ relation, pair: pairs.get(relation) }] : []));
+  return RELATIONS.flatMap(([relation]) =>
+    pairs.has(relation) ? [{ relation, pair: pairs.get(relation) }] : [],
+  );
 }
 
 async function roundTrips([near, far]) {
@@ -82,7 +85,8 @@ export async function run() {
     }
     const { home, memories } = memoriesOf(machine, cpus);
     const [cpu] = cpus.filter(({ node }) => node === home.id).map((location) => location.cpu);
-    const remark = machine.nodes.length === 1 ? 'the machine has one NUMA node: no other to compare with' : '';
+    const remark =
+      machine.nodes.length === 1 ? 'the machine has one NUMA node: no other to compare with' : '';
     const loads = memories.map(([distance, node]) => ({
       name: `CPU ${cpu} of node ${home.id}, memory of node ${node}: distance ${distance}`,
       times: latencies(cpu, node),

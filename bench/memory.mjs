@@ -2,7 +2,8 @@
 import { ownInput, prepared } from './support/inputs.mjs';
 import { beside, row } from './support/measure.mjs';
 
-export const description = 'what is retained of a million plans after a forced collection, and what one allocates';
+export const description =
+  'what is retained of a million plans after a forced collection, and what one allocates';
 export const options = { plans: { type: 'string', help: 'memory: how many plans (default 1000000)' } };
 
 const WARM_UP = 20_000;
@@ -35,7 +36,9 @@ export async function run({ plans = '1000000' }) {
     const remark = `retained a plan: ${heap.toFixed(3)} bytes of heap, ${external.toFixed(3)} external, over ${count.toLocaleString('en')}`;
     // Half a byte a plan is none: what a run of any length leaves behind, such as compiled code.
     const met = heap < 0.5 && external < 0.5;
-    return [{ ...row('plans, 2 nodes', measured), retainedHeap: heap, retainedExternal: external, met, remark }];
+    return [
+      { ...row('plans, 2 nodes', measured), retainedHeap: heap, retainedExternal: external, met, remark },
+    ];
   } finally {
     close();
   }

@@ -10,7 +10,8 @@ export const description =
 const SETS = 256;
 const NS_A_HINT = 150;
 
-// Lists as Topology.cpuHints makes them, in sets of so many. From each node some CPUs are free, from most of them enough: no two lists are the same.
+// Lists as Topology.cpuHints makes them, in sets of so many. From each node some CPUs are free,
+// from most of them enough: no two lists are the same.
 async function packedLists(nodes, lists, random) {
   const machine = await discover({ synthetic: `package:2 numa:${nodes / 2} core:32 pu:2` });
   const list = () => {
@@ -20,7 +21,9 @@ async function packedLists(nodes, lists, random) {
     );
     return machine.cpuHints({ request: 1 + random(8), available: free });
   };
-  return Array.from({ length: SETS }, () => Array.from({ length: lists }, (_, i) => ({ [`resource${i}`]: list() })));
+  return Array.from({ length: SETS }, () =>
+    Array.from({ length: lists }, (_, i) => ({ [`resource${i}`]: list() })),
+  );
 }
 
 async function packed(name, nodes, lists, limit, input) {
@@ -35,7 +38,12 @@ async function fromObjects(input) {
     limitNs: NS_A_HINT * hints,
     kubeletNs: kubeletTime(input),
   });
-  return { ...row, hints, nsAHint: row.medianNs / hints, remark: `${Math.round(row.medianNs / hints)} ns a hint` };
+  return {
+    ...row,
+    hints,
+    nsAHint: row.medianNs / hints,
+    remark: `${Math.round(row.medianNs / hints)} ns a hint`,
+  };
 }
 
 export const run = async () => [

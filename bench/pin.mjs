@@ -14,7 +14,8 @@ function times(fill) {
   return samples;
 }
 
-// One raw call to set a mask, two to read it before and after, and what 15 calls into the addon cost.
+// One raw call to set a mask, two to read it before and after, and what 15 calls into the addon
+// cost.
 function raw(masks) {
   const set = times((samples) => yardstick.setAffinity(samples, masks[0].words, masks[1].words));
   const gets = medianOf(times(yardstick.getAffinity));

@@ -1,10 +1,12 @@
-// Planning a pod: hints, merge, allocation. Each call is to another manager than the one before, with other grants in its state, which it looks at anew.
+// Planning a pod: hints, merge, allocation. Each call is to another manager than the one before,
+// with other grants in its state, which it looks at anew.
 import { discover } from '../dist/index.js';
 import { kubeletTime, managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers } from './support/random.mjs';
 
-export const description = 'Manager.plan: CPUs, memory and a device on 2 and 8 nodes; CPUs and memory on 34 and 64';
+export const description =
+  'Manager.plan: CPUs, memory and a device on 2 and 8 nodes; CPUs and memory on 34 and 64';
 
 const GIB = 2 ** 30;
 

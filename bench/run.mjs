@@ -1,6 +1,8 @@
-// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is a file of this folder that exports
-// `description`, perhaps `options` (as node:util's parseArgs takes them, each with a `help`), `run(options, names)`, which gives rows: plain objects, `name` first, numbers as they are,
-// and perhaps `chart(rows, when)`, the SVG of them. `names` are those of the inputs that were asked for.
+// Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is
+// a file of this folder that exports `description`, perhaps `options` (as node:util's parseArgs
+// takes them, each with a `help`), `run(options, names)`, which gives rows: plain objects, `name`
+// first, numbers as they are, and perhaps `chart(rows, when)`, the SVG of them. `names` are those
+// of the inputs that were asked for.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +21,10 @@ for (const file of readdirSync(folder).sort()) {
 
 const own = {
   json: { type: 'string', help: 'also write the rows to this file' },
-  docs: { type: 'string', help: 'also write the tables into benchmarks.md of this folder, and the charts beside it' },
+  docs: {
+    type: 'string',
+    help: 'also write the tables into benchmarks.md of this folder, and the charts beside it',
+  },
   help: { type: 'boolean' },
 };
 const options = Object.assign({}, ...[...scenarios.values()].map((scenario) => scenario.options), own);
@@ -92,7 +97,8 @@ function documentOf(docs) {
 if (values.docs !== undefined && positionals.length > 0) fail('--docs is of everything, without NAME');
 const document = values.docs === undefined ? undefined : ordered(() => documentOf(values.docs));
 
-// What part of the machine's CPUs others have from now on: where it is much, times are of a busy machine.
+// What part of the machine's CPUs others have from now on: where it is much, times are of a busy
+// machine.
 function lookAtOthers() {
   const [begin, before, own] = [performance.now(), cpuTime(), ownTime()];
   return () => {

@@ -1,6 +1,7 @@
 // An HTTP server whose main thread owns a CPU. Try it with: curl http://127.0.0.1:8080/ and …/audit
-//   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest of the process on the other
-//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+//   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest of the
+//   process on the other STATE_DIR=/tmp/numalign node examples/…       a private state folder,
+//   where /run/numalign is not for us
 import { createServer } from 'node:http';
 import { affinity, CpuSet, openManager } from 'numalign';
 
@@ -10,7 +11,8 @@ const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STA
 // By its name it gets the same CPUs again after a restart, where they are free.
 const grant = await manager.acquire({ name: 'http-server', cpu: Number(CPUS) });
 
-// All threads onto the grant, and this one's memory near it. V8's helpers too: a garbage collection waits for them.
+// All threads onto the grant, and this one's memory near it. V8's helpers too: a garbage collection
+// waits for them.
 grant.pin();
 const main = CpuSet.of(grant.cpus.first);
 const others = grant.cpus.difference(main);
@@ -23,10 +25,13 @@ const server = createServer((request, response) => {
   response.end(`${JSON.stringify(audit ? audit.totals : { path: request.url, cpus: `${affinity()}` })}\n`);
 });
 server.listen(Number(PORT), '127.0.0.1', () => {
-  console.log(`http://127.0.0.1:${server.address().port}/ on CPU ${main}, enforcement "${grant.enforcement}"`);
+  console.log(
+    `http://127.0.0.1:${server.address().port}/ on CPU ${main}, enforcement "${grant.enforcement}"`,
+  );
 });
 
-// The CPUs are given back when the last request is answered, after five seconds at most. Without this they would be free all the same once the process has ended.
+// The CPUs are given back when the last request is answered, after five seconds at most. Without
+// this they would be free all the same once the process has ended.
 function stop() {
   server.close(async () => {
     await grant.release();

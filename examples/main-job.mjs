@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MACHINE_STATE_DIR, NumalignError, openManager } from 'numalign';
 
-const privateParent = () => (existsSync(process.env.XDG_RUNTIME_DIR ?? '') ? process.env.XDG_RUNTIME_DIR : tmpdir());
+const privateParent = () =>
+  existsSync(process.env.XDG_RUNTIME_DIR ?? '') ? process.env.XDG_RUNTIME_DIR : tmpdir();
 
-// /run/numalign belongs to root and the group numalign, and is not for machines that a kubelet manages: else a folder that speaks only for its user.
+// /run/numalign belongs to root and the group numalign, and is not for machines that a kubelet
+// manages: else a folder that speaks only for its user.
 async function open() {
   try {
     return await openManager();

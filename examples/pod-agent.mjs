@@ -1,7 +1,7 @@
-// A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands as processes on the CPUs they were given, and releases
-// each pod when its last container has ended.
-//   node examples/pod-agent.mjs examples/pod.yaml
-//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+// A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands
+// as processes on the CPUs they were given, and releases each pod when its last container has
+// ended. node examples/pod-agent.mjs examples/pod.yaml STATE_DIR=/tmp/numalign node examples/…
+//  a private state folder, where /run/numalign is not for us
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,8 @@ import { parseAllDocuments } from 'yaml';
 // Waits for a line before it becomes the command: until it is on the container's CPUs.
 const GATE = ['-c', 'read -r _ && exec "$@"', 'sh'];
 
-// Resolves once the container has started, to a promise of its end: whether it succeeded. Its process is among `children` from the beginning.
+// Resolves once the container has started, to a promise of its end: whether it succeeded. Its
+// process is among `children` from the beginning.
 async function start(pod, { name, command = [], args = [] }, children) {
   const container = pod.container(name);
   const child = spawn('sh', [...GATE, ...command, ...args], { stdio: ['pipe', 'inherit', 'inherit'] });

@@ -1,6 +1,6 @@
-// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody else's threads between them.
-//   WORKERS=4 node examples/worker-pool.mjs
-//   STATE_DIR=/tmp/numalign node examples/…       a private state folder, where /run/numalign is not for us
+// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody
+//   else's threads between them. WORKERS=4 node examples/worker-pool.mjs STATE_DIR=/tmp/numalign
+//   node examples/…       a private state folder, where /run/numalign is not for us
 import { once } from 'node:events';
 import { isMainThread, parentPort } from 'node:worker_threads';
 import { affinity, openManager } from 'numalign';
@@ -19,7 +19,8 @@ function countPrimes(limit) {
 
 async function main({ WORKERS, STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
-  // One CPU at least stays shared, for everybody else: on a machine of one there is none to have, and acquire says so.
+  // One CPU at least stays shared, for everybody else: on a machine of one there is none to have,
+  // and acquire says so.
   const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus.size - 1)));
   await manager.use({ name: 'worker-pool', cpu, policy: 'single-numa-node' }, async (grant) => {
     // The whole process first: cgroup v2 moves nothing smaller. This thread only hands out jobs.
@@ -44,4 +45,7 @@ async function main({ WORKERS, STATE_DIR }) {
 }
 
 if (isMainThread) await main(process.env);
-else parentPort.on('message', (limit) => parentPort.postMessage({ primes: countPrimes(limit), cpus: `${affinity()}` }));
+else
+  parentPort.on('message', (limit) =>
+    parentPort.postMessage({ primes: countPrimes(limit), cpus: `${affinity()}` }),
+  );

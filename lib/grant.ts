@@ -74,9 +74,11 @@ export interface GrantPinOptions {
   /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
   replace?: boolean;
   /**
-   * Where the calling thread's memory comes from, as far as it touches it from now on: default `preferred`, from the grant's memory nodes. Other threads
-   * keep their policies, but those started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and all memory of whatever runs in the
-   * grant's cgroup comes from these nodes only (cpuset.mems), to which pages move that are elsewhere.
+   * Where the calling thread's memory comes from, as far as it touches it from now on: default
+   * `preferred`, from the grant's memory nodes. Other threads keep their policies, but those
+   * started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and
+   * all memory of whatever runs in the grant's cgroup comes from these nodes only (cpuset.mems), to
+   * which pages move that are elsewhere.
    */
   memory?: MemoryMode | 'none' | 'strict';
   /** Also move to the grant's memory nodes what this process has on others already. */
@@ -84,7 +86,10 @@ export interface GrantPinOptions {
 }
 
 export interface GrantPinResult extends PinResult {
-  /** What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the CPUs are pinned all the same. */
+  /**
+   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
+   * CPUs are pinned all the same.
+   */
   readonly memory: MemoryPinResult | null;
 }
 
@@ -92,7 +97,10 @@ export interface GrantPinResult extends PinResult {
 export interface Transfer {
   /** For {@link Manager.takeOver}. Whoever has it can take the grant. */
   readonly token: string;
-  /** True once the successor has the grant and the threads of this process have left; false where that cannot happen any more. */
+  /**
+   * True once the successor has the grant and the threads of this process have left; false where
+   * that cannot happen any more.
+   */
   readonly accepted: Promise<boolean>;
   /** Takes the token back; false where it is too late. */
   cancel(): Promise<boolean>;
@@ -123,7 +131,10 @@ export class Grant {
     this.#found = warnings;
   }
 
-  /** What its holder should know, as it was when it was acquired; whether a quota above this process is in its way is looked at once, when it is first asked for. */
+  /**
+   * What its holder should know, as it was when it was acquired; whether a quota above this process
+   * is in its way is looked at once, when it is first asked for.
+   */
   get warnings(): readonly Warning[] {
     this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
     return this.#warnings;
@@ -136,7 +147,8 @@ export class Grant {
   }
 
   /**
-   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`, `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
+   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`,
+   * `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
    * each; null where there is none that can be seen from here. Read anew each time.
    * @throws ERR_CGROUP where they cannot be read
    */
@@ -186,14 +198,16 @@ export class Grant {
   }
 
   /**
-   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by now. A thread that may use several of these stays on one: such a
-   * grant needs threads that are placed one by one.
+   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by
+   * now. A thread that may use several of these stays on one: such a grant needs threads that are
+   * placed one by one.
    */
   get isIsolated(): boolean {
     return isIsolated(this.#look(), cpusNow(this.#site.topology));
   }
 
-  // One stat, and a read where the state has changed. Once it is off the record, or the record cannot be read, as it was.
+  // One stat, and a read where the state has changed. Once it is off the record, or the record
+  // cannot be read, as it was.
   #look(): PodAssignment {
     try {
       this.#pod = this.#onRecord() ?? this.#pod;
@@ -230,19 +244,23 @@ export class Grant {
   }
 
   /**
-   * What of it does not hold any more, since the machine or its settings have changed. It stays as it is all the same, until released. Read anew each
-   * time; nothing once it was released.
+   * What of it does not hold any more, since the machine or its settings have changed. It stays as
+   * it is all the same, until released. Read anew each time; nothing once it was released.
    */
   get flags(): readonly Flag[] {
     return flagsNow(this.#site, this.#pod);
   }
 
   /**
-   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each. Sets the memory policy of the calling thread, if it is one of
-   * them (set_mempolicy(2)); what the kernel denies of that is told in the result, and memory then comes from the node of the CPU that touches it first.
-   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on
-   *   several isolated CPUs, ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that takes whole processes only, ERR_CGROUP,
-   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each.
+   * Sets the memory policy of the calling thread, if it is one of them (set_mempolicy(2)); what the
+   * kernel denies of that is told in the result, and memory then comes from the node of the CPU
+   * that touches it first.
+   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none
+   *   could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on several isolated CPUs,
+   *   ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that
+   *   takes whole processes only, ERR_CGROUP, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
     const {
@@ -264,14 +282,19 @@ export class Grant {
     });
   }
 
-  // In a cgroup of its own all of the process moves at once, threads that are just being born included.
+  // In a cgroup of its own all of the process moves at once, threads that are just being born
+  // included.
   #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
     const group = this.#group;
     if (isStrict && !group) throw this.#needsGroup();
     const target = { grant: this.id, cpus: this.cpus, group, learnChoices: () => this.#learnChoices() };
     return inGroup(target, [threads], replace, (isWhole) => {
       if (isStrict) group?.setMemoryNodes(this.memoryNodes);
-      const result = pinFor(this.#cpusToStay, threads, { grant: this.id, owner: this.#pod.owner.uuid, replace });
+      const result = pinFor(this.#cpusToStay, threads, {
+        grant: this.id,
+        owner: this.#pod.owner.uuid,
+        replace,
+      });
       this.#noteRunning();
       return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
     });
@@ -316,16 +339,22 @@ export class Grant {
   }
 
   /**
-   * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as that lies in the shared pool, else the
-   * whole pool: CPUs that have become somebody's since are never restored. The calling thread gets its earlier memory policy back, if it was pinned for this
-   * grant; those of other threads stay.
+   * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as
+   * that lies in the shared pool, else the whole pool: CPUs that have become somebody's since are
+   * never restored. The calling thread gets its earlier memory policy back, if it was pinned for
+   * this grant; those of other threads stay.
    */
   async unpin(): Promise<PinResult> {
     this.#checkUsable();
     const { topology } = this.#site;
     const undo = () =>
       transact(this.#site, undefined, async (state) => {
-        const { result, threads } = undoPin(topology, this.#group, this.id, sharedPool(state, cpusNow(topology)));
+        const { result, threads } = undoPin(
+          topology,
+          this.#group,
+          this.id,
+          sharedPool(state, cpusNow(topology)),
+        );
         unpinMemory(this.id);
         this.#workerCpus = undefined;
         this.#site.enforcer.apply(state, threads);
@@ -335,21 +364,37 @@ export class Grant {
   }
 
   /**
-   * More CPUs and memory, or fewer: growth keeps what it has, and of what it loses the threads that are pinned for it leave first. What it will have is announced on
-   * record before (see {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow, and so does the calling thread's memory policy, if it was
-   * set for it; the result tells of the threads. Other processes that run on it hear of it (`change`) and must move themselves. A refused resize changes nothing.
-   * Where it grows, the policy that it was placed under has its say again.
-   * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_ARGUMENT for a pod of several containers; a rejection as {@link Manager.admit}'s; ERR_GRANT_BUSY while another resize is
-   *   announced; ERR_CHILD_ALIVE where it shrinks while a child started by {@link spawn} runs; ERR_SYSCALL where a thread cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * More CPUs and memory, or fewer: growth keeps what it has, and of what it loses the threads that
+   * are pinned for it leave first. What it will have is announced on record before (see
+   * {@link upcoming}), for `noticeMs`. Threads of this process that are pinned for it follow, and
+   * so does the calling thread's memory policy, if it was set for it; the result tells of the
+   * threads. Other processes that run on it hear of it (`change`) and must move themselves. A
+   * refused resize changes nothing. Where it grows, the policy that it was placed under has its say
+   * again.
+   * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY, ERR_INVALID_ARGUMENT for a pod of several
+   *   containers; a rejection as {@link Manager.admit}'s; ERR_GRANT_BUSY while another resize is
+   *   announced; ERR_CHILD_ALIVE where it shrinks while a child started by {@link spawn} runs;
+   *   ERR_SYSCALL where a thread cannot leave; ERR_GRANT_RELEASED, ERR_OWNER_ALIVE,
+   *   ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async resize(options: ResizeOptions): Promise<PinResult> {
     const request = parseResize(options);
     if (request.memory !== undefined && this.#placement.memoryPolicy === 'None') {
-      invalidOption('memory', options.memory, 'left out with the memory policy None, which books it for nobody');
+      invalidOption(
+        'memory',
+        options.memory,
+        'left out with the memory policy None, which books it for nobody',
+      );
     }
     this.#checkHeld();
     return tracedApply(this.#site, this, 'resize', async () => {
-      const { pod, followed } = await resize(this.#site, this.#pod, request, this.#placement, threadsOf(this.id));
+      const { pod, followed } = await resize(
+        this.#site,
+        this.#pod,
+        request,
+        this.#placement,
+        threadsOf(this.id),
+      );
       this.#pod = pod;
       followMemory(this.id, this.memoryNodes);
       if (this.#group?.hasMemoryNodes) this.#group.setMemoryNodes(this.memoryNodes);
@@ -358,9 +403,11 @@ export class Grant {
   }
 
   /**
-   * Hands the grant to a successor process without a gap: it calls {@link Manager.takeOver} with the token. The grant stays on record all the time; once the successor
-   * has it, the threads of this process leave, and only then does the successor's call return.
-   * @throws ERR_INVALID_ARGUMENT where no process is the owner, ERR_CHILD_ALIVE, ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Hands the grant to a successor process without a gap: it calls {@link Manager.takeOver} with
+   * the token. The grant stays on record all the time; once the successor has it, the threads of
+   * this process leave, and only then does the successor's call return.
+   * @throws ERR_INVALID_ARGUMENT where no process is the owner, ERR_CHILD_ALIVE,
+   *   ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async transfer(): Promise<Transfer> {
     this.#checkHeld();
@@ -389,13 +436,15 @@ export class Grant {
   }
 
   /**
-   * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes while they have room; with `pageSize` in hugepages, which need not
-   * be booked (if some of that size are, their nodes are preferred). Every page is there when it returns, which takes as long as clearing the memory
-   * does. Freed once it is collected or its thread ends.
-   * Booked memory is accounted, not set aside: what is free decides.
-   * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_INVALID_OPTION for a node that is not in {@link memoryNodes} or a page
-   *   size that this machine has not, ERR_INVALID_QUANTITY, ERR_SYSCALL where the memory is not on the node and mbind(2) is denied, ERR_SIMULATED_MACHINE,
-   *   ERR_GRANT_RELEASED
+   * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes
+   * while they have room; with `pageSize` in hugepages, which need not be booked (if some of that
+   * size are, their nodes are preferred). Every page is there when it returns, which takes as long
+   * as clearing the memory does. Freed once it is collected or its thread ends. Booked memory is
+   * accounted, not set aside: what is free decides.
+   * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_INVALID_OPTION for a node that
+   *   is not in {@link memoryNodes} or a page size that this machine has not, ERR_INVALID_QUANTITY,
+   *   ERR_SYSCALL where the memory is not on the node and mbind(2) is denied,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
@@ -404,16 +453,21 @@ export class Grant {
       invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
     }
     this.#checkUsable();
-    const booked = nodesOf(this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes));
+    const booked = nodesOf(
+      this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
+    );
     return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
   }
 
   /**
-   * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where this process is not in the grant’s cgroup, moved right after its start), with the grant's memory nodes preferred where that is allowed (whatever
-   * policy this thread was pinned with). It also gets a copy of the owner's lock: should this process die,
-   * its grants live on until the child (and what it started) has ended. Same parameters as node:child_process.spawn; the child finds NUMALIGN_GRANT, NUMALIGN_CPUS and
-   * NUMALIGN_DEVICES in its environment.
-   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where
+   * this process is not in the grant’s cgroup, moved right after its start), with the grant's
+   * memory nodes preferred where that is allowed (whatever policy this thread was pinned with). It
+   * also gets a copy of the owner's lock: should this process die, its grants live on until the
+   * child (and what it started) has ended. Same parameters as node:child_process.spawn; the child
+   * finds NUMALIGN_GRANT, NUMALIGN_CPUS and NUMALIGN_DEVICES in its environment.
+   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
    */
   spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
     this.#checkUsable();
@@ -425,7 +479,8 @@ export class Grant {
     if (ownerFd !== undefined) streams.push(ownerFd);
     const { spawn } = childProcess();
     const env = { ...(options.env ?? process.env), ...this.#variables() };
-    const start = () => preferring(this.memoryNodes, () => spawn(command, args, { ...options, env, stdio: streams }));
+    const start = () =>
+      preferring(this.memoryNodes, () => spawn(command, args, { ...options, env, stdio: streams }));
     const child = tracedApply(this.#site, this, 'spawn', () => this.#startChild(start));
     if (child.pid !== undefined) watchChild(this.id, child);
     return child;
@@ -441,7 +496,8 @@ export class Grant {
     };
   }
 
-  // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2, where threads are not moved, it is moved once it is there.
+  // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2,
+  // where threads are not moved, it is moved once it is there.
   #startChild(start: () => ChildProcess): ChildProcess {
     const group = this.#group;
     this.#learnChoices();
@@ -461,20 +517,27 @@ export class Grant {
   }
 
   /**
-   * Moves another process, with all its threads, onto the grant's CPUs: into the grant's cgroup where it has one (cgroup.procs; also what it has started by now), else by
-   * the masks of its threads, of which some may be missed while they are being born. When the grant ends, it goes to the shared pool.
-   * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
+   * Moves another process, with all its threads, onto the grant's CPUs: into the grant's cgroup
+   * where it has one (cgroup.procs; also what it has started by now), else by the masks of its
+   * threads, of which some may be missed while they are being born. When the grant ends, it goes to
+   * the shared pool.
+   * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no
+   *   such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async attach(pid: number): Promise<Attachment> {
     openGrant(this.id, () => this.#checkUsable());
-    return tracedApply(this.#site, this, 'attach', () => attachProcess(this.#site, this.#pod, undefined, pid));
+    return tracedApply(this.#site, this, 'attach', () =>
+      attachProcess(this.#site, this.#pod, undefined, pid),
+    );
   }
 
   /**
-   * Gives up this process's share of a grant that children were started for: true where one of them (or what it started) still lives, and the
-   * grant ends with the last; false where none was left, and the grant is released.
-   * @throws ERR_OWNER_SHARED where this process holds other grants too, and what {@link release} throws
+   * Gives up this process's share of a grant that children were started for: true where one of them
+   * (or what it started) still lives, and the grant ends with the last; false where none was left,
+   * and the grant is released.
+   * @throws ERR_OWNER_SHARED where this process holds other grants too, and what {@link release}
+   *   throws
    */
   async handOver(): Promise<boolean> {
     this.#checkUsable();
@@ -491,9 +554,10 @@ export class Grant {
   }
 
   /**
-   * Gives the CPUs back and undoes the pins of this grant as {@link unpin} does; tells which threads moved. Releasing twice is harmless.
-   * @throws ERR_CHILD_ALIVE while a child started by {@link spawn} runs on the CPUs: end it, or {@link handOver}; and what the state folder's
-   *   errors are: the grant then stays.
+   * Gives the CPUs back and undoes the pins of this grant as {@link unpin} does; tells which
+   * threads moved. Releasing twice is harmless.
+   * @throws ERR_CHILD_ALIVE while a child started by {@link spawn} runs on the CPUs: end it, or
+   *   {@link handOver}; and what the state folder's errors are: the grant then stays.
    */
   release(): Promise<PinResult> {
     this.#released ??= this.#release().catch((error) => {
@@ -518,7 +582,8 @@ export class Grant {
   }
 
   /**
-   * What has happened on the grant's CPUs since its first {@link pin} in this process, or since the first audit where it was not pinned here: by thread and by CPU, with the tasks of others that
+   * What has happened on the grant's CPUs since its first {@link pin} in this process, or since the
+   * first audit where it was not pinned here: by thread and by CPU, with the tasks of others that
    * were seen there. Synchronous; the price of each part is in docs/audit.md.
    * @throws ERR_INVALID_OPTION, ERR_GRANT_RELEASED, ERR_SIMULATED_MACHINE
    */
@@ -552,7 +617,8 @@ export class Grant {
     return pod;
   }
 
-  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run on.
+  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run
+  // on.
   #checkHeld(): void {
     const { owners } = this.#site.ledger;
     const pod = this.#checkOnRecord();
@@ -565,8 +631,9 @@ export class Grant {
   }
 
   /**
-   * How many threads can run at a time on the grant's CPUs: the number to size pools by. os.availableParallelism() reads the mask of the calling thread, and
-   * answers 1 where that was placed on a CPU of its own.
+   * How many threads can run at a time on the grant's CPUs: the number to size pools by.
+   * os.availableParallelism() reads the mask of the calling thread, and answers 1 where that was
+   * placed on a CPU of its own.
    */
   get availableParallelism(): number {
     return this.cpus.size;
@@ -596,10 +663,13 @@ export class Grant {
   }
 
   /**
-   * A Worker (node:worker_threads) that is on the grant's CPUs, and has its memory nodes preferred, from its first instruction: this thread takes their mask, starts it, and has its
-   * own again. What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and {@link release} move it away.
-   * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the CPUs cannot be used here, ERR_INVALID_OPTION,
-   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and what `new Worker` throws
+   * A Worker (node:worker_threads) that is on the grant's CPUs, and has its memory nodes preferred,
+   * from its first instruction: this thread takes their mask, starts it, and has its own again.
+   * What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and
+   * {@link release} move it away.
+   * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
+   *   CPUs cannot be used here, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and
+   *   what `new Worker` throws
    */
   worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
@@ -608,8 +678,9 @@ export class Grant {
   }
 
   /**
-   * Starts libuv's pool on the grant's CPUs (file system, DNS, zlib and crypto jobs run there), or finds its threads and moves them; tells of them.
-   * `guaranteed`: all of them were found, which takes one second where one is busy, and are where they should be.
+   * Starts libuv's pool on the grant's CPUs (file system, DNS, zlib and crypto jobs run there), or
+   * finds its threads and moves them; tells of them. `guaranteed`: all of them were found, which
+   * takes one second where one is busy, and are where they should be.
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
@@ -621,10 +692,13 @@ export class Grant {
   }
 
   /**
-   * Pins every thread of this process, each kind where it is to be; what is left out runs on all CPUs of the grant. Starts libuv's pool where it is not
-   * up. Afterwards {@link worker} puts Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be called before or after; memory
-   * policies stay as they are. After a {@link resize} the threads are where their places were, as far as these are left: place them again.
-   * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20 for `v8` and `others` in different places
+   * Pins every thread of this process, each kind where it is to be; what is left out runs on all
+   * CPUs of the grant. Starts libuv's pool where it is not up. Afterwards {@link worker} puts
+   * Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be
+   * called before or after; memory policies stay as they are. After a {@link resize} the threads
+   * are where their places were, as far as these are left: place them again.
+   * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20
+   *   for `v8` and `others` in different places
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
     return tracedApply(this.#site, this, 'place', async () => {
@@ -636,11 +710,14 @@ export class Grant {
   }
 
   /**
-   * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until {@link unpin} or {@link release}, and reads it back. With `fifo` it
-   * runs before all others there, and threads that it starts are ordinary ones. A later move of threads after which others could run nowhere but on its CPUs takes it back.
-   * @throws ERR_SCHEDULING where threads of this process could run nowhere but on CPUs of real-time threads, where the thread runs on other CPUs than the
-   *   grant's, or limits do not allow it; ERR_SYSCALL where the kernel refuses all the same (EPERM: a control group without real-time budget), ERR_INVALID_OPTION,
-   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until
+   * {@link unpin} or {@link release}, and reads it back. With `fifo` it runs before all others
+   * there, and threads that it starts are ordinary ones. A later move of threads after which others
+   * could run nowhere but on its CPUs takes it back.
+   * @throws ERR_SCHEDULING where threads of this process could run nowhere but on CPUs of real-time
+   *   threads, where the thread runs on other CPUs than the grant's, or limits do not allow it;
+   *   ERR_SYSCALL where the kernel refuses all the same (EPERM: a control group without real-time
+   *   budget), ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
    */
   schedule(options: ScheduleOptions): ThreadScheduling {
     return schedule(this.#threads(), options);
@@ -664,7 +741,8 @@ function isOffTheRecord(error: unknown): boolean {
   return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
 }
 
-// Grants that this environment is giving back: from when its threads have left nothing may go there any more.
+// Grants that this environment is giving back: from when its threads have left nothing may go there
+// any more.
 const endingGrants = new Set<string>();
 
 async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Promise<T> {
@@ -676,7 +754,10 @@ async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Prom
   }
 }
 
-/** Releases a grant on record, unless a child of this process runs on it. @throws ERR_CHILD_ALIVE, and as release of the Topology Manager */
+/**
+ * Releases a grant on record, unless a child of this process runs on it.
+ * @throws ERR_CHILD_ALIVE, and as release of the Topology Manager
+ */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(pod, 'released');
   const give = () => ending(pod, () => release(site, pod, vacateOf(site.topology, groupOf(site, pod), pod)));

@@ -52,7 +52,12 @@ export type { GrantInfo } from './decision/grant-info.js';
 export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-manager.js';
-export { type MergeOptions, type MergeResult, mergeHints, type ProviderHints } from './decision/merge-hints.js';
+export {
+  type MergeOptions,
+  type MergeResult,
+  mergeHints,
+  type ProviderHints,
+} from './decision/merge-hints.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
 export type { SharedMember } from './enforcement/shared-members.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
@@ -88,7 +93,13 @@ export type {
   TopologyManagerScope,
 } from './input/policies.js';
 export type { Quantity } from './input/quantity.js';
-export type { AcquireOptions, AdmitOptions, OwnerChoice, RequestOptions, ResizeOptions } from './input/request.js';
+export type {
+  AcquireOptions,
+  AdmitOptions,
+  OwnerChoice,
+  RequestOptions,
+  ResizeOptions,
+} from './input/request.js';
 export {
   type CpuManagerFormatOptions,
   type CpuManagerState,
@@ -151,7 +162,12 @@ export {
   type MemoryPolicyMode,
   memoryPlacement,
 } from './threads/memory.js';
-export type { PlaceThreadsOptions, PlaceThreadsResult, ThreadCpus, ThreadPlacement } from './threads/placement.js';
+export type {
+  PlaceThreadsOptions,
+  PlaceThreadsResult,
+  ThreadCpus,
+  ThreadPlacement,
+} from './threads/placement.js';
 export { type PoolProbe, type PrewarmOptions, probePool } from './threads/pool.js';
 export { type ScheduleOptions, scheduling, type ThreadScheduling } from './threads/scheduling.js';
 export type { GrantWorkerOptions } from './threads/worker.js';

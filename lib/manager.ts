@@ -97,7 +97,10 @@ import type { Store } from './state/store.js';
 /** Events of a {@link Manager}, by name. */
 export interface ManagerEvents {
   change: [change: StateChange];
-  /** The state cannot be read, or what dead owners had not be taken back. Only told where somebody listens. */
+  /**
+   * The state cannot be read, or what dead owners had not be taken back. Only told where somebody
+   * listens.
+   */
   error: [error: Error];
   /** Something was not as it should be; see {@link Manager.reconcile}. */
   drift: [drift: Drift];
@@ -134,14 +137,19 @@ interface ListenerEvents {
 export let livingPods: (manager: Manager) => readonly PodAssignment[];
 
 /**
- * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all that has changed since the last; while somebody listens, it watches
- * the folder and keeps the process alive. Listened to or not, it takes back what dead owners had within a second:
- * the kernel tells of their end (inotify(7)). Where the kernel has no watch left to give, the next transaction does.
+ * Made by {@link openManager}. Emits `change` within milliseconds of anybody's commit, with all
+ * that has changed since the last; while somebody listens, it watches the folder and keeps the
+ * process alive. Listened to or not, it takes back what dead owners had within a second: the kernel
+ * tells of their end (inotify(7)). Where the kernel has no watch left to give, the next transaction
+ * does.
  */
 export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
   readonly id: number;
-  /** `machine`: speaks for the whole machine. `private`: only for those who share the folder. `memory`: only for this object. */
+  /**
+   * `machine`: speaks for the whole machine. `private`: only for those who share the folder.
+   * `memory`: only for this object.
+   */
   readonly scope: 'machine' | 'private' | 'memory';
   /** Empty where nothing is kept on disk. */
   readonly stateDir: string;
@@ -191,11 +199,14 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
         if (this.listenerCount('error') > 0) this.emit('error', error);
       },
     };
-    this.#endReconciling = site.topology.isSimulated ? () => {} : Reconciler.of(ledger).attach(this.#reconciling);
+    this.#endReconciling = site.topology.isSimulated
+      ? () => {}
+      : Reconciler.of(ledger).attach(this.#reconciling);
     const takeBack = (pauseMs: number) => {
       reclaim(site).catch((error) => {
         publishError(site, 'watch', error);
-        if (pauseMs < RECLAIM_LONGEST_PAUSE_MS && !this.#closed) setTimeout(takeBack, pauseMs, 2 * pauseMs).unref();
+        if (pauseMs < RECLAIM_LONGEST_PAUSE_MS && !this.#closed)
+          setTimeout(takeBack, pauseMs, 2 * pauseMs).unref();
       });
     };
     this.#endOwnerWatch = ledger.watchOwners(() => takeBack(RECLAIM_PAUSE_MS));
@@ -250,8 +261,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * What opening has found: a state of an earlier boot, grants of which something does not hold any more, settings that the machine cannot meet at present.
-   * For how things are now, see {@link grants}. And whenever it was: a damaged state that this process has put together again.
+   * What opening has found: a state of an earlier boot, grants of which something does not hold any
+   * more, settings that the machine cannot meet at present. For how things are now, see
+   * {@link grants}. And whenever it was: a damaged state that this process has put together again.
    */
   get warnings(): readonly Warning[] {
     return [...this.#ledger.recoveries, ...this.#found];
@@ -264,7 +276,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are online, and a read where the state has changed.
+   * CPUs for everything without exclusive ones. Synchronous: a stat, a look at which CPUs are
+   * online, and a read where the state has changed.
    * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
    */
   get sharedPool(): CpuSet {
@@ -277,8 +290,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of them where nothing else would be left to share; those of dead
-   * owners count as taken until they were taken back.
+   * CPUs that nobody holds and that are neither reserved nor isolated. One grant cannot take all of
+   * them where nothing else would be left to share; those of dead owners count as taken until they
+   * were taken back.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   get freeCpus(): CpuSet {
@@ -286,7 +300,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Why nothing is granted or given back at present: ERR_STATE_CORRUPT, ERR_STATE_VERSION; else null. What is on record can be looked at all the same. Synchronous.
+   * Why nothing is granted or given back at present: ERR_STATE_CORRUPT, ERR_STATE_VERSION; else
+   * null. What is on record can be looked at all the same. Synchronous.
    * @throws ERR_STATE_CORRUPT where the state is gone
    */
   get refusal(): NumalignError | null {
@@ -307,7 +322,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     };
   }
 
-  /** What every NUMA node has of each type of memory, and how much of it is granted. The machine itself keeps no such account. */
+  /**
+   * What every NUMA node has of each type of memory, and how much of it is granted. The machine
+   * itself keeps no such account.
+   */
   get memory(): readonly MemoryTable[] {
     return memoryTables(this.#state(), this.topology);
   }
@@ -336,13 +354,17 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   // Nobody would hear of what a closed manager gets.
-  #untilClosed({ wait }: { readonly wait: boolean }, signal: AbortSignal | undefined): AbortSignal | undefined {
+  #untilClosed(
+    { wait }: { readonly wait: boolean },
+    signal: AbortSignal | undefined,
+  ): AbortSignal | undefined {
     if (!wait) return signal;
     return signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
   }
 
   /**
-   * Takes exclusive CPUs for this process: a Guaranteed pod of one container. Remembers them on disk, and returns once that is durable.
+   * Takes exclusive CPUs for this process: a Guaranteed pod of one container. Remembers them on
+   * disk, and returns once that is durable.
    * @throws ERR_INVALID_OPTION; as {@link admit}
    */
   async acquire(options: AcquireOptions): Promise<Grant> {
@@ -356,11 +378,15 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is changed. Containers of Guaranteed pods with whole CPUs
-   * get exclusive ones, everything else runs in the shared pool. A pod that is placed already (by its uid) stays as it is.
-   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
-   *   ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an `explanation` in the details; ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION; ERR_POD_CONFLICT where the uid is placed with
-   *   another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a full disk, say); the signal's reason.
+   * Admits a pod as the kubelet would: all its containers get what they ask for, or nothing is
+   * changed. Containers of Guaranteed pods with whole CPUs get exclusive ones, everything else runs
+   * in the shared pool. A pod that is placed already (by its uid) stays as it is.
+   * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is
+   *   ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
+   *   ERR_INSUFFICIENT_DEVICES or ERR_SHARED_POOL_EMPTY, with the kubelet's `reason` and an
+   *   `explanation` in the details; ERR_HINT_PROVIDER, ERR_PREFERRED_ALLOCATION; ERR_POD_CONFLICT
+   *   where the uid is placed with another request; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL (a
+   *   full disk, say); the signal's reason.
    */
   async admit(pod: PodSpec, options: AdmitOptions = {}): Promise<Pod> {
     const site = this.#site;
@@ -371,8 +397,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * What {@link admit} would decide now, without doing it: synchronous, nothing is locked or changed. Custom hint providers are asked to allocate, and to
-   * release at once, with `dryRun` set.
+   * What {@link admit} would decide now, without doing it: synchronous, nothing is locked or
+   * changed. Custom hint providers are asked to allocate, and to release at once, with `dryRun`
+   * set.
    * @throws what {@link admit} throws before it decides, and ERR_HINT_PROVIDER
    */
   plan(pod: PodSpec, options: AdmitOptions = {}): PlanOnRecord {
@@ -387,15 +414,20 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return new Pod(this.#site, { pod: this.#find(uid), warnings: [], alreadyAdmitted: true });
   }
 
-  /** What the Topology Manager decided for a container when it was admitted. @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER */
+  /**
+   * What the Topology Manager decided for a container when it was admitted.
+   * @throws ERR_UNKNOWN_GRANT, ERR_UNKNOWN_CONTAINER
+   */
   getAffinity(podUid: string, containerName: string): TopologyHint {
     return this.pod(podUid).container(containerName).hint;
   }
 
   /**
-   * Has devices take part in every admission of this manager: a list of them, or a pattern that selects some of {@link Topology.devices}. Once more for the same
-   * resource, it replaces the list: so a device that has fallen ill is told; the callback stays unless another is given. What is granted stays granted, whatever the list says, and so do devices of resources that
-   * this manager does not know.
+   * Has devices take part in every admission of this manager: a list of them, or a pattern that
+   * selects some of {@link Topology.devices}. Once more for the same resource, it replaces the
+   * list: so a device that has fallen ill is told; the callback stays unless another is given. What
+   * is granted stays granted, whatever the list says, and so do devices of resources that this
+   * manager does not know.
    * @throws ERR_INVALID_OPTION
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
@@ -408,7 +440,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Has a resource of your own take part in every admission of this manager, after numalign's and in the order of registration.
+   * Has a resource of your own take part in every admission of this manager, after numalign's and
+   * in the order of registration.
    * @throws ERR_INVALID_OPTION for an object that is no provider, or a name that is taken
    */
   addHintProvider(provider: HintProvider): void {
@@ -416,7 +449,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Acquires, calls `body`, and releases however it ends. Where both fail, the error of `body` is thrown.
+   * Acquires, calls `body`, and releases however it ends. Where both fail, the error of `body` is
+   * thrown.
    * @throws as {@link acquire} and {@link Grant.release}
    */
   async use<T>(options: AcquireOptions, body: (grant: Grant) => T | Promise<T>): Promise<T> {
@@ -440,9 +474,12 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and returns once its threads have left the CPUs.
-   * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended; ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the
-   *   grant is the other's; ERR_OWNER_ALIVE where the signal aborts while the other has not left: the grant is this process's then (`details.value` is its id)
+   * Becomes the owner of a grant that another process hands over (see {@link Grant.transfer}), and
+   * returns once its threads have left the CPUs.
+   * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended;
+   *   ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the grant is the other's;
+   *   ERR_OWNER_ALIVE where the signal aborts while the other has not left: the grant is this
+   *   process's then (`details.value` is its id)
    */
   async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
@@ -458,14 +495,21 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return pod;
   }
 
-  /** Releases a grant by its id: one of this process, a persistent one, a cgroup's, or one whose owner is dead. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+  /**
+   * Releases a grant by its id: one of this process, a persistent one, a cgroup's, or one whose
+   * owner is dead.
+   * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
+   */
   async release(id: string): Promise<void> {
     await releaseGrant(this.#site, this.#find(id));
   }
 
   /**
-   * Changes the machine's settings for all its users. Grants in force are kept, whatever the new settings say.
-   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as {@link openManager}
+   * Changes the machine's settings for all its users. Grants in force are kept, whatever the new
+   * settings say.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or
+   *   `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as
+   *   {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
     const site = this.#site;
@@ -486,48 +530,68 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and memory_manager_state. A container's CPUs are all that
-   * it keeps from others. Grants of dead owners are left out, devices have no place there. Synchronous.
+   * The state as the kubelet (v1.32) would have written it: the texts of cpu_manager_state and
+   * memory_manager_state. A container's CPUs are all that it keeps from others. Grants of dead
+   * owners are left out, devices have no place there. Synchronous.
    */
   exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
     const state = this.#state();
     const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
     const { cpuPolicy, memoryPolicy } = this.#config.placement;
-    const policies = { cpuPolicy, memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const) };
+    const policies = {
+      cpuPolicy,
+      memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const),
+    };
     return formatKubeletFiles(
       toKubelet(removePods(state, new Set(dead)), this.topology, this.#now().isolated, policies),
     );
   }
 
   /**
-   * Takes over what the kubelet has given out, as its state files say: all pods, which are then persistent, or none. What the files do not know is filled in: the
-   * pod's name is its uid, its containers are running app containers that asked for what they have; hints and devices are not known.
-   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or
-   *   what others hold; ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the signal's reason
+   * Takes over what the kubelet has given out, as its state files say: all pods, which are then
+   * persistent, or none. What the files do not know is filled in: the pod's name is its uid, its
+   * containers are running app containers that asked for what they have; hints and devices are not
+   * known.
+   * @throws ERR_KUBELET_STATE where a file cannot be used (one without a checksum unless
+   *   `allowUnverified`); ERR_KUBELET_IMPORT where it contradicts the machine or what others hold;
+   *   ERR_POD_CONFLICT; ERR_INVALID_OPTION; ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_SYSCALL; the
+   *   signal's reason
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
     const site = this.#site;
     const { verified, ...states } = parseKubeletFiles(files, options);
     const pods = await importPods(site, states, options.signal);
-    return { pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })), verified };
+    return {
+      pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })),
+      verified,
+    };
   }
 
-  /** As {@link Grant.audit}, of anybody's grant: since the first look at it. @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE */
+  /**
+   * As {@link Grant.audit}, of anybody's grant: since the first look at it.
+   * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
+   */
   audit(id: string, options: AuditOptions = {}): GrantAudit {
     return this.grant(id).audit(options);
   }
 
-  /** The processes and cgroups that run in the shared pool, and leave CPUs before these are granted; those of other openers too. */
+  /**
+   * The processes and cgroups that run in the shared pool, and leave CPUs before these are granted;
+   * those of other openers too.
+   */
   sharedMembers(): readonly SharedMember[] {
     return this.#site.enforcer.members?.list() ?? [];
   }
 
   /**
-   * Has a process (with all its threads), or every process in and below a cgroup, run in the shared pool from now on: it leaves CPUs before these are granted, which is read back,
-   * and comes back when they are given back. A process by its cpuset, where it can be moved into the shared group below `cgroupRoot`, else by the masks of its threads, of which each
-   * keeps its own choice in mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
-   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where it cannot leave the CPUs that are granted, was attached to some of them, or this user may not move it;
-   *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   * Has a process (with all its threads), or every process in and below a cgroup, run in the shared
+   * pool from now on: it leaves CPUs before these are granted, which is read back, and comes back
+   * when they are given back. A process by its cpuset, where it can be moved into the shared group
+   * below `cgroupRoot`, else by the masks of its threads, of which each keeps its own choice in
+   * mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where
+   *   it cannot leave the CPUs that are granted, was attached to some of them, or this user may not
+   *   move it; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
     const { members, enforcer } = this.#membership();
@@ -552,7 +616,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * It is moved no more. A process goes back from the shared group to where it was taken from, where no CPU is exclusive and that is known (it was not attached to a grant); else it stays where it is.
+   * It is moved no more. A process goes back from the shared group to where it was taken from,
+   * where no CPU is exclusive and that is known (it was not attached to a grant); else it stays
+   * where it is.
    * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
    */
   async removeSharedMember(target: SharedMemberTarget): Promise<void> {
@@ -569,11 +635,16 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
-   * Compares what is so with what is on record, and repairs it: threads of this process that may run outside of the grant that they are pinned for (a mask inside of it is intent, and left
-   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
-   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
-   * the process alive. Where nothing is different, nothing is written and no lock taken. What was repaired twice and is different again is `contested`: it is told once, and left
-   * alone until it is found right or the grants change. On a simulated machine there is nothing to do. Tells what it finds by the events `drift` and `hotplug` too.
+   * Compares what is so with what is on record, and repairs it: threads of this process that may
+   * run outside of the grant that they are pinned for (a mask inside of it is intent, and left
+   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other
+   * CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
+   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every
+   * change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
+   * the process alive. Where nothing is different, nothing is written and no lock taken. What was
+   * repaired twice and is different again is `contested`: it is told once, and left alone until it
+   * is found right or the grants change. On a simulated machine there is nothing to do. Tells what
+   * it finds by the events `drift` and `hotplug` too.
    * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
    */
   async reconcile(): Promise<ReconcileReport> {
@@ -588,7 +659,10 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
   }
 
-  /** Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants stay as they are. */
+  /**
+   * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
+   * stay as they are.
+   */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -613,18 +687,24 @@ function parseMember(target: SharedMemberTarget): { pid?: number; cgroup?: strin
     pid?: unknown;
     cgroup?: unknown;
   };
-  if ((pid === undefined) === (cgroup === undefined)) invalidOption('a shared member', target, '{ pid } or { cgroup }');
+  if ((pid === undefined) === (cgroup === undefined))
+    invalidOption('a shared member', target, '{ pid } or { cgroup }');
   if (typeof pid === 'number' && Number.isInteger(pid) && pid > 0) return { pid };
   if (typeof cgroup === 'string' && isAbsolute(cgroup)) return { cgroup };
-  return invalidOption('a shared member', pid ?? cgroup, 'the pid of a process, or the absolute path of a cgroup');
+  return invalidOption(
+    'a shared member',
+    pid ?? cgroup,
+    'the pid of a process, or the absolute path of a cgroup',
+  );
 }
 
 function closedError(): NumalignError {
   return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
 }
 
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are archived, those of dead owners dropped. Whatever has
-// become of the machine since, it is opened; answers what the opener should know.
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are
+// archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
+// answers what the opener should know.
 function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
@@ -660,7 +740,8 @@ function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
 // Those whose process has become a member by them.
 const JOINED = new WeakSet<Site>();
 
-// This process is one of those who leave what becomes exclusive; at once, where something is. What a crash has left behind is made good with it.
+// This process is one of those who leave what becomes exclusive; at once, where something is. What
+// a crash has left behind is made good with it.
 function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer } = site;
   const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
@@ -682,7 +763,8 @@ function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Sto
   return { ...state, settings: { ...state.settings, cgroupRoot } };
 }
 
-// Who speaks for the whole machine must not meet somebody else who does. @throws ERR_KUBELET_CONFLICT
+// Who speaks for the whole machine must not meet somebody else who does. @throws
+// ERR_KUBELET_CONFLICT
 function refuseBesideKubelet(
   { ledger, topology }: Site,
   { besideKubelet }: Config,
@@ -731,16 +813,19 @@ export function deviceResources({ devices }: Config, topology: Topology): Map<st
 }
 
 /**
- * Opens the machine: discovers it, opens the state that its processes share, and drops the grants of dead owners. Several managers in one
- * process are allowed and see each other. That the machine has changed is no reason to refuse: see {@link Manager.warnings}.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT where the recorded machine settings differ from those
- *   given; ERR_STATE_CORRUPT, ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give the same
- *   CPUs to others.
+ * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
+ * of dead owners. Several managers in one process are allowed and see each other. That the machine
+ * has changed is no reason to refuse: see {@link Manager.warnings}.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT
+ *   where the recorded machine settings differ from those given; ERR_STATE_CORRUPT,
+ *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
+ *   kubelet that may give the same CPUs to others.
  */
 export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  // Before anything is made on disk. Where there is a state, settings are held against it and not against the machine, which may have changed.
+  // Before anything is made on disk. Where there is a state, settings are held against it and not
+  // against the machine, which may have changed.
   checkPlacement(config.placement, topology);
   if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
   const resources = deviceResources(config, topology);

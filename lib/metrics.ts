@@ -1,4 +1,5 @@
-// Metrics: what a manager does and what its state says, for Prometheus, by prom-client. The package's `numalign/metrics`.
+// Metrics: what a manager does and what its state says, for Prometheus, by prom-client. The
+// package's `numalign/metrics`.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
@@ -24,22 +25,26 @@ export interface MetricsOptions {
   register?: Registry;
   /** Before the names of numalign's own metrics. Default: `numalign_`. */
   prefix?: string;
-  /** Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them. */
+  /**
+   * Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them.
+   */
   kubeletPrefix?: string;
   /**
-   * Also count the grants that come and go, whichever process makes them. It listens to the manager's `change` for that: this keeps the process alive, and what dead
-   * owners had is taken back. Default: false.
+   * Also count the grants that come and go, whichever process makes them. It listens to the
+   * manager's `change` for that: this keeps the process alive, and what dead owners had is taken
+   * back. Default: false.
    */
   watch?: boolean;
   /**
-   * Also show what happens to each grant of a living owner, in whatever process it is: run delay, involuntary switches,
-   * interrupts, tasks of others. Each scrape then looks at every process of the machine, in this thread, for
-   * milliseconds (docs/audit.md). Not on simulated machines. Default: false.
+   * Also show what happens to each grant of a living owner, in whatever process it is: run delay,
+   * involuntary switches, interrupts, tasks of others. Each scrape then looks at every process of
+   * the machine, in this thread, for milliseconds (docs/audit.md). Not on simulated machines.
+   * Default: false.
    */
   audit?: boolean;
   /**
-   * Count what is asked of this manager itself: admissions, releases and moves of threads. A process that only watches
-   * over the grants of others has nothing to show there. Default: true.
+   * Count what is asked of this manager itself: admissions, releases and moves of threads. A
+   * process that only watches over the grants of others has nothing to show there. Default: true.
    */
   requests?: boolean;
 }
@@ -53,10 +58,11 @@ export interface MetricsCollection {
 }
 
 /**
- * Makes metrics of what `manager` does from now on, and of what its state says when they are asked for: counters and durations are of this manager alone, gauges of
- * all who share its state. docs/metrics.md lists them.
- * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also where the registry has one of the names already;
- *   ERR_MANAGER_CLOSED with `watch`
+ * Makes metrics of what `manager` does from now on, and of what its state says when they are asked
+ * for: counters and durations are of this manager alone, gauges of all who share its state.
+ * docs/metrics.md lists them.
+ * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also
+ *   where the registry has one of the names already; ERR_MANAGER_CLOSED with `watch`
  */
 export function collectMetrics(manager: Manager, options: MetricsOptions = {}): MetricsCollection {
   if (!(manager instanceof Manager)) invalidOption('manager', manager, 'a manager that openManager gave');
@@ -194,7 +200,8 @@ class MetricSet {
   /** @throws ERR_INVALID_OPTION where the registry has one of the names */
   checkNew(register: Registry): void {
     const taken = this.#names.find((name) => register.getSingleMetric(name));
-    if (taken !== undefined) invalidOption('register', taken, `a registry that has no ${taken} yet, or another prefix`);
+    if (taken !== undefined)
+      invalidOption('register', taken, `a registry that has no ${taken} yet, or another prefix`);
   }
 
   register(register: Registry): void {
@@ -230,7 +237,9 @@ function subscribeTo(handlers: Handlers, managerId: number): () => void {
 
 // 0.05 ms to 0.8 s, as the kubelet's.
 const KUBELET_BUCKETS_MS = Array.from({ length: 15 }, (_, i) => 0.05 * 2 ** i);
-const BUCKETS_S = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const BUCKETS_S = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 const WAIT_BUCKETS_S = [0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14_400];
 
 const ALIGNED = ['scope', 'boundary'];
@@ -277,10 +286,11 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
     'Cumulative number of failures to allocate aligned compute resources to containers by alignment type.',
     ALIGNED,
   );
-  const outcomes = metrics.counter('admissions_total', 'Requests of this manager to be admitted, by their outcome.', [
-    'outcome',
-    'code',
-  ]);
+  const outcomes = metrics.counter(
+    'admissions_total',
+    'Requests of this manager to be admitted, by their outcome.',
+    ['outcome', 'code'],
+  );
   const waits = metrics.histogram(
     'admission_wait_duration_seconds',
     'How long requests took that were ready to wait for room.',
@@ -323,7 +333,8 @@ function isPlaced({ outcome }: AdmitMessage): boolean {
   return outcome === 'admitted' || outcome === 'already';
 }
 
-// The kubelet goes from container to container: it aligns, and then has its managers allocate in this order. Where one fails it stops.
+// The kubelet goes from container to container: it aligns, and then has its managers allocate in
+// this order. Where one fails it stops.
 const AFFINITY_STAGE = 0;
 const CPU_STAGE = 2;
 const MEMORY_STAGE = 3;
@@ -342,28 +353,45 @@ function stageOf(code: string | null): number {
   return STAGES[code as ErrorCode] ?? LAST_STAGE;
 }
 
-/** For how many containers that ask for it the kubelet would have come to the manager of this stage. */
-function allocations(message: AdmitMessage, stage: number, asks: (container: DiagnosticsContainer) => boolean): number {
+/**
+ * For how many containers that ask for it the kubelet would have come to the manager of this stage.
+ */
+function allocations(
+  message: AdmitMessage,
+  stage: number,
+  asks: (container: DiagnosticsContainer) => boolean,
+): number {
   const { outcome, code, container, containers } = message;
   if (isPlaced(message)) return containers.filter(asks).length;
   if (outcome !== 'rejected') return 0;
   const failedAt = stageOf(code);
   const failing = containers.findIndex(({ name }) => name === container);
-  // None of them: the pod could not be aligned, or, once all had what they need, it would have left nothing to share.
+  // None of them: the pod could not be aligned, or, once all had what they need, it would have left
+  // nothing to share.
   if (failing < 0) return failedAt === AFFINITY_STAGE ? 0 : containers.filter(asks).length;
   return containers.slice(0, failedAt >= stage ? failing + 1 : failing).filter(asks).length;
 }
 
 function requests(metrics: MetricSet): Handlers {
-  const releases = metrics.histogram('release_duration_seconds', 'How long releases of this manager took.', BUCKETS_S);
+  const releases = metrics.histogram(
+    'release_duration_seconds',
+    'How long releases of this manager took.',
+    BUCKETS_S,
+  );
   const applies = metrics.histogram(
     'apply_duration_seconds',
     'How long it took to put threads on CPUs of a grant, or off them.',
     BUCKETS_S,
     ['action'],
   );
-  const moved = metrics.counter('threads_moved_total', 'Threads that were put on CPUs of a grant, or off them.');
-  const unmovable = metrics.counter('threads_unmovable_total', 'Threads that were to be moved and could not be.');
+  const moved = metrics.counter(
+    'threads_moved_total',
+    'Threads that were put on CPUs of a grant, or off them.',
+  );
+  const unmovable = metrics.counter(
+    'threads_unmovable_total',
+    'Threads that were to be moved and could not be.',
+  );
   return {
     admit: admissions(metrics),
     release: ({ durationMs }) => releases.observe(durationMs / 1000),
@@ -382,14 +410,24 @@ function steps(metrics: MetricSet): Handlers {
     BUCKETS_S,
   );
   const checked = metrics.counter('reconcile_checks_total', 'What was compared.');
-  const repaired = metrics.counter('reconcile_repairs_total', 'What was not as it should be, and was repaired.');
+  const repaired = metrics.counter(
+    'reconcile_repairs_total',
+    'What was not as it should be, and was repaired.',
+  );
   const writes = metrics.counter('reconcile_writes_total', 'Writes to the kernel and to the state for that.');
-  const contested = metrics.gauge('contested', 'What is not repaired any more, since somebody always changes it back.');
-  const drifts = metrics.counter('drift_total', 'What was not as it should be, by its kind.', ['kind', 'repaired']);
-  const errors = metrics.counter('errors_total', 'Steps of this manager that failed. A rejection is no error.', [
-    'step',
-    'code',
+  const contested = metrics.gauge(
+    'contested',
+    'What is not repaired any more, since somebody always changes it back.',
+  );
+  const drifts = metrics.counter('drift_total', 'What was not as it should be, by its kind.', [
+    'kind',
+    'repaired',
   ]);
+  const errors = metrics.counter(
+    'errors_total',
+    'Steps of this manager that failed. A rejection is no error.',
+    ['step', 'code'],
+  );
   return {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
@@ -406,7 +444,10 @@ function steps(metrics: MetricSet): Handlers {
 
 function changes(metrics: MetricSet): (change: StateChange) => void {
   const added = metrics.counter('grants_added_total', 'Grants that have come, whichever process made them.');
-  const removed = metrics.counter('grants_removed_total', 'Grants that have ended, whichever process made them.');
+  const removed = metrics.counter(
+    'grants_removed_total',
+    'Grants that have ended, whichever process made them.',
+  );
   return (change) => {
     added.inc(change.added.length);
     removed.inc(change.removed.length);
@@ -415,7 +456,10 @@ function changes(metrics: MetricSet): (change: StateChange) => void {
 
 // ---- what the state says
 
-/** One look for all metrics of a scrape, which are asked one after the other, at once. Undefined where the state cannot be read. */
+/**
+ * One look for all metrics of a scrape, which are asked one after the other, at once. Undefined
+ * where the state cannot be read.
+ */
 function oncePerScrape<T>(read: () => T): () => T | undefined {
   let seen: { readonly value: T | undefined } | undefined;
   return () => {
@@ -461,8 +505,16 @@ function state(metrics: MetricSet, manager: Manager): void {
   metrics.gauge('state_usable', 'Whether the state can be read and changed: 1 or 0.', [], () => [
     [{}, look()?.isUsable ? 1 : 0],
   ]);
-  number('state_generation', 'The generation of the state: how often it has been changed.', (now) => now.generation);
-  number('shared_pool_cpus', 'CPUs for everything without exclusive ones.', ({ sharedPool }) => sharedPool.size);
+  number(
+    'state_generation',
+    'The generation of the state: how often it has been changed.',
+    (now) => now.generation,
+  );
+  number(
+    'shared_pool_cpus',
+    'CPUs for everything without exclusive ones.',
+    ({ sharedPool }) => sharedPool.size,
+  );
   number('free_cpus', 'CPUs that nobody holds and that are not reserved.', ({ freeCpus }) => freeCpus.size);
   number('managed_cpus', 'CPUs that are handed out or shared.', ({ settings }) => settings.managedCPUs.size);
   number(
@@ -509,7 +561,16 @@ function readSnapshot(manager: Manager) {
     (cpus, { cpus: own, upcoming }) => cpus.union(own).union(upcoming ?? CpuSet.EMPTY),
     CpuSet.EMPTY,
   );
-  return { generation, sharedPool, freeCpus, settings, memory, grants, exclusiveCpus, isUsable: refusal === null };
+  return {
+    generation,
+    sharedPool,
+    freeCpus,
+    settings,
+    memory,
+    grants,
+    exclusiveCpus,
+    isUsable: refusal === null,
+  };
 }
 
 // ---- what happens to the grants
@@ -556,8 +617,10 @@ function grantActivity(metrics: MetricSet, manager: Manager): void {
   counter('grant_run_seconds_total', 'How long threads of the grant have run on its CPUs.', (seen) =>
     seconds(ofThreads(seen, 'runTimeNs')),
   );
-  counter('grant_run_delay_seconds_total', 'How long threads of the grant could have run and had to wait.', (seen) =>
-    seconds(ofThreads(seen, 'runDelayNs')),
+  counter(
+    'grant_run_delay_seconds_total',
+    'How long threads of the grant could have run and had to wait.',
+    (seen) => seconds(ofThreads(seen, 'runDelayNs')),
   );
   counter(
     'grant_involuntary_switches_total',

@@ -50,7 +50,8 @@ export class Pod {
   }
 
   /**
-   * What a container has. `attach` moves a process onto its CPUs, as {@link Grant.attach}; of a container of the shared pool the process becomes a shared member.
+   * What a container has. `attach` moves a process onto its CPUs, as {@link Grant.attach}; of a
+   * container of the shared pool the process becomes a shared member.
    * @throws ERR_UNKNOWN_CONTAINER
    */
   container(name: string): PodContainer & { attach(pid: number): Promise<Attachment> } {
@@ -69,8 +70,9 @@ export class Pod {
   }
 
   /**
-   * Tells that a container has started, and with it every one before. Init containers before it have ended then, and their memory is given back; their
-   * CPUs and devices stay with the pod, as in the kubelet.
+   * Tells that a container has started, and with it every one before. Init containers before it
+   * have ended then, and their memory is given back; their CPUs and devices stay with the pod, as
+   * in the kubelet.
    * @throws ERR_UNKNOWN_CONTAINER, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async markStarted(container: string): Promise<void> {
@@ -78,7 +80,10 @@ export class Pod {
     this.#pod = await markStarted(this.#site, this.#pod, container);
   }
 
-  /** Gives back what the pod holds. @throws ERR_UNKNOWN_GRANT where it was released before, ERR_OWNER_ALIVE */
+  /**
+   * Gives back what the pod holds.
+   * @throws ERR_UNKNOWN_GRANT where it was released before, ERR_OWNER_ALIVE
+   */
   async release(): Promise<void> {
     await releaseGrant(this.#site, this.#pod);
   }

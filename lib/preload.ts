@@ -1,10 +1,14 @@
-// numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from its first line.
+// numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
+// its first line.
 import { isMainThread } from 'node:worker_threads';
 import type { Grant } from './grant.js';
 import type { AcquireOptions } from './input/request.js';
 import type { Manager } from './manager.js';
 
-/** The manager, and the grant that this process runs on; undefined in Workers and in processes that run on their parent's grant. */
+/**
+ * The manager, and the grant that this process runs on; undefined in Workers and in processes that
+ * run on their parent's grant.
+ */
 export let manager: Manager | undefined;
 export let grant: Grant | undefined;
 
@@ -22,13 +26,15 @@ function fromVariable(name: string): object | undefined {
 
 async function acquire(): Promise<void> {
   const request = fromVariable('NUMALIGN_ACQUIRE');
-  if (request === undefined) throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
+  if (request === undefined)
+    throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
   const managerOptions = fromVariable('NUMALIGN_MANAGER') ?? {};
   const placement = fromVariable('NUMALIGN_THREADS') ?? {};
   const { openManager } = await import('./manager.js');
   manager = await openManager(managerOptions);
   grant = await manager.acquire(request as AcquireOptions);
-  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2 takes the whole process only, which placeThreads() moves.
+  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
+  // takes the whole process only, which placeThreads() moves.
   const { pinMemory } = await import('./threads/memory.js');
   pinMemory({ grant: grant.id, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
   await grant.placeThreads(placement);
@@ -41,7 +47,8 @@ async function acquire(): Promise<void> {
 /** The process whose preload has acquired NUMALIGN_GRANT. */
 const ACQUIRED_BY = 'NUMALIGN_PRELOAD_PID';
 
-// A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would not.
+// A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would
+// not.
 async function isOnGrant(): Promise<boolean> {
   if (process.env.NUMALIGN_GRANT === undefined) return false;
   if (process.env[ACQUIRED_BY] !== String(process.ppid)) return true;
@@ -49,7 +56,8 @@ async function isOnGrant(): Promise<boolean> {
   return !cluster.isWorker;
 }
 
-// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them. Processes inherit it by fork(), and the mask.
+// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them.
+// Processes inherit it by fork(), and the mask.
 if (!isMainThread) await import('./base/native.js');
 else if (!(await isOnGrant())) {
   try {
@@ -58,7 +66,9 @@ else if (!(await isOnGrant())) {
     const { code, message } = error as Error & { code?: string };
     process.stderr.write(`numalign/preload: ${message}${code === undefined ? '' : ` [${code}]`}\n`);
     if (code === 'ERR_STATE_FOLDER') {
-      process.stderr.write(`numalign/preload: NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder\n`);
+      process.stderr.write(
+        `numalign/preload: NUMALIGN_MANAGER='{"stateDir": "/some/folder"}' uses another folder\n`,
+      );
     }
     process.exit(1);
   }

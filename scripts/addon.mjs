@@ -1,4 +1,5 @@
-// How the addon is compiled: for a clone by setup.mjs, for who installs the package by install.mjs, for the package by prebuild.mjs.
+// How the addon is compiled: for a clone by setup.mjs, for who installs the package by install.mjs,
+// for the package by prebuild.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,11 +21,16 @@ export const ADDON_INPUTS = [
   ...new Set(sources.map((source) => `native/${source.split('/')[0]}`)),
 ];
 
-/** npm's own node-gyp, which builds without a network where Node's headers are installed. Whoever runs this need not be npm. */
+/**
+ * npm's own node-gyp, which builds without a network where Node's headers are installed. Whoever
+ * runs this need not be npm.
+ */
 export function nodeGyp() {
   const onPath = spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim();
   const besideNpm = [process.env.npm_execpath, onPath].flatMap((npm) =>
-    npm && existsSync(npm) ? join(dirname(realpathSync(npm)), '../node_modules/node-gyp/bin/node-gyp.js') : [],
+    npm && existsSync(npm)
+      ? join(dirname(realpathSync(npm)), '../node_modules/node-gyp/bin/node-gyp.js')
+      : [],
   );
   const candidates = [process.env.npm_config_node_gyp, ...besideNpm];
   return (
@@ -33,13 +39,19 @@ export function nodeGyp() {
   );
 }
 
-/** Where Node's headers are beside it, as in Debian's and nodesource's packages; else node-gyp downloads them. */
+/**
+ * Where Node's headers are beside it, as in Debian's and nodesource's packages; else node-gyp
+ * downloads them.
+ */
 export function nodePrefix() {
   const prefix = join(dirname(realpathSync(process.execPath)), '..');
   return existsSync(join(prefix, 'include/node/node_api.h')) ? prefix : undefined;
 }
 
-/** Compiles build/Release/numalign.node. `defaults`: of the environment, where that does not say otherwise. */
+/**
+ * Compiles build/Release/numalign.node. `defaults`: of the environment, where that does not say
+ * otherwise.
+ */
 export function compileAddon(defaults = {}) {
   const prefix = nodePrefix();
   const env = { ...(prefix && { npm_config_nodedir: prefix }), ...defaults, ...process.env };

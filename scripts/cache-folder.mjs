@@ -2,7 +2,8 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-export const cacheFolder = (name) => join(process.env.XDG_CACHE_HOME || join(homedir() || '/root', '.cache'), name);
+export const cacheFolder = (name) =>
+  join(process.env.XDG_CACHE_HOME || join(homedir() || '/root', '.cache'), name);
 
 /** What prebuild.mjs compiles with. */
 export const PREBUILD_CACHE = cacheFolder('numalign-prebuild');

@@ -1,5 +1,6 @@
-// What npm runs where the package is installed: nothing to do where a prebuilt addon fits this machine, else it compiles one. With
-// npm_config_build_from_source=true in the environment it compiles in any case.
+// What npm runs where the package is installed: nothing to do where a prebuilt addon fits this
+// machine, else it compiles one. With npm_config_build_from_source=true in the environment it
+// compiles in any case.
 import { existsSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

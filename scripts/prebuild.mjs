@@ -1,9 +1,11 @@
-// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for wherever Node's own binaries run: hwloc and the C++ library
-// are linked in, and nothing newer is asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a Debian 11, which is
-// set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another architecture's is compiled across. `npm pack` runs this.
+// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for
+// wherever Node's own binaries run: hwloc and the C++ library are linked in, and nothing newer is
+// asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a
+// Debian 11, which is set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another
+// architecture's is compiled across. `npm pack` runs this.
 //
-//   DEBIAN_MIRROR    where Debian 11 is, should it have moved
-//   HWLOC_ARCHIVE    the archive of hwloc's source, where the machine's sources of packages have another version
+//   DEBIAN_MIRROR    where Debian 11 is, should it have moved HWLOC_ARCHIVE    the archive of
+//   hwloc's source, where the machine's sources of packages have another version
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -45,7 +47,10 @@ const TARGETS = {
 const SBIN = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 const PACKAGES = [
   { name: 'debootstrap', present: () => existsSync('/usr/sbin/debootstrap') },
-  { name: 'debian-archive-keyring', present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg') },
+  {
+    name: 'debian-archive-keyring',
+    present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg'),
+  },
   { name: 'bzip2', present: () => works('bzip2', ['--version']) },
 ];
 
@@ -83,7 +88,10 @@ function oldSystem() {
   });
 }
 
-/** The archive of hwloc's source, by the machine's own sources of packages, or the one that HWLOC_ARCHIVE names. */
+/**
+ * The archive of hwloc's source, by the machine's own sources of packages, or the one that
+ * HWLOC_ARCHIVE names.
+ */
 function hwlocArchive() {
   const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
   const path =
@@ -117,7 +125,9 @@ function hwlocArchive() {
 function aptSources() {
   const parts = '/etc/apt/sources.list.d';
   const files = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];
-  return ['/etc/apt/sources.list', ...files.map((name) => join(parts, name))].filter((path) => existsSync(path));
+  return ['/etc/apt/sources.list', ...files.map((name) => join(parts, name))].filter((path) =>
+    existsSync(path),
+  );
 }
 
 // ---- building
@@ -126,7 +136,8 @@ const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
 
 function prebuild(arch) {
   const { triple } = TARGETS[arch];
-  const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}: use a Node that brings them`);
+  const prefix =
+    nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}: use a Node that brings them`);
   // With what it needs beside it, in npm's own node_modules.
   const [npm, gyp] = nodeGyp().split(/\/node_modules(?=\/node-gyp\/)/);
   if (gyp === undefined) fail(`${nodeGyp()} is not npm's own node-gyp: use the npm that comes with Node`);
@@ -138,14 +149,20 @@ function prebuild(arch) {
     ...{ CC: `${triple}-gcc`, CXX: `${triple}-g++`, LDFLAGS: '-static-libstdc++ -static-libgcc' },
     ...{ HWLOC_PREFIX: `${inside}/hwloc`, npm_config_nodedir: `${inside}/node` },
   };
-  const runInside = (command) => run('chroot', [PREBUILD_SYSTEM, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
+  const runInside = (command) =>
+    run('chroot', [PREBUILD_SYSTEM, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
   try {
     run('tar', ['-xf', hwlocArchive(), '-C', folder]);
     const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
     if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
       fail(`THIRD-PARTY-NOTICES.md has not the text of COPYING of hwloc ${HWLOC.version}`);
     }
-    for (const path of [...ADDON_INPUTS, 'scripts/hwloc-static.sh', 'package.json', 'node_modules/node-addon-api']) {
+    for (const path of [
+      ...ADDON_INPUTS,
+      'scripts/hwloc-static.sh',
+      'package.json',
+      'node_modules/node-addon-api',
+    ]) {
       cpSync(join(root, path), join(folder, path), { recursive: true, dereference: true });
     }
     cpSync(join(prefix, 'include/node'), join(folder, 'node/include/node'), { recursive: true });
@@ -154,7 +171,9 @@ function prebuild(arch) {
     // Debian's own Node, for one, asks for more than a Debian 11 has.
     runInside('node --version');
     const source = `../hwloc-${HWLOC.version}`;
-    runInside(`mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ${source} $HWLOC_PREFIX ${triple}`);
+    runInside(
+      `mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ${source} $HWLOC_PREFIX ${triple}`,
+    );
     runInside(`node npm/node_modules${gyp} rebuild --jobs max --arch=${arch}`);
     runInside(`${triple}-strip build/Release/numalign.node`);
     const built = join(folder, 'build/Release/numalign.node');
@@ -179,13 +198,17 @@ function check(file, arch) {
   if (machine !== TARGETS[arch].machine) fail(`${file} is for ${machine}, not for ${TARGETS[arch].machine}`);
   const libraries = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
   const others = libraries.filter((name) => !LIBRARIES.test(name));
-  if (libraries.length === 0 || others.length > 0) fail(`${file} needs more than glibc: ${others.join(', ')}`);
+  if (libraries.length === 0 || others.length > 0)
+    fail(`${file} needs more than glibc: ${others.join(', ')}`);
   const symbols = readelf('--dyn-syms');
   const versions = [...symbols.matchAll(/@GLIBC_([\w.]+)/g)].map(([, version]) => version);
   const floor = versions.reduce((a, b) => (newer(a, b) ? a : b), '0');
   if (floor === '0' || newer(floor, GLIBC)) fail(`${file} needs glibc ${floor}, which is more than ${GLIBC}`);
-  const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)].map(([, name]) => name).sort();
-  if (shown.join() !== EXPORTS.join()) fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
+  const shown = [...symbols.matchAll(/ (?:GLOBAL|WEAK|UNIQUE) +\w+ +\d+ ([^\s@]+)$/gm)]
+    .map(([, name]) => name)
+    .sort();
+  if (shown.join() !== EXPORTS.join())
+    fail(`${file} exports ${shown.join(', ')}, not only ${EXPORTS.join(', ')}`);
   return `${(statSync(file).size / 1e6).toFixed(1)} MB, needs glibc ${floor} and nothing else`;
 }
 

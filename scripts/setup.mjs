@@ -1,5 +1,5 @@
-// Makes a fresh clone ready: system packages, node modules, the addon, the JavaScript. Each step is skipped where nothing is to do and says
-// what it does where it takes long.
+// Makes a fresh clone ready: system packages, node modules, the addon, the JavaScript. Each step is
+// skipped where nothing is to do and says what it does where it takes long.
 //
 //   node scripts/setup.mjs          what `npm start` needs
 //   node scripts/setup.mjs --test   what `npm test` needs as well
@@ -16,9 +16,15 @@ const TEST_PACKAGES = [
 ];
 
 function nodeModules() {
-  step('modules', ['package-lock.json'], ['node_modules/.package-lock.json'], 'installing node modules', () => {
-    run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
-  });
+  step(
+    'modules',
+    ['package-lock.json'],
+    ['node_modules/.package-lock.json'],
+    'installing node modules',
+    () => {
+      run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
+    },
+  );
 }
 
 function addon() {

@@ -1,4 +1,5 @@
-// What the scripts share: words, commands, system packages, and steps that are skipped where nothing is to do.
+// What the scripts share: words, commands, system packages, and steps that are skipped where
+// nothing is to do.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -69,7 +70,10 @@ export function step(stampName, inputs, outputs, message, action) {
 export const missing = (packages) => packages.filter((item) => !item.present()).map((item) => item.name);
 export const aptCommand = (names) => `apt-get install --no-install-recommends ${names.join(' ')}`;
 
-/** Installs what is missing, where this is root's Debian, and says so by `tell`. Answers the names of what is missing nevertheless. */
+/**
+ * Installs what is missing, where this is root's Debian, and says so by `tell`. Answers the names
+ * of what is missing nevertheless.
+ */
 export function installPackages(packages, tell = say) {
   const names = missing(packages);
   if (names.length === 0 || process.getuid() !== 0 || !works('apt-get', ['--version'])) return names;

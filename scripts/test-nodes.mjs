@@ -1,6 +1,7 @@
-// npm run test:nodes [-- --node LINE]... [FILE...]: the newest Node of each line runs the tests that touch the machine,
-// and the main job of the package as npm installs it. Each Node comes from npm, as the package node-linux-ARCH.
-// Packing compiles the prebuilt addons where something has changed, and takes root on a Debian then.
+// npm run test:nodes [-- --node LINE]... [FILE...]: the newest Node of each line runs the tests
+// that touch the machine, and the main job of the package as npm installs it. Each Node comes from
+// npm, as the package node-linux-ARCH. Packing compiles the prebuilt addons where something has
+// changed, and takes root on a Debian then.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
-// Runs what `npm test` runs, the core's tests beside the others, and closes with one line that adds them up. Arguments go to vitest.
+// Runs what `npm test` runs, the core's tests beside the others, and closes with one line that adds
+// them up. Arguments go to vitest.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -43,12 +44,14 @@ const project = (...names) =>
     names[0],
     names.flatMap((name) => ['--project', name]),
   );
-// Two things at a time: what touches the machine one file after the other, and beside it what does not.
+// Two things at a time: what touches the machine one file after the other, and beside it what does
+// not.
 const beside = async () => {
   await project('decisions', 'visits');
   return core();
 };
-const [said] = args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);
+const [said] =
+  args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);
 console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);

@@ -1,4 +1,5 @@
-// Whatever is admitted, started, released and reopened, on whatever machine: the account of memory is right, and no device is given twice.
+// Whatever is admitted, started, released and reopened, on whatever machine: the account of memory
+// is right, and no device is given twice.
 import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +22,10 @@ const machine = fc
   .array(node, { minLength: 1, maxLength: 4 })
   .filter((nodes) => nodes.reduce((sum, { cpus }) => sum + cpus, 0) >= 2);
 const devices = fc.array(
-  fc.record({ nodes: fc.option(fc.array(fc.nat(3), { maxLength: 2 })), healthy: fc.constantFrom(true, true, false) }),
+  fc.record({
+    nodes: fc.option(fc.array(fc.nat(3), { maxLength: 2 })),
+    healthy: fc.constantFrom(true, true, false),
+  }),
   { maxLength: 6 },
 );
 
@@ -35,12 +39,20 @@ const container = fc.record({
 const admission = fc.record({
   do: fc.constant('admit' as const),
   containers: fc.array(container, { minLength: 1, maxLength: 3 }),
-  policy: fc.constantFrom('none' as const, 'best-effort' as const, 'restricted' as const, 'single-numa-node' as const),
+  policy: fc.constantFrom(
+    'none' as const,
+    'best-effort' as const,
+    'restricted' as const,
+    'single-numa-node' as const,
+  ),
   scope: fc.constantFrom('container' as const, 'pod' as const),
 });
 const step = fc.oneof(
   { weight: 5, arbitrary: admission },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('start' as const), which: fc.nat(9), container: fc.nat(2) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('start' as const), which: fc.nat(9), container: fc.nat(2) }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('release' as const), which: fc.nat(9) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('reopen' as const) }) },
 );

@@ -16,7 +16,10 @@ function newProject(): string {
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(ROOT, join(folder, 'node_modules', 'numalign'));
   const program = join(folder, 'app.mjs');
-  writeFileSync(program, `import { discover } from 'numalign';\ndiscover().then(() => console.log('discovered'));\n`);
+  writeFileSync(
+    program,
+    `import { discover } from 'numalign';\ndiscover().then(() => console.log('discovered'));\n`,
+  );
   return program;
 }
 
@@ -44,28 +47,34 @@ describe('the error of an addon that is not loaded', () => {
   it('says why the kernel’s loader refuses it', () => {
     const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    for (const name of ['dist', 'package.json']) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+    for (const name of ['dist', 'package.json'])
+      cpSync(join(ROOT, name), join(folder, name), { recursive: true });
     mkdirSync(join(folder, 'build/Release'), { recursive: true });
     writeFileSync(join(folder, 'build/Release/numalign.node'), 'no library');
-    expect(run(join(folder, 'dist/index.js'))).toMatch(/^NumalignError: .*cannot be loaded: .*numalign\.node: .*;/);
+    expect(run(join(folder, 'dist/index.js'))).toMatch(
+      /^NumalignError: .*cannot be loaded: .*numalign\.node: .*;/,
+    );
   });
 
   // `undefined` is what esbuild makes of import.meta.url in CommonJS.
   it.each([
     { format: 'esm', file: 'app.mjs', define: {} },
     { format: 'cjs', file: 'app.cjs', define: { 'import.meta.url': 'undefined' } },
-  ] as const)('says that numalign was bundled, and how to have the bundler not do it ($format)', async (bundle) => {
-    const { format, file, define } = bundle;
-    const program = newProject();
-    const out = join(program, '../out', file);
-    const build = async (external: string[]) => {
-      const bundled = await rolldown({ input: program, platform: 'node', external, transform: { define } });
-      await bundled.write({ file: out, format, codeSplitting: false });
-    };
-    await build([]);
-    expect(run(out)).toMatch(/^NumalignError: numalign was bundled into .*--external:numalign/);
-    await build(['numalign']);
-    // require() of ECMAScript modules is not in every Node that runs numalign.
-    if (format === 'esm') expect(run(out)).toBe('discovered\n');
-  });
+  ] as const)(
+    'says that numalign was bundled, and how to have the bundler not do it ($format)',
+    async (bundle) => {
+      const { format, file, define } = bundle;
+      const program = newProject();
+      const out = join(program, '../out', file);
+      const build = async (external: string[]) => {
+        const bundled = await rolldown({ input: program, platform: 'node', external, transform: { define } });
+        await bundled.write({ file: out, format, codeSplitting: false });
+      };
+      await build([]);
+      expect(run(out)).toMatch(/^NumalignError: numalign was bundled into .*--external:numalign/);
+      await build(['numalign']);
+      // require() of ECMAScript modules is not in every Node that runs numalign.
+      if (format === 'esm') expect(run(out)).toBe('discovered\n');
+    },
+  );
 });

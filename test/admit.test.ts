@@ -20,7 +20,8 @@ import { errorOf } from './support/error-of.js';
 import { guaranteed, simulate } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';
 
-// Two sockets of one NUMA node and four cores of two threads: node 0 has CPUs 0-7, node 1 has 8-15, siblings are neighbours.
+// Two sockets of one NUMA node and four cores of two threads: node 0 has CPUs 0-7, node 1 has 8-15,
+// siblings are neighbours.
 const MACHINE = 'package:2 numa:1 core:4 pu:2';
 
 const pod = (cpu: number | string, more: Record<string, number | string> = {}) => ({
@@ -34,7 +35,9 @@ describe('a pod', () => {
     const manager = await simulate(MACHINE);
     expect(cpusOf(await manager.admit(pod(2)))).toEqual(['0-1']);
     expect(cpusOf(await manager.admit(pod('1500m')))).toEqual([null]);
-    const burstable = { containers: [{ name: 'main', requests: { cpu: 1 }, limits: { cpu: 2, memory: '1Gi' } }] };
+    const burstable = {
+      containers: [{ name: 'main', requests: { cpu: 1 }, limits: { cpu: 2, memory: '1Gi' } }],
+    };
     expect(cpusOf(await manager.admit(burstable))).toEqual([null]);
     expect(cpusOf(await manager.admit({ containers: [{ name: 'main' }] }))).toEqual([null]);
     const mixed = { containers: [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: '100m' })] };
@@ -191,7 +194,12 @@ describe('plan', () => {
 
   it('answers well under 10 ms on 34 nodes of which 2 have CPUs, and on 64 nodes with uneven free CPUs', async () => {
     const base = (await discover({ synthetic: 'package:2 numa:1 core:8 pu:2' })).toJSON();
-    const nodes = Array.from({ length: 34 }, (_, id) => ({ id, cpuLess: id >= 2, distances: null, memory: 2 ** 34 }));
+    const nodes = Array.from({ length: 34 }, (_, id) => ({
+      id,
+      cpuLess: id >= 2,
+      distances: null,
+      memory: 2 ** 34,
+    }));
     const memoryOnly = await discover({ json: { ...base, nodes } });
     const large = await discover({ synthetic: 'package:8 numa:8 core:8 pu:2' });
     for (const [topology, cpu] of [
@@ -212,7 +220,10 @@ describe('plan', () => {
 
 describe('a rejection', () => {
   it('explains itself: what was asked, what is free and possible, the hints, the holders, and what would admit', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node', reservedSystemCPUs: '0-1' });
+    const manager = await simulate(MACHINE, {
+      topologyManagerPolicy: 'single-numa-node',
+      reservedSystemCPUs: '0-1',
+    });
     await manager.admit({ uid: 'db', name: 'database', ...pod(5) });
     const error = await errorOf(() => manager.admit({ uid: 'web', ...pod(9) }));
     expect(error).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY', name: 'NumalignError' });
@@ -259,7 +270,10 @@ describe('a rejection', () => {
       'hints offered: {0} preferred',
       'no policy would admit it at present',
     ]);
-    expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY', details: { value: 2, valid: '1', holders: [] } });
+    expect(error).toMatchObject({
+      code: 'ERR_SHARED_POOL_EMPTY',
+      details: { value: 2, valid: '1', holders: [] },
+    });
     await manager.acquire({ cpu: 1 });
     const last = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(last.message).toMatch(/^1 exclusive CPU asked for; none can be granted: CPU 1 must stay shared; /);
@@ -321,7 +335,9 @@ describe('a rejection', () => {
 
   it('names no policy where none would admit', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
-    const { explanation } = (await errorOf(() => manager.admit(pod(17)))).details as { explanation: Explanation };
+    const { explanation } = (await errorOf(() => manager.admit(pod(17)))).details as {
+      explanation: Explanation;
+    };
     expect(explanation.admittedUnder).toEqual([]);
     expect(explanation.text).toMatch(/no policy would admit it at present$/);
   });
@@ -348,7 +364,10 @@ describe('a rejection on a machine of many nodes', () => {
   it('is the kubelet’s answer for more CPUs than any machine has', async () => {
     const manager = await simulate(MACHINE);
     const reason = (policy: 'none' | 'restricted') => manager.plan(pod(70_000), { policy }).reason;
-    expect([reason('none'), reason('restricted')]).toEqual(['UnexpectedAdmissionError', 'TopologyAffinityError']);
+    expect([reason('none'), reason('restricted')]).toEqual([
+      'UnexpectedAdmissionError',
+      'TopologyAffinityError',
+    ]);
   });
 });
 
@@ -367,7 +386,9 @@ describe('full-pcpus-only', () => {
     const columns = ['cpu', 'core', 'socket', 'numa', 'uncoreCache'];
     const cores = [0, 0, 2, 2, 4, 5, 6];
     const cpus = cores.map((core, cpu) => [cpu, core, 0, 0, 0]);
-    const topology = await discover({ json: { columns, cpus, nodes: [{ id: 0, cpuLess: false, distances: null }] } });
+    const topology = await discover({
+      json: { columns, cpus, nodes: [{ id: 0, cpuLess: false, distances: null }] },
+    });
     const options: ManagerOptions = { topology, cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
     const manager = await openManager({ ...options, stateDir: makeStateDir() });
     for (let left = 6; left > 0; left--) {
@@ -472,7 +493,9 @@ describe('the machine’s options', () => {
     const manager = await simulate(MACHINE, { cpuManagerPolicy: 'none' });
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect([error.code, error.details.option]).toEqual(['ERR_INVALID_OPTION', 'cpuManagerPolicy']);
-    expect((await errorOf(() => manager.admit(pod(1), { smt: 'hold-sibling' }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => manager.admit(pod(1), { smt: 'hold-sibling' }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 
   it('of an empty KubeletConfiguration are Kubernetes’ defaults: no exclusive CPUs, no alignment', async () => {
@@ -489,9 +512,14 @@ describe('the machine’s options', () => {
     expect(reserved(await simulate(MACHINE, { stateDir, systemReserved }))).toBe('7,15');
     const conflict = await errorOf(() => simulate(MACHINE, { stateDir, kubeReserved: { cpu: 3 } }));
     expect(conflict.code).toBe('ERR_CONFIG_CONFLICT');
-    const spread = { cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true }, systemReserved: { cpu: 10 } };
+    const spread = {
+      cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true },
+      systemReserved: { cpu: 10 },
+    };
     expect(reserved(await simulate(MACHINE, spread))).toBe('0-4,8-12');
-    expect((await errorOf(() => simulate(MACHINE, { systemReserved: { cpu: 17 } }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => simulate(MACHINE, { systemReserved: { cpu: 17 } }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
     const manager = await simulate(MACHINE);
     expect(String((await manager.configure({ systemReserved })).reservedSystemCPUs)).toBe('0-1');
   });
@@ -503,15 +531,30 @@ describe('the machine’s options', () => {
     ],
     [
       'distribution over nodes with L3 alignment',
-      { cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true, 'prefer-align-cpus-by-uncorecache': true } },
+      {
+        cpuManagerPolicyOptions: {
+          'distribute-cpus-across-numa': true,
+          'prefer-align-cpus-by-uncorecache': true,
+        },
+      },
     ],
     [
       'distribution over nodes with distribution over cores',
-      { cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': 'true', 'distribute-cpus-across-cores': 'true' } },
+      {
+        cpuManagerPolicyOptions: {
+          'distribute-cpus-across-numa': 'true',
+          'distribute-cpus-across-cores': 'true',
+        },
+      },
     ],
     [
       'L3 alignment with distribution over cores',
-      { cpuManagerPolicyOptions: { 'prefer-align-cpus-by-uncorecache': true, 'distribute-cpus-across-cores': true } },
+      {
+        cpuManagerPolicyOptions: {
+          'prefer-align-cpus-by-uncorecache': true,
+          'distribute-cpus-across-cores': true,
+        },
+      },
     ],
     [
       'align-by-socket with single-numa-node',
@@ -532,7 +575,9 @@ describe('the machine’s options', () => {
     ['a KubeletConfiguration of another kind', { kubeletConfiguration: { kind: 'Pod' } }],
   ])('are refused as the kubelet refuses them: %s', async (_, options) => {
     const stateDir = makeStateDir();
-    expect((await errorOf(() => simulate(MACHINE, { stateDir, ...options }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => simulate(MACHINE, { stateDir, ...options }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
     expect(() => readFileSync(join(stateDir, 'state.json'))).toThrow();
   });
 
@@ -548,7 +593,9 @@ describe('the machine’s options', () => {
     await simulate(tenNodes, { ...limited, topologyManagerPolicy: 'none' });
     await simulate(tenNodes);
     const manager = await simulate(tenNodes, { ...limited, topologyManagerPolicy: 'none' });
-    expect((await errorOf(() => manager.admit(pod(1), { policy: 'restricted' }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => manager.admit(pod(1), { policy: 'restricted' }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 
   it('of one request do not change those of others', async () => {
@@ -592,7 +639,11 @@ describe('a custom hint provider', () => {
       },
       'allocate',
     ],
-    ['returns a promise of hints', { hints: (async () => null) as unknown as HintProvider['hints'] }, 'hints'],
+    [
+      'returns a promise of hints',
+      { hints: (async () => null) as unknown as HintProvider['hints'] },
+      'hints',
+    ],
     [
       'returns a promise that fails',
       {
@@ -603,7 +654,11 @@ describe('a custom hint provider', () => {
       'allocate',
     ],
     ['returns a list instead of an object', { hints: () => [] as never }, 'hints'],
-    ['returns hints of another shape', { hints: () => ({ fpga: [{ nodes: 0, preferred: true }] }) as never }, 'hints'],
+    [
+      'returns hints of another shape',
+      { hints: () => ({ fpga: [{ nodes: 0, preferred: true }] }) as never },
+      'hints',
+    ],
     [
       'names a node that is not there',
       { hints: () => ({ fpga: [{ nodes: NodeSet.of(9), preferred: true }] }) },
@@ -765,7 +820,8 @@ describe('a custom hint provider', () => {
 
   it('has its hints counted whatever it calls its resource', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
-    const named = (name: string, hints: HintProvider['hints']) => manager.addHintProvider({ ...quiet, name, hints });
+    const named = (name: string, hints: HintProvider['hints']) =>
+      manager.addHintProvider({ ...quiet, name, hints });
     const fine = [{ nodes: NodeSet.of(0), preferred: true }];
     named('A', () => ({ gpu: fine }));
     named('B', () => ({ 'gpu of B': [], gpu: null, cpu: fine, ['__proto__']: fine }));
@@ -833,13 +889,18 @@ describe('a custom hint provider', () => {
       return null;
     };
     manager.addHintProvider({ ...quiet, hints });
-    await manager.admit({ containers: [guaranteed('a', { cpu: 1, constructor: 2 }), guaranteed('b', { cpu: 1 })] });
+    await manager.admit({
+      containers: [guaranteed('a', { cpu: 1, constructor: 2 }), guaranteed('b', { cpu: 1 })],
+    });
     expect(asked).toEqual([2]);
   });
 
   it('takes part in acquire too', async () => {
     const manager = await simulate(MACHINE);
-    manager.addHintProvider({ ...quiet, hints: () => ({ fpga: [{ nodes: NodeSet.of(1), preferred: true }] }) });
+    manager.addHintProvider({
+      ...quiet,
+      hints: () => ({ fpga: [{ nodes: NodeSet.of(1), preferred: true }] }),
+    });
     const grant = await manager.acquire({ cpu: 2 });
     expect(String(grant.cpus)).toBe('8-9');
     await grant.release();

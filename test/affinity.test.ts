@@ -1,6 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, discover, type NumalignError, pin, pinThread, threadId, threads } from '../lib/index.js';
+import {
+  affinity,
+  CpuSet,
+  discover,
+  type NumalignError,
+  pin,
+  pinThread,
+  threadId,
+  threads,
+} from '../lib/index.js';
 
 const ALL = affinity();
 const kernelsWord = (tid: number) =>
@@ -70,7 +79,10 @@ describe('pinning a thread', () => {
   });
 
   it('moves no thread of another process', () => {
-    expect(errorOf(() => pinThread('0', process.ppid))).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ESRCH' });
+    expect(errorOf(() => pinThread('0', process.ppid))).toMatchObject({
+      code: 'ERR_SYSCALL',
+      errnoName: 'ESRCH',
+    });
     expect(errorOf(() => affinity('process' as unknown as number)).code).toBe('ERR_INVALID_OPTION');
   });
 

@@ -1,4 +1,5 @@
-// The benchmarks' program: what it is asked, what it answers, and that one damaged input is no harm to others. Not how fast anything is.
+// The benchmarks' program: what it is asked, what it answers, and that one damaged input is no harm
+// to others. Not how fast anything is.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +26,10 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 function bench(...args: string[]) {
-  return spawnSync(process.execPath, ['--expose-gc', 'bench/run.mjs', ...args], { cwd: ROOT, encoding: 'utf8' });
+  return spawnSync(process.execPath, ['--expose-gc', 'bench/run.mjs', ...args], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
 }
 
 describe('A folder of inputs', () => {
@@ -88,7 +92,15 @@ describe('Statistics', () => {
   });
 });
 
-const ROW = { scenario: 's', name: 'a < b', medianNs: 1500, p99Ns: 2e6, yardstick: 'E', yardstickNs: 10, ratio: 150 };
+const ROW = {
+  scenario: 's',
+  name: 'a < b',
+  medianNs: 1500,
+  p99Ns: 2e6,
+  yardstick: 'E',
+  yardstickNs: 10,
+  ratio: 150,
+};
 
 describe('Locality', () => {
   it('looks at one pair of CPUs of each relation there is', async () => {

@@ -1,4 +1,5 @@
-// The machine, or its settings, are not what they were when the state was written: grants in force stay and are flagged, and nothing is granted twice.
+// The machine, or its settings, are not what they were when the state was written: grants in force
+// stay and are flagged, and nothing is granted twice.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -17,7 +18,11 @@ import { guaranteed } from './support/simulated.js';
 import { makeStateDir } from './support/state-dir.js';
 
 /** A manager of the machine as it is at a time. */
-async function openAt(stateDir: string, state: MachineState = {}, options: ManagerOptions = {}): Promise<Manager> {
+async function openAt(
+  stateDir: string,
+  state: MachineState = {},
+  options: ManagerOptions = {},
+): Promise<Manager> {
   const manager = await openManager({ topology: await machineAt(state), stateDir, ...options });
   onTestFinished(() => manager.close());
   return manager;
@@ -26,7 +31,8 @@ async function openAt(stateDir: string, state: MachineState = {}, options: Manag
 const checkpointOf = (stateDir: string) => decodeCheckpoint(readFileSync(join(stateDir, 'state.json')));
 const flagsIn = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, flags }) => [name, flags.map(({ code }) => code)]));
-const cpusIn = (manager: Manager) => Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
+const cpusIn = (manager: Manager) =>
+  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
 
 /** A commit that changes nothing else: whatever is kept over commits must outlive it. */
 async function commitAnything(manager: Manager): Promise<void> {
@@ -109,12 +115,19 @@ describe('a reboot', () => {
     expect((await openAt(stateDir)).warnings).toMatchObject([{ code: 'STATE_ARCHIVED', lapsed: [] }]);
     reboot(stateDir, 'boot-two');
     await openAt(stateDir);
-    expect(readdirSync(join(stateDir, 'archive')).map((name) => name.slice(0, 8))).toEqual(['boot-one', 'boot-two']);
+    expect(readdirSync(join(stateDir, 'archive')).map((name) => name.slice(0, 8))).toEqual([
+      'boot-one',
+      'boot-two',
+    ]);
   });
 
   it('is opened on whatever machine there is then', async () => {
     const stateDir = makeStateDir();
-    const before = await openAt(stateDir, {}, { reservedMemory: [{ numaNode: 1, limits: { memory: '1Gi' } }] });
+    const before = await openAt(
+      stateDir,
+      {},
+      { reservedMemory: [{ numaNode: 1, limits: { memory: '1Gi' } }] },
+    );
     await before.acquire({ cpu: 8, name: 'old', owner: 'persistent' });
     reboot(stateDir, 'an-earlier-boot');
     const after = await openAt(stateDir, { memory: [8 * GI, null], packages: [7, 8] });
@@ -278,7 +291,9 @@ describe('CPUs that are elsewhere', () => {
       await commitAnything(after);
       const [was, is] = smt ? [0, 8] : [8, 0];
       const message = `CPUs 8-11 are not where granted (CPU 8: core ${was}, now ${is})`;
-      expect(after.grants()[0]!.flags).toMatchObject([{ code: 'CPU_MOVED', cpus: CpuSet.parse('8-11'), message }]);
+      expect(after.grants()[0]!.flags).toMatchObject([
+        { code: 'CPU_MOVED', cpus: CpuSet.parse('8-11'), message },
+      ]);
     }
   });
 });
@@ -288,7 +303,9 @@ const halves = fc.constantFrom([0, 1] as const, [1, 0] as const, [6, 3] as const
 // One core of each package stays; a core loses its second thread, or both.
 const offline = fc
   .record({ seconds: fc.subarray([8, 9, 10, 11, 12, 13, 14, 15]), cores: fc.subarray([1, 2, 3, 5, 6, 7]) })
-  .map(({ seconds, cores }) => CpuSet.from([...seconds, ...cores, ...cores.map((core) => core + 8)]).toString());
+  .map(({ seconds, cores }) =>
+    CpuSet.from([...seconds, ...cores, ...cores.map((core) => core + 8)]).toString(),
+  );
 const times = fc.array(
   fc.record({
     state: fc.record({ offline, packages: halves, nodes: halves }),
@@ -305,7 +322,11 @@ describe('a machine that changes again and again', () => {
         const stateDir = makeStateDir('/dev/shm');
         let held: Record<string, string> = {};
         for (const { state, acquire, release } of list) {
-          const manager = await openManager({ topology: await machineAt(state), stateDir, reservedSystemCPUs: '0' });
+          const manager = await openManager({
+            topology: await machineAt(state),
+            stateDir,
+            reservedSystemCPUs: '0',
+          });
           expect(cpusIn(manager)).toEqual(held);
           for (const cpu of acquire) {
             // CPUs alone: for memory another NUMA node is another place.
@@ -349,7 +370,9 @@ describe('a machine that changes again and again', () => {
     expect(movedCpus(pod, once, part).map(({ cpu }) => cpu)).toEqual([3, 11]);
     const others = once.cpus.filter(([cpu]) => !cpusOf(pod).has(cpu));
     expect(others).toEqual(
-      part.locations.filter(({ cpu }) => !cpusOf(pod).has(cpu)).map((at) => [at.cpu, at.core, at.package, at.node]),
+      part.locations
+        .filter(({ cpu }) => !cpusOf(pod).has(cpu))
+        .map((at) => [at.cpu, at.core, at.package, at.node]),
     );
   });
 });
@@ -404,13 +427,16 @@ describe('memory', () => {
     expect(after.pod(uid).flags).toMatchObject([
       {
         code: 'MEMORY_GONE',
-        message: '12 GiB of memory on NUMA nodes 0-1: NUMA node 1 gone; 12 GiB granted there, where 8 GiB can be',
+        message:
+          '12 GiB of memory on NUMA nodes 0-1: NUMA node 1 gone; 12 GiB granted there, where 8 GiB can be',
         gone: [1],
       },
     ]);
     // A group that has lost a node takes nothing more.
     const small = { cpu: 1, memory: '64Mi' };
-    expect((await errorOf(() => after.acquire(small))).code).toMatch(/ERR_INSUFFICIENT_MEMORY|ERR_TOPOLOGY_AFFINITY/);
+    expect((await errorOf(() => after.acquire(small))).code).toMatch(
+      /ERR_INSUFFICIENT_MEMORY|ERR_TOPOLOGY_AFFINITY/,
+    );
     await commitAnything(after);
     expect(checkpointOf(stateDir).assignments.memory).toEqual(booked);
     const back = await openAt(stateDir);
@@ -438,7 +464,9 @@ describe('a device', () => {
     const grant = await before.acquire({ cpu: 1, resources: { [nic]: 3 }, name: 'net' });
     expect(grant.flags).toEqual([]);
     before.registerDevices(nic, [{ id: 'a' }, { id: 'b', healthy: false }]);
-    const flags = [{ code: 'DEVICE_GONE', message: `${nic}: c gone; b ill`, resource: nic, gone: ['c'], ill: ['b'] }];
+    const flags = [
+      { code: 'DEVICE_GONE', message: `${nic}: c gone; b ill`, resource: nic, gone: ['c'], ill: ['b'] },
+    ];
     expect(grant.flags).toEqual(flags);
     expect(flagsIn(before)).toEqual({ net: ['DEVICE_GONE'] });
     // Who does not know the resource does not judge.
@@ -472,7 +500,11 @@ describe('settings', () => {
     expect(String(grant.cpus)).toBe('0-1,8-9');
     await manager.configure({ reservedSystemCPUs: '0,8', managedCPUs: '1-15' });
     expect(grant.flags).toEqual([
-      { code: 'CPU_RESERVED', message: 'CPUs 0,8 are reserved for the system by now', cpus: CpuSet.parse('0,8') },
+      {
+        code: 'CPU_RESERVED',
+        message: 'CPUs 0,8 are reserved for the system by now',
+        cpus: CpuSet.parse('0,8'),
+      },
       { code: 'CPU_UNMANAGED', message: 'CPU 0 is not managed any more', cpus: CpuSet.of(0) },
     ]);
     expect(cpusIn(manager)).toEqual({ four: '0-1,8-9' });
@@ -509,7 +541,9 @@ describe('settings', () => {
     ]);
     expect((await openAt(stateDir, lost)).settings.reservedMemory).toEqual({ 1: { memory: 2 * GI } });
     for (const other of [{ reservedSystemCPUs: '60000' }, { reservedMemory: [] }, { managedCPUs: null }]) {
-      expect((await errorOf(() => openAt(stateDir, lost, { ...options, ...other }))).code).toBe('ERR_CONFIG_CONFLICT');
+      expect((await errorOf(() => openAt(stateDir, lost, { ...options, ...other }))).code).toBe(
+        'ERR_CONFIG_CONFLICT',
+      );
     }
   });
 
@@ -524,7 +558,9 @@ describe('settings', () => {
       1: { memory: 2 * GI },
     });
     const beyond = [{ numaNode: 1, limits: { memory: '3Gi' } }];
-    expect((await errorOf(() => manager.configure({ reservedMemory: beyond }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => manager.configure({ reservedMemory: beyond }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
     expect((await errorOf(() => manager.configure({ managedCPUs: '0-60' }))).code).toBe('ERR_INVALID_OPTION');
     expect((await manager.configure({ reservedMemory: [] })).reservedMemory).toEqual({});
   });

@@ -101,7 +101,10 @@ describe('devices', () => {
     });
     expect(explanation!.text).toMatch(/unhealthy: gpu0, gpu1, lost\n.*held by ".*": gpu0/);
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu2']);
-    expect(manager.grants().flatMap(({ devices }) => devices[GPU]!.map(({ id }) => id))).toEqual(['gpu0', 'gpu2']);
+    expect(manager.grants().flatMap(({ devices }) => devices[GPU]!.map(({ id }) => id))).toEqual([
+      'gpu0',
+      'gpu2',
+    ]);
   });
 
   it('of another opener stay as they are where this one does not know them, and are given once among all', async () => {
@@ -128,7 +131,9 @@ describe('devices', () => {
     await one.release();
     const both = { [NIC]: 1, 'example.com/fast': 1 };
     const pod = await manager.admit(asking({ ...both, [NIC]: 1 }), { policy: 'none' }).catch(() => undefined);
-    const ids = Object.values(pod?.container('main').devices ?? {}).flatMap((list) => list.map(({ id }) => id));
+    const ids = Object.values(pod?.container('main').devices ?? {}).flatMap((list) =>
+      list.map(({ id }) => id),
+    );
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -138,7 +143,9 @@ describe('devices', () => {
     const { code } = await errorOf(() => manager.admit(asking({ [GPU]: 2 ** 40 }), { policy: 'restricted' }));
     expect(code).toBe('ERR_TOPOLOGY_AFFINITY');
     for (const resource of [null, Symbol('x'), 'gpu']) {
-      expect((await errorOf(() => manager.registerDevices(resource as never, []))).code).toBe('ERR_INVALID_OPTION');
+      expect((await errorOf(() => manager.registerDevices(resource as never, []))).code).toBe(
+        'ERR_INVALID_OPTION',
+      );
     }
     const odd = [{ id: 'a', numaNodes: { [Symbol.iterator]: 1 } }];
     expect((await errorOf(() => manager.registerDevices(GPU, odd as never))).code).toBe('ERR_INVALID_OPTION');
@@ -168,7 +175,9 @@ describe('devices', () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 0, 2));
     manager.registerDevices(NIC, near('eth', 1, 1));
-    const pod = (memory: string) => ({ containers: [guaranteed('main', { cpu: 2, memory, [GPU]: 1, [NIC]: 1 })] });
+    const pod = (memory: string) => ({
+      containers: [guaranteed('main', { cpu: 2, memory, [GPU]: 1, [NIC]: 1 })],
+    });
     const admitted = await manager.admit(pod('6Gi'), { owner: 'persistent' });
     const { cpus, memory, devices } = admitted.container('main');
     expect([String(cpus), memory[0]!.nodes, devices[GPU]![0]!.id, devices[NIC]![0]!.id]).toEqual([
@@ -240,7 +249,10 @@ describe('the preferred allocation', () => {
     manager.registerDevices(GPU, near('gpu', 3, 3), {
       preferredAllocation: (request) => {
         asked.push(request);
-        return [...new Set([...request.mustInclude, ...[...request.available].reverse()])].slice(0, request.size);
+        return [...new Set([...request.mustInclude, ...[...request.available].reverse()])].slice(
+          0,
+          request.size,
+        );
       },
     });
     const pod = await manager.admit({
@@ -304,7 +316,9 @@ describe('the preferred allocation', () => {
     };
     manager.registerDevices(GPU, near('gpu', 3, 3), { preferredAllocation: failing });
     expect((await errorOf(() => idsOf(manager, { [GPU]: 2 }))).message).toContain('no driver');
-    expect(await errorOf(() => manager.registerDevices(GPU, [], { preferredAllocation: 3 as never }))).toMatchObject({
+    expect(
+      await errorOf(() => manager.registerDevices(GPU, [], { preferredAllocation: 3 as never })),
+    ).toMatchObject({
       code: 'ERR_INVALID_OPTION',
     });
   });

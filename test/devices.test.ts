@@ -6,7 +6,8 @@ import { thrownBy } from './support/error-of.js';
 
 const NIC = 'example.com/nic';
 
-// Two nodes. A card with two virtual functions and a disk on node 1, an accelerator without a node, a card near both.
+// Two nodes. A card with two virtual functions and a disk on node 1, an accelerator without a node,
+// a card near both.
 const DEVICES = [
   {
     id: '0000:3b:00.0',
@@ -36,8 +37,23 @@ const DEVICES = [
     names: ['nvme0n1'],
     numaNodes: [1],
   },
-  { id: '0000:af:00.0', class: '0302', vendor: '10de', device: '20b0', driver: null, names: [], numaNodes: null },
-  { id: '10000:01:00.0', class: '0207', vendor: '15b3', device: '101b', names: ['ib0', 'mlx5_0'], numaNodes: [0, 1] },
+  {
+    id: '0000:af:00.0',
+    class: '0302',
+    vendor: '10de',
+    device: '20b0',
+    driver: null,
+    names: [],
+    numaNodes: null,
+  },
+  {
+    id: '10000:01:00.0',
+    class: '0207',
+    vendor: '15b3',
+    device: '101b',
+    names: ['ib0', 'mlx5_0'],
+    numaNodes: [0, 1],
+  },
 ].map((device) => ({ ...device, parent: device.id.startsWith('0000:3b:02') ? '0000:3b:00.0' : null }));
 
 let topology: Topology;
@@ -50,7 +66,11 @@ const selected = (pattern: DevicePattern) => selectDevices(topology, pattern).ma
 
 describe('A device pattern', () => {
   it('chooses the devices that fit in every field', () => {
-    expect(selected({ class: '0200', vendor: '8086' })).toEqual(['0000:3b:00.0', '0000:3b:02.0', '0000:3b:02.1']);
+    expect(selected({ class: '0200', vendor: '8086' })).toEqual([
+      '0000:3b:00.0',
+      '0000:3b:02.0',
+      '0000:3b:02.1',
+    ]);
     expect(selected({ class: '0200', driver: 'vfio-pci' })).toEqual(['0000:3b:02.0']);
     expect(selected({ class: '0200', vendor: '10de' })).toEqual([]);
     expect(selected({ device: '20b0' })).toEqual(['0000:af:00.0']);
@@ -160,7 +180,8 @@ describe('The devices of a resource', () => {
 
   it('never change', () => {
     const devices = parseDevices([{ id: 'a', numaNodes: [0] }], topology, NIC);
-    for (const frozen of [devices, devices[0], devices[0]!.numaNodes]) expect(Object.isFrozen(frozen)).toBe(true);
+    for (const frozen of [devices, devices[0], devices[0]!.numaNodes])
+      expect(Object.isFrozen(frozen)).toBe(true);
   });
 
   it('take nodes that can be read once only', () => {
@@ -180,7 +201,11 @@ describe('The devices of a resource', () => {
     ['an id twice', [{ id: 'a' }, { id: 'a' }], /\[1\]\.id must be unique/],
     ['a health that is none', [{ id: 'a', healthy: 'Healthy' }], /healthy must be true or false/],
     ['nodes as a text', [{ id: 'a', numaNodes: '0' }], /numaNodes must be a list of NUMA nodes/],
-    ['a node that is not there', [{ id: 'a', numaNodes: [0, 2] }], /NUMA nodes of the machine, which are 0, 1, not 2/],
+    [
+      'a node that is not there',
+      [{ id: 'a', numaNodes: [0, 2] }],
+      /NUMA nodes of the machine, which are 0, 1, not 2/,
+    ],
     ['a node that is no number', [{ id: 'a', numaNodes: ['0'] }], /not '0'/],
   ])('are refused for %s', (_, selection, message) => {
     expect(thrownBy(() => parseDevices(selection as never, topology, NIC))).toMatchObject({

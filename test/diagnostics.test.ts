@@ -2,7 +2,12 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
-import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages, type DiagnosticsStep, openManager } from '../lib/index.js';
+import {
+  DIAGNOSTICS_CHANNELS,
+  type DiagnosticsMessages,
+  type DiagnosticsStep,
+  openManager,
+} from '../lib/index.js';
 import { until } from './cli/numalign.js';
 import { errorOf } from './support/error-of.js';
 import { makeNewer } from './support/newer-state.js';
@@ -170,7 +175,10 @@ describe('numalign:apply', () => {
     await once(child, 'exit');
     const same = { uid: grant.id, cpus: grant.cpus.toString(), error: null, code: null };
     const { main, workers, pool: placedPool, v8, others } = placed;
-    const numPlaced = [main, workers, placedPool, v8, others].reduce((sum, { moved }) => sum + moved.length, 0);
+    const numPlaced = [main, workers, placedPool, v8, others].reduce(
+      (sum, { moved }) => sum + moved.length,
+      0,
+    );
     expect(told).toMatchObject([
       { ...same, action: 'pin', moved: pinned.moved.length, unmovable: pinned.unmovable.length, pid: null },
       { ...same, action: 'unpin', moved: undone.moved.length, unmovable: 0, pid: null },
@@ -234,7 +242,9 @@ describe('the channels', () => {
     await (await other.acquire({ cpu: 1 })).release();
     expect(one.id).not.toBe(other.id);
     expect(told).toMatchObject([{ managerId: other.id, stateDir: other.stateDir }]);
-    expect(told.every((message) => Object.isFrozen(message) && Object.isFrozen(message.containers))).toBe(true);
+    expect(told.every((message) => Object.isFrozen(message) && Object.isFrozen(message.containers))).toBe(
+      true,
+    );
   });
 
   const source: Source = { managerId: 0, ledger: { scope: 'private', path: '/state' } as Source['ledger'] };
@@ -250,7 +260,12 @@ describe('the channels', () => {
 
   it('have what reconciling tells', async () => {
     const [rounds, drifts] = [messagesOf('reconcile'), messagesOf('drift')];
-    publish('drift', source, () => ({ kind: 'mask', uid: 'pod-1', what: 'thread 7 left CPUs 2-3', repaired: true }));
+    publish('drift', source, () => ({
+      kind: 'mask',
+      uid: 'pod-1',
+      what: 'thread 7 left CPUs 2-3',
+      repaired: true,
+    }));
     const round = { checked: 3, repaired: 1, contested: 0, writes: 1 };
     expect(
       await traced(
@@ -261,6 +276,8 @@ describe('the channels', () => {
       ),
     ).toBe(round);
     expect(drifts).toMatchObject([{ stateDir: '/state', kind: 'mask', uid: 'pod-1', repaired: true }]);
-    expect(rounds).toMatchObject([{ ...round, stateDir: '/state', error: null, durationMs: expect.any(Number) }]);
+    expect(rounds).toMatchObject([
+      { ...round, stateDir: '/state', error: null, durationMs: expect.any(Number) },
+    ]);
   });
 });

@@ -1,6 +1,14 @@
-// Where numalign does not follow the kubelet, each by its smallest example. The letters are those of the recorded cases' list of divergences.
+// Where numalign does not follow the kubelet, each by its smallest example. The letters are those
+// of the recorded cases' list of divergences.
 import { describe, expect, it } from 'vitest';
-import { discover, type Manager, type ManagerOptions, openManager, type Pod, type PodSpec } from '../lib/index.js';
+import {
+  discover,
+  type Manager,
+  type ManagerOptions,
+  openManager,
+  type Pod,
+  type PodSpec,
+} from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { GI, MI, machineOf } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';
@@ -24,7 +32,11 @@ async function reopened(manager: Manager, options: ManagerOptions = {}): Promise
 }
 
 /** Admits a pod, reopens with the same options and admits it again: it must have what it had. */
-async function expectStays(manager: Manager, options: ManagerOptions, spec: PodSpec & { uid: string }): Promise<void> {
+async function expectStays(
+  manager: Manager,
+  options: ManagerOptions,
+  spec: PodSpec & { uid: string },
+): Promise<void> {
   const before = manager.pod(spec.uid).toJSON();
   const [memory, pool] = [manager.memory, String(manager.sharedPool)];
   const again = await reopened(manager, options);
@@ -73,7 +85,10 @@ describe('A: wrong results of the kubelet', () => {
     const options = { reservedSystemCPUs: '0', strictCPUReservation: true };
     const manager = await simulate('package:1 core:4 pu:1', options);
     const error = await errorOf(() => admit(manager, pod('all', 3, '1Mi')));
-    expect(error).toMatchObject({ code: 'ERR_SHARED_POOL_EMPTY', details: { reason: 'UnexpectedAdmissionError' } });
+    expect(error).toMatchObject({
+      code: 'ERR_SHARED_POOL_EMPTY',
+      details: { reason: 'UnexpectedAdmissionError' },
+    });
     expect(cpusOf(await admit(manager, pod('two', 2, '1Mi')))).toEqual(['1-2']);
     expect(String((await reopened(manager, options)).sharedPool)).toBe('3');
   });
@@ -111,7 +126,10 @@ describe('B: running pods that the kubelet rejects after a restart stay as they 
     };
     const admitted = await admit(manager, spec);
     // What main needs it takes over.
-    expect(admitted.containers.map(({ memory }) => memory.map(({ bytes }) => bytes))).toEqual([[5 * GI], [GI]]);
+    expect(admitted.containers.map(({ memory }) => memory.map(({ bytes }) => bytes))).toEqual([
+      [5 * GI],
+      [GI],
+    ]);
     expect(await errorOf(() => admit(manager, pod('next', '500m', '6Gi')))).toMatchObject({
       code: 'ERR_INSUFFICIENT_MEMORY',
     });
@@ -158,7 +176,9 @@ describe('C: crashes of the kubelet', () => {
       [80, 80, 20, 10],
     ];
     const ids = [0, 8, 9, 17];
-    const topology = await machineOf(ids.map((id, i) => ({ id, cpus: 4, memory: 8 * GI, distances: distances[i]! })));
+    const topology = await machineOf(
+      ids.map((id, i) => ({ id, cpus: 4, memory: 8 * GI, distances: distances[i]! })),
+    );
     const manager = await simulate(topology, {
       topologyManagerPolicyOptions: { 'prefer-closest-numa-nodes': true },
     });
@@ -188,17 +208,20 @@ describe('D: hints that allocation cannot keep', () => {
     ['single-numa-node', 'ERR_TOPOLOGY_AFFINITY', 'TopologyAffinityError'],
   ] as const;
 
-  it.each(policies)('D1: memory that is nowhere is no possible hint, under %s', async (policy, code, reason) => {
-    const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
-    const manager = await simulate(topology, { topologyManagerPolicy: policy });
-    manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [0] }]);
-    const before = [manager.memory, String(manager.freeCpus)];
-    const greedy = pod('greedy', 2, '17Gi', { 'example.com/gpu': 1 });
-    expect(await errorOf(() => admit(manager, greedy))).toMatchObject({ code, details: { reason } });
-    expect([manager.memory, String(manager.freeCpus)]).toEqual(before);
-    const admitted = await admit(manager, pod('modest', 2, '1Gi', { 'example.com/gpu': 1 }));
-    expect(admitted.container('main').devices).toEqual({ 'example.com/gpu': [{ id: 'gpu0', nodes: [0] }] });
-  });
+  it.each(policies)(
+    'D1: memory that is nowhere is no possible hint, under %s',
+    async (policy, code, reason) => {
+      const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
+      const manager = await simulate(topology, { topologyManagerPolicy: policy });
+      manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [0] }]);
+      const before = [manager.memory, String(manager.freeCpus)];
+      const greedy = pod('greedy', 2, '17Gi', { 'example.com/gpu': 1 });
+      expect(await errorOf(() => admit(manager, greedy))).toMatchObject({ code, details: { reason } });
+      expect([manager.memory, String(manager.freeCpus)]).toEqual(before);
+      const admitted = await admit(manager, pod('modest', 2, '1Gi', { 'example.com/gpu': 1 }));
+      expect(admitted.container('main').devices).toEqual({ 'example.com/gpu': [{ id: 'gpu0', nodes: [0] }] });
+    },
+  );
 
   it('D9: what the first containers of a rejected pod got is free again at once', async () => {
     const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
@@ -212,7 +235,10 @@ describe('D: hints that allocation cannot keep', () => {
       ],
     };
     const error = await errorOf(() => admit(manager, spec));
-    expect(error).toMatchObject({ code: 'ERR_INSUFFICIENT_DEVICES', details: { reason: 'UnexpectedAdmissionError' } });
+    expect(error).toMatchObject({
+      code: 'ERR_INSUFFICIENT_DEVICES',
+      details: { reason: 'UnexpectedAdmissionError' },
+    });
     expect([manager.memory, manager.grants(), String(manager.freeCpus)]).toEqual(before);
     await admit(manager, pod('next', 2, '8Gi', { 'example.com/gpu': 1 }));
   });

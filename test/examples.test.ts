@@ -1,4 +1,5 @@
-// The examples as a user runs them: processes of their own on this machine, in a state folder of the test.
+// The examples as a user runs them: processes of their own on this machine, in a state folder of
+// the test.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -13,12 +14,18 @@ import { makeStateDir } from './support/state-dir.js';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 function command(name: string, stateDir: string, env: Record<string, string> = {}) {
-  return [`${ROOT}examples/${name}`, { cwd: ROOT, env: { ...process.env, STATE_DIR: stateDir, ...env } }] as const;
+  return [
+    `${ROOT}examples/${name}`,
+    { cwd: ROOT, env: { ...process.env, STATE_DIR: stateDir, ...env } },
+  ] as const;
 }
 
 function run(name: string, stateDir: string, args: string[] = []) {
   const [path, options] = command(name, stateDir);
-  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...args], { ...options, encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...args], {
+    ...options,
+    encoding: 'utf8',
+  });
   return { status, stdout, stderr, lines: stdout.trim().split('\n') };
 }
 
@@ -55,11 +62,15 @@ describe('examples/worker-pool.mjs', () => {
     const stateDir = makeStateDir();
     const { status, stderr, lines } = run('worker-pool.mjs', stateDir);
     expect([status, stderr]).toEqual([0, '']);
-    const [, workers, granted] = /^(\d+) workers? on CPUs? (\S+) of NUMA node \d+, enforcement "\w+"$/.exec(lines[0]!)!;
+    const [, workers, granted] = /^(\d+) workers? on CPUs? (\S+) of NUMA node \d+, enforcement "\w+"$/.exec(
+      lines[0]!,
+    )!;
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
     expect(Number(workers)).toBe(Math.min(4, manager.freeCpus.size - 1));
-    const jobs = lines.slice(1).map((line) => /^CPU (\d+): (\d+) primes below (\d+)$/.exec(line)!.slice(1).map(Number));
+    const jobs = lines
+      .slice(1)
+      .map((line) => /^CPU (\d+): (\d+) primes below (\d+)$/.exec(line)!.slice(1).map(Number));
     for (const [cpu] of jobs) expect(CpuSet.parse(granted!).has(cpu!)).toBe(true);
     expect(jobs.map(([, primes]) => primes).sort((a, b) => a! - b!)).toEqual([
       1229, 2262, 3245, 4203, 5133, 6057, 6935, 7837,
@@ -74,12 +85,16 @@ describe('examples/pod-agent.mjs', () => {
     const { status, stderr, lines } = run('pod-agent.mjs', stateDir, ['examples/pod.yaml']);
     expect([status, stderr]).toEqual([0, '']);
     const started = (name: string) =>
-      lines.map((line) => new RegExp(`^gateway/${name}: process \\d+ on (.*)$`).exec(line)?.[1]).find(Boolean);
+      lines
+        .map((line) => new RegExp(`^gateway/${name}: process \\d+ on (.*)$`).exec(line)?.[1])
+        .find(Boolean);
     const cpu = started('server');
     expect(started('warm-up')).toBe(cpu);
     expect(started('log')).toBe('the shared pool');
     // What the kernel has told the containers themselves.
-    const masks = lines.filter((line) => line.startsWith('Cpus_allowed_list:')).map((line) => line.split('\t')[1]!);
+    const masks = lines
+      .filter((line) => line.startsWith('Cpus_allowed_list:'))
+      .map((line) => line.split('\t')[1]!);
     expect(masks).toHaveLength(3);
     expect(masks.filter((mask) => mask === cpu)).toHaveLength(2);
     expect(lines.filter((line) => line.endsWith('ended with 0'))).toHaveLength(3);
@@ -122,7 +137,10 @@ spec:
 `,
     );
     const { status, stderr, stdout } = run('pod-agent.mjs', stateDir, [file]);
-    expect([status, stderr]).toEqual([1, 'minnow: init container setup has failed, and no other is started\n']);
+    expect([status, stderr]).toEqual([
+      1,
+      'minnow: init container setup has failed, and no other is started\n',
+    ]);
     expect(stdout).toContain('minnow/setup: ended with 1\n');
     expect(stdout).not.toContain('minnow/main');
     expect(await grants(stateDir)).toEqual([]);

@@ -1,4 +1,5 @@
-// The packed families of memory and devices, read hint by hint: in both forms they are what the kubelet's rules, walked mask by mask, give.
+// The packed families of memory and devices, read hint by hint: in both forms they are what the
+// kubelet's rules, walked mask by mask, give.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../lib/base/native.js';
@@ -73,7 +74,8 @@ function walk(
 }
 
 function walkedMemoryHints({ types, groups, reusable }: MemoryMachine) {
-  const isEver = (mask: readonly number[]) => types.every((type) => sum(type.allocatable, mask) >= type.request);
+  const isEver = (mask: readonly number[]) =>
+    types.every((type) => sum(type.allocatable, mask) >= type.request);
   return walk(groups.length, isEver, (mask) => {
     const text = mask.join();
     const isOpen = mask.every((node) => {
@@ -88,7 +90,8 @@ function walkedMemoryHints({ types, groups, reusable }: MemoryMachine) {
 }
 
 function walkedDeviceHints(nodes: number, request: number, devices: readonly Device[]) {
-  const isNear = (mask: readonly number[]) => (device: Device) => device.near.some((node) => mask.includes(node));
+  const isNear = (mask: readonly number[]) => (device: Device) =>
+    device.near.some((node) => mask.includes(node));
   return walk(
     nodes,
     (mask) => devices.filter(isNear(mask)).length >= request,
@@ -125,7 +128,9 @@ const memoryMachines = sizes.chain((nodes) => {
       groups: fc
         .array(fc.integer({ min: 0, max: 4 }), { minLength: nodes, maxLength: nodes })
         .map((numbers) =>
-          numbers.map((number) => (number === 0 ? [] : idsOf(nodes).filter((node) => numbers[node] === number))),
+          numbers.map((number) =>
+            number === 0 ? [] : idsOf(nodes).filter((node) => numbers[node] === number),
+          ),
         ),
       reusable: fc.array(
         fc.record({
@@ -203,7 +208,14 @@ describe('the hints of memory', () => {
     );
   });
 
-  const right: Parameters<typeof native.memoryHints> = [2, 1, [1, 2, 2, 2, 2], [0, 0, 0, 0], [1, 0, 5], [0, 0]];
+  const right: Parameters<typeof native.memoryHints> = [
+    2,
+    1,
+    [1, 2, 2, 2, 2],
+    [0, 0, 0, 0],
+    [1, 0, 5],
+    [0, 0],
+  ];
   it.each<[string, number, unknown, typeof TypeError | typeof RangeError]>([
     ['no nodes', 0, 0, RangeError],
     ['65 nodes', 0, 65, RangeError],

@@ -1,4 +1,5 @@
-// CPUs that come and go while a machine is in use. What the kernel itself makes of threads then, test/vm/guest/hotplug.test.mjs shows.
+// CPUs that come and go while a machine is in use. What the kernel itself makes of threads then,
+// test/vm/guest/hotplug.test.mjs shows.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findPod, type PodAssignment } from '../lib/account/assignments.js';
@@ -39,7 +40,10 @@ function recordedThreads(said: string[]): GrantThreads<string> {
   return { narrow: say('narrow'), widen: say('widen'), park: say('park'), checkCanLeave: () => {} };
 }
 
-/** A machine of test/support/changing-machine.ts on which CPUs go offline and come back while it is in use. */
+/**
+ * A machine of test/support/changing-machine.ts on which CPUs go offline and come back while it is
+ * in use.
+ */
 class Machine {
   readonly manager: Manager;
   readonly said: string[] = [];
@@ -77,7 +81,9 @@ class Machine {
   }
 
   async substitute(uid: string, threads = recordedThreads(this.said)) {
-    const online = vi.spyOn(native, 'onlineCpus').mockReturnValue(this.#whole.cpus.difference(this.#offline).words);
+    const online = vi
+      .spyOn(native, 'onlineCpus')
+      .mockReturnValue(this.#whole.cpus.difference(this.#offline).words);
     try {
       return await substituteLostCpus(this.#site, this.pod(uid), placement, threads);
     } finally {
@@ -116,13 +122,16 @@ describe('a grant whose CPUs go offline', () => {
     expect(machine.manager.generation).toBe(generation + 1);
   });
 
-  it.each([false, true])('gets them also where the machine has been looked at anew since: %s', async (isForgotten) => {
-    const machine = await Machine.open();
-    const { id } = await machine.manager.acquire({ cpu: 2 });
-    expect(machine.cpusOf(id)).toEqual([['0,8', '']]);
-    await machine.take('0,8', isForgotten);
-    expect(texts(await machine.substitute(id))).toEqual(['0,8', '1,9', '', '']);
-  });
+  it.each([false, true])(
+    'gets them also where the machine has been looked at anew since: %s',
+    async (isForgotten) => {
+      const machine = await Machine.open();
+      const { id } = await machine.manager.acquire({ cpu: 2 });
+      expect(machine.cpusOf(id)).toEqual([['0,8', '']]);
+      await machine.take('0,8', isForgotten);
+      expect(texts(await machine.substitute(id))).toEqual(['0,8', '1,9', '', '']);
+    },
+  );
 
   it('keeps what it has on record where there is no room, and is told once until something changes', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
@@ -281,7 +290,10 @@ describe('a pod of several containers', () => {
 
   it('gets them for those of its containers for which there is room', async () => {
     const machine = await Machine.open({ managedCPUs: '0-5' });
-    const pod: PodSpec = { uid: 'web', containers: [guaranteed('a', { cpu: 1 }), guaranteed('b', { cpu: 3 })] };
+    const pod: PodSpec = {
+      uid: 'web',
+      containers: [guaranteed('a', { cpu: 1 }), guaranteed('b', { cpu: 3 })],
+    };
     await machine.manager.admit(pod, { owner: 'persistent' });
     expect(machine.cpusOf('web').flat()).toEqual(['0', '', '1-3', '']);
     await machine.take('0,1-2');
@@ -316,7 +328,9 @@ describe('whatever goes offline', () => {
             const smt = kind === 'hold' ? { smt: 'hold-sibling' as const } : {};
             const options = { 'full-pcpus-only': kind === 'whole' };
             const asked = { cpu, policy, cpuManagerPolicyOptions: options, ...smt };
-            await machine.manager.acquire(asked).catch((error: NumalignError) => expect(error.code).toBeDefined());
+            await machine.manager
+              .acquire(asked)
+              .catch((error: NumalignError) => expect(error.code).toBeDefined());
           }
           const before = new Map(machine.manager.grants().map(({ id }) => [id, machine.pod(id)]));
           for (const { offline, isForgotten } of times) {

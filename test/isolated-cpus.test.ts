@@ -5,7 +5,14 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CpusNow } from '../lib/account/assignments.js';
 import { freeCpus, isolatedPool, sharedPool } from '../lib/account/assignments.js';
-import { CpuSet, discover, type Manager, type ManagerOptions, NumalignError, openManager } from '../lib/index.js';
+import {
+  CpuSet,
+  discover,
+  type Manager,
+  type ManagerOptions,
+  NumalignError,
+  openManager,
+} from '../lib/index.js';
 import { hasNoLoadBalancing, kernelIsolatedCpus } from '../lib/machine/isolated-cpus.js';
 import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { machineAt } from './support/changing-machine.js';
@@ -15,7 +22,8 @@ import { makeStateDir } from './support/state-dir.js';
 
 // Two NUMA nodes of four cores of two threads: CPUs 0-1, 2-3, … 14-15.
 const MACHINE = 'numa:2 core:4 pu:2';
-const isolated = (list: string, options: ManagerOptions = {}) => simulate(MACHINE, { isolatedCPUs: list, ...options });
+const isolated = (list: string, options: ManagerOptions = {}) =>
+  simulate(MACHINE, { isolatedCPUs: list, ...options });
 const sets = (manager: Manager) =>
   [manager.sharedPool, manager.freeCpus, manager.freeIsolatedCpus, manager.settings.isolatedCPUs].map(String);
 
@@ -36,7 +44,9 @@ describe('the isolated CPUs of a machine', () => {
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_SHARED_POOL_EMPTY');
     expect(error.message).toContain('isolated: 4-7,12-15, for requests that ask for isolated CPUs alone');
-    expect(error.details.explanation).toMatchObject({ resources: [{ resource: 'cpu', isolated: '4-7,12-15' }] });
+    expect(error.details.explanation).toMatchObject({
+      resources: [{ resource: 'cpu', isolated: '4-7,12-15' }],
+    });
   });
 
   it('leave those that are reserved to the system, shared or not', async () => {
@@ -50,7 +60,10 @@ describe('the isolated CPUs of a machine', () => {
     const manager = await isolated('0-3', { systemReserved: { cpu: 2 } });
     expect(String(manager.settings.reservedSystemCPUs)).toBe('4-5');
     const error = await errorOf(() => isolated('0-14', { systemReserved: { cpu: 2 } }));
-    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining('not isolated') });
+    expect(error).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining('not isolated'),
+    });
   });
 
   it('must be managed to be given out', async () => {
@@ -95,7 +108,9 @@ describe('a request', () => {
     const error = await errorOf(() => manager.acquire({ cpu: 1, isolatedCpus: 'require', policy: 'none' }));
     expect(error.message).toContain('isolated CPUs asked for: 1, free: 0');
     expect(error.details).toMatchObject({ valid: 'none at present' });
-    expect(manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolatedCpus: 'require' })).toMatchObject({
+    expect(
+      manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolatedCpus: 'require' }),
+    ).toMatchObject({
       admitted: false,
       code: 'ERR_INSUFFICIENT_CPUS',
     });
@@ -105,7 +120,9 @@ describe('a request', () => {
     const manager = await isolated('12-15');
     const pod = { containers: [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: 3 })] };
     const placed = await manager.admit(pod, { isolatedCpus: 'prefer' });
-    expect(placed.containers.every(({ cpus }) => cpus?.intersects(CpuSet.parse('12-15')) === false)).toBe(true);
+    expect(placed.containers.every(({ cpus }) => cpus?.intersects(CpuSet.parse('12-15')) === false)).toBe(
+      true,
+    );
     const grant = await manager.acquire({ cpu: 4, isolatedCpus: 'prefer' });
     expect(String(grant.cpus)).toBe('12-15');
     expect(manager.plan(pod, { isolatedCpus: 'prefer' }).admitted).toBe(true);
@@ -180,7 +197,9 @@ describe('a request', () => {
   it('cannot ask for them where nobody gets exclusive CPUs', async () => {
     const manager = await isolated('14-15', { cpuManagerPolicy: 'none' });
     const pod = { containers: [guaranteed('app', { cpu: 1 })] };
-    expect((await errorOf(() => manager.admit(pod, { isolatedCpus: 'prefer' }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => manager.admit(pod, { isolatedCpus: 'prefer' }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 });
 
@@ -201,7 +220,11 @@ describe('a grant of isolated CPUs', () => {
     const grant = await manager.acquire({ cpu: 3, isolatedCpus: 'require' });
     await manager.configure({ isolatedCPUs: '0-1,12' });
     expect(grant.flags).toEqual([
-      { code: 'CPU_NOT_ISOLATED', message: 'CPUs 13-14 are not isolated any more', cpus: CpuSet.parse('13-14') },
+      {
+        code: 'CPU_NOT_ISOLATED',
+        message: 'CPUs 13-14 are not isolated any more',
+        cpus: CpuSet.parse('13-14'),
+      },
     ]);
     expect(grant.isIsolated).toBe(true);
     expect(sets(manager)).toEqual(['2-11,15', '2-11,15', '0-1', '0-1,12']);
@@ -292,11 +315,19 @@ describe('whatever is isolated, reserved and granted', () => {
         fc.record({ isolated: cpus, reserved: cpus, strict: fc.boolean() }),
         fc.array(request, { maxLength: 6 }),
         async ({ isolated, reserved, strict }, requests) => {
-          const settings = { isolatedCPUs: isolated, reservedSystemCPUs: reserved, strictCPUReservation: strict };
+          const settings = {
+            isolatedCPUs: isolated,
+            reservedSystemCPUs: reserved,
+            strictCPUReservation: strict,
+          };
           const manager = await openManager({ topology, ...settings }).catch(() => undefined);
           if (!manager) return;
           for (const { hold, ...options } of requests) {
-            const asked = { ...options, ...(hold && { smt: 'hold-sibling' as const }), owner: 'persistent' as const };
+            const asked = {
+              ...options,
+              ...(hold && { smt: 'hold-sibling' as const }),
+              owner: 'persistent' as const,
+            };
             const grant = await manager.acquire(asked).catch((error: NumalignError) => error);
             if (grant instanceof NumalignError) {
               expect(grant.details.explanation).toBeDefined();

@@ -33,7 +33,9 @@ describe('A KubeletConfiguration', () => {
       memoryManagerPolicy: 'Static',
       reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }],
     };
-    expect(fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates: { X: true } }))).toEqual(fields);
+    expect(
+      fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates: { X: true } })),
+    ).toEqual(fields);
   });
 
   it("gives Kubernetes' defaults for what it leaves out, empty or null", () => {
@@ -66,11 +68,18 @@ describe('A KubeletConfiguration', () => {
     for (const part of [options, ...Object.values(options).filter((value) => typeof value === 'object')]) {
       expect(Object.isFrozen(part)).toBe(true);
     }
-    expect(Object.values(given).some((part) => Object.isFrozen(part) && typeof part === 'object')).toBe(false);
+    expect(Object.values(given).some((part) => Object.isFrozen(part) && typeof part === 'object')).toBe(
+      false,
+    );
   });
 
   it('is refused when it is another document', () => {
-    const others = [{ kind: 'Pod' }, { kind: undefined }, { kind: 'kubeletconfiguration' }, { apiVersion: 'v1' }];
+    const others = [
+      { kind: 'Pod' },
+      { kind: undefined },
+      { kind: 'kubeletconfiguration' },
+      { apiVersion: 'v1' },
+    ];
     for (const fields of others) {
       const error = errorOf(document(fields));
       const [name, value] = Object.entries(fields)[0]!;
@@ -78,7 +87,11 @@ describe('A KubeletConfiguration', () => {
       expect(error?.details).toMatchObject({ option: `kubeletConfiguration.${name}`, value });
     }
     for (const value of [undefined, null, 'kind: KubeletConfiguration', [document()]]) {
-      expect(errorOf(value)?.details).toMatchObject({ option: 'kubeletConfiguration', value, valid: 'an object' });
+      expect(errorOf(value)?.details).toMatchObject({
+        option: 'kubeletConfiguration',
+        value,
+        valid: 'an object',
+      });
     }
   });
 
@@ -90,7 +103,11 @@ describe('A KubeletConfiguration', () => {
       ['cpuManagerPolicyOptions', 'full-pcpus-only=true'],
       ['cpuManagerPolicyOptions', { 'full-pcpus-only': null }, '.full-pcpus-only'],
       ['topologyManagerPolicyOptions', [{}]],
-      ['topologyManagerPolicyOptions', { 'max-allowable-numa-nodes': Number.NaN }, '.max-allowable-numa-nodes'],
+      [
+        'topologyManagerPolicyOptions',
+        { 'max-allowable-numa-nodes': Number.NaN },
+        '.max-allowable-numa-nodes',
+      ],
       ['reservedSystemCPUs', 0],
       ['systemReserved', 'cpu=1'],
       ['kubeReserved', ''],

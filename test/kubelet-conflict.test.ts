@@ -20,8 +20,14 @@ import { makeStateDir } from './support/state-dir.js';
 const UID = '39b37746-7f5e-4064-b8e1-eebd2bfaa003';
 const ONLINE = CpuSet.parse('0-15');
 
-function cpuState(defaultCpuSet: string, entries: Record<string, string>, policyName = 'static'): CpuManagerState {
-  const pods = Object.entries(entries).map(([uid, cpus]) => [uid, new Map([['app', CpuSet.parse(cpus)]])] as const);
+function cpuState(
+  defaultCpuSet: string,
+  entries: Record<string, string>,
+  policyName = 'static',
+): CpuManagerState {
+  const pods = Object.entries(entries).map(
+    ([uid, cpus]) => [uid, new Map([['app', CpuSet.parse(cpus)]])] as const,
+  );
   return { policyName, defaultCpuSet: CpuSet.parse(defaultCpuSet), entries: new Map(pods) };
 }
 
@@ -55,7 +61,9 @@ describe('beside a kubelet', () => {
         ownExclusive: '',
       },
     });
-    expect(error?.message).toMatch(/cpu_manager_state.*CPUs 0-3.*managedCPUs within 0-1.*besideKubelet: true/);
+    expect(error?.message).toMatch(
+      /cpu_manager_state.*CPUs 0-3.*managedCPUs within 0-1.*besideKubelet: true/,
+    );
   });
 
   it('only CPUs that are neither shared nor given to anybody count as strictly reserved', () => {
@@ -93,7 +101,10 @@ describe('beside a kubelet', () => {
     const pod = { uid: UID, qosClass: 'Guaranteed' } as const;
     const own = (more: Partial<KubeletFacts>) =>
       String(
-        ownExclusive(facts({ pod, isInContainer: true, allowed: CpuSet.parse('8-11'), cpuLimit: 4, ...more }), ONLINE),
+        ownExclusive(
+          facts({ pod, isInContainer: true, allowed: CpuSet.parse('8-11'), cpuLimit: 4, ...more }),
+          ONLINE,
+        ),
       );
     expect(own({})).toBe('8-11');
     expect(own({ cpuLimit: 3.5 })).toBe('');
@@ -116,7 +127,10 @@ describe("a cgroup's path", () => {
       `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${UID.replaceAll('-', '_')}.slice/x.scope`,
       'BestEffort',
     ],
-    [`/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod${UID.replaceAll('-', '_')}.slice/x`, 'Guaranteed'],
+    [
+      `/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod${UID.replaceAll('-', '_')}.slice/x`,
+      'Guaranteed',
+    ],
   ])('%s tells the pod, and that it is %s', (path, qosClass) => {
     expect(podOfCgroup(path)).toEqual({ uid: UID, qosClass });
   });
@@ -239,7 +253,11 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
     });
     expect(readKubeletFacts(v1)).toMatchObject({ ...expected, allowed: CpuSet.parse('8-11') });
     const unknown = machineWith({ ...inPod, 'proc/self/cgroup': `0::${path}\n` });
-    expect(readKubeletFacts(unknown)).toMatchObject({ ...expected, cpuLimit: undefined, allowed: CpuSet.of(9) });
+    expect(readKubeletFacts(unknown)).toMatchObject({
+      ...expected,
+      cpuLimit: undefined,
+      allowed: CpuSet.of(9),
+    });
   });
 
   it('not from a container that has its cgroups for itself, but there its files can be mounted', () => {
@@ -266,9 +284,11 @@ describe('openManager', () => {
   });
 
   // Over the machine's folders lie others, for this one program.
-  it.skipIf(!canMount)('for the machine is refused beside a kubelet, but within its strictly reserved CPUs', () => {
-    const addon = fileURLToPath(new URL('../dist/index.js', import.meta.url));
-    const script = `
+  it.skipIf(!canMount)(
+    'for the machine is refused beside a kubelet, but within its strictly reserved CPUs',
+    () => {
+      const addon = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+      const script = `
       import { mkdirSync, writeFileSync } from 'node:fs';
       import { discover, formatCpuManagerState, CpuSet, openManager } from ${JSON.stringify(addon)};
       const { cpus } = await discover();
@@ -298,24 +318,26 @@ describe('openManager', () => {
       await open({ besideKubelet: true });
       console.log(JSON.stringify(results));
     `;
-    const inside = 'mount -t tmpfs none /var/lib && mount -t tmpfs none /run && exec "$0" --input-type=module -e "$1"';
-    const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, script], {
-      encoding: 'utf8',
-    });
-    expect({ stderr, results: JSON.parse(stdout || 'null') }).toEqual({
-      stderr: '',
-      results: [
-        'ERR_KUBELET_CONFLICT',
-        'machine',
-        'machine',
-        'ERR_CONFIG_CONFLICT',
-        'ERR_KUBELET_CONFLICT',
-        'machine',
-        'ERR_KUBELET_CONFLICT',
-        'machine',
-      ],
-    });
-  });
+      const inside =
+        'mount -t tmpfs none /var/lib && mount -t tmpfs none /run && exec "$0" --input-type=module -e "$1"';
+      const { stdout, stderr } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, script], {
+        encoding: 'utf8',
+      });
+      expect({ stderr, results: JSON.parse(stdout || 'null') }).toEqual({
+        stderr: '',
+        results: [
+          'ERR_KUBELET_CONFLICT',
+          'machine',
+          'machine',
+          'ERR_CONFIG_CONFLICT',
+          'ERR_KUBELET_CONFLICT',
+          'machine',
+          'ERR_KUBELET_CONFLICT',
+          'machine',
+        ],
+      });
+    },
+  );
 
   it.skipIf(!canMount)(
     'is what commands that hand out CPUs are refused by, unless they insist, and others are not',
@@ -338,11 +360,24 @@ describe('openManager', () => {
         'set -e; mount -t tmpfs none /var/lib; mount -t tmpfs none /run; mkdir /var/lib/kubelet',
         'touch /var/lib/kubelet/cpu_manager_state',
         `echo '${pod}' > /var/lib/pod.yaml`,
-        ...commands.map((command) => `"$0" "$1" ${command} 2>&1 >/dev/null | grep -o 'ERR_[A-Z_]*' || echo done`),
+        ...commands.map(
+          (command) => `"$0" "$1" ${command} 2>&1 >/dev/null | grep -o 'ERR_[A-Z_]*' || echo done`,
+        ),
       ].join('\n');
-      const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, main], { encoding: 'utf8' });
+      const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, main], {
+        encoding: 'utf8',
+      });
       const refused = 'ERR_KUBELET_CONFLICT';
-      expect(stdout.trim().split('\n')).toEqual([refused, 'done', refused, 'done', 'done', 'done', 'done', 'done']);
+      expect(stdout.trim().split('\n')).toEqual([
+        refused,
+        'done',
+        refused,
+        'done',
+        'done',
+        'done',
+        'done',
+        'done',
+      ]);
     },
   );
 });

@@ -74,10 +74,19 @@ describe('exportKubelet', () => {
     expect(machineState.get(0)).toEqual({
       numberOfAssignments: 0,
       memoryMap: new Map([
-        ['hugepages-2Mi', { total: pages, systemReserved: 0n, allocatable: pages, reserved: 0n, free: pages }],
+        [
+          'hugepages-2Mi',
+          { total: pages, systemReserved: 0n, allocatable: pages, reserved: 0n, free: pages },
+        ],
         [
           'memory',
-          { total: 8n * gi, systemReserved: gi, allocatable: 7n * gi - pages, reserved: 0n, free: 7n * gi - pages },
+          {
+            total: 8n * gi,
+            systemReserved: gi,
+            allocatable: 7n * gi - pages,
+            reserved: 0n,
+            free: 7n * gi - pages,
+          },
         ],
       ]),
       cells: [0],
@@ -98,8 +107,17 @@ describe('importKubelet', () => {
     expect(to.memory).toEqual(from.memory);
     expect(to.sharedPool).toEqual(from.sharedPool);
     const { cpus, memory } = from.pod('pod').container('main');
-    expect(to.pod('pod').container('main')).toMatchObject({ kind: 'app', cpus, memory, hint: { nodes: null } });
-    expect(to.grants()[0]).toMatchObject({ id: 'pod', name: 'pod', owner: { kind: 'persistent', pid: null } });
+    expect(to.pod('pod').container('main')).toMatchObject({
+      kind: 'app',
+      cpus,
+      memory,
+      hint: { nodes: null },
+    });
+    expect(to.grants()[0]).toMatchObject({
+      id: 'pod',
+      name: 'pod',
+      owner: { kind: 'persistent', pid: null },
+    });
     // Admitted with the same request, it stays where it is.
     const again = await to.admit({ uid: 'pod', containers: [{ name: 'main', limits }] });
     expect(again.alreadyAdmitted).toBe(true);
@@ -137,7 +155,11 @@ describe('importKubelet', () => {
       cpuFile({ p: { a: '4-5' }, q: { a: '5-6' } }),
       /pod q has CPUs 5, which pod p of the files/,
     ],
-    ['CPUs of its own shared pool', cpuFile({ p: { a: '4-5' } }, '5-6'), /CPUs 5, which are in the files' shared pool/],
+    [
+      'CPUs of its own shared pool',
+      cpuFile({ p: { a: '4-5' } }, '5-6'),
+      /CPUs 5, which are in the files' shared pool/,
+    ],
     ['reserved CPUs', cpuFile({ p: { a: '15' } }), /CPUs 15, which are reserved/],
     ['CPUs that are not managed', cpuFile({ p: { a: '11' } }), /CPUs 11, which numalign does not manage/],
     ['CPUs that are not there', cpuFile({ p: { a: '16-17' } }), /CPUs 16-17, which are not online/],
@@ -171,9 +193,15 @@ describe('importKubelet', () => {
     await from.acquire({ cpu: 1, memory: '9Gi' });
     const state = parseMemoryManagerState(from.exportKubelet().memoryManagerState);
     const [uid, containers] = [...state.entries][0]!;
-    const [name, [block]] = [...containers][0]! as [string, [{ numaAffinity: number[]; type: string; size: bigint }]];
+    const [name, [block]] = [...containers][0]! as [
+      string,
+      [{ numaAffinity: number[]; type: string; size: bigint }],
+    ];
     const with_ = (change: object) =>
-      formatMemoryManagerState({ ...state, entries: new Map([[uid, new Map([[name, [{ ...block, ...change }]]])]]) });
+      formatMemoryManagerState({
+        ...state,
+        entries: new Map([[uid, new Map([[name, [{ ...block, ...change }]]])]]),
+      });
     const manager = await inMemory(topology);
     const importMemory = (memoryManagerState: string) =>
       errorOf(() => manager.importKubelet({ cpuManagerState: null, memoryManagerState }));
@@ -199,7 +227,10 @@ describe('importKubelet', () => {
     const error = await errorOf(async () =>
       (await inMemory(small)).importKubelet({ cpuManagerState: null, memoryManagerState }),
     );
-    expect(error).toMatchObject({ code: 'ERR_KUBELET_IMPORT', message: expect.stringContaining('would be booked') });
+    expect(error).toMatchObject({
+      code: 'ERR_KUBELET_IMPORT',
+      message: expect.stringContaining('would be booked'),
+    });
     await manager.importKubelet({ cpuManagerState: null, memoryManagerState });
   });
 

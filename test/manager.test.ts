@@ -95,7 +95,9 @@ describe('acquire', () => {
     const grant = await manager.acquire({ cpu: ALL.size - 1, name: 'greedy' });
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
-    expect(error.message).toContain(`reserved: ${RESERVED}; held by "greedy" of process ${process.pid}: ${REST}`);
+    expect(error.message).toContain(
+      `reserved: ${RESERVED}; held by "greedy" of process ${process.pid}: ${REST}`,
+    );
     await grant.release();
   });
 
@@ -120,7 +122,10 @@ describe('acquire', () => {
       [
         {
           cpu: 1,
-          cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true, 'distribute-cpus-across-cores': true },
+          cpuManagerPolicyOptions: {
+            'distribute-cpus-across-numa': true,
+            'distribute-cpus-across-cores': true,
+          },
         },
         /exclude each other/,
       ],
@@ -135,7 +140,9 @@ describe('acquire', () => {
   it('keeps any number of concurrent grants apart', async () => {
     const topology = await discover({ synthetic: 'package:2 numa:2 core:4 pu:2' });
     const manager = await open({ topology });
-    const grants = await Promise.all(Array.from({ length: 10 }, (_, i) => manager.acquire({ cpu: 1 + (i % 3) })));
+    const grants = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => manager.acquire({ cpu: 1 + (i % 3) })),
+    );
     const all = grants.flatMap((grant) => grant.cpus.toArray());
     expect(new Set(all).size).toBe(all.length);
     expect(manager.sharedPool.size).toBe(32 - all.length);
@@ -164,7 +171,9 @@ describe('use', () => {
       throw new Error('boom');
     });
     await expect(failing).rejects.toThrow('boom');
-    expect((await errorOf(() => manager.use({ cpu: 1 }, undefined as never))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => manager.use({ cpu: 1 }, undefined as never))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 });
 
@@ -253,7 +262,10 @@ describe('a grant', () => {
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin({ threads: 'current' });
     const { moved, unmovable } = await grant.release();
-    expect([moved.map(({ tid, cpus }) => [tid, String(cpus)]), unmovable]).toEqual([[[process.pid, String(ALL)]], []]);
+    expect([moved.map(({ tid, cpus }) => [tid, String(cpus)]), unmovable]).toEqual([
+      [[process.pid, String(ALL)]],
+      [],
+    ]);
   });
 });
 
@@ -272,7 +284,9 @@ describe('release', () => {
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     manager.close();
     const later = await open({ stateDir: manager.stateDir });
-    expect(later.grants()).toMatchObject([{ id: grant.id, alive: true, owner: { kind: 'persistent', pid: null } }]);
+    expect(later.grants()).toMatchObject([
+      { id: grant.id, alive: true, owner: { kind: 'persistent', pid: null } },
+    ]);
     await later.grant(grant.id).release();
     expect(later.grants()).toEqual([]);
   });
@@ -284,7 +298,9 @@ describe('the machine’s settings', () => {
     const { stateDir } = first;
     expect((await open({ stateDir })).settings.reservedSystemCPUs.toString()).toBe(RESERVED);
     await open({ stateDir, reservedSystemCPUs: RESERVED });
-    const error = await errorOf(() => open({ stateDir, reservedSystemCPUs: REST, strictCPUReservation: true }));
+    const error = await errorOf(() =>
+      open({ stateDir, reservedSystemCPUs: REST, strictCPUReservation: true }),
+    );
     expect(error.code).toBe('ERR_CONFIG_CONFLICT');
     expect(error.details.differences).toEqual([
       { option: 'reservedSystemCPUs', asked: REST, recorded: RESERVED },
@@ -326,7 +342,12 @@ describe('the state folder', () => {
     writeFileSync(join(stateDir, 'file'), '');
     mkdirSync(join(stateDir, 'open'));
     chmodSync(join(stateDir, 'open'), 0o777);
-    const reasons = { link: /link/, file: /no folder/, 'nothing/here': /does not exist/, open: /everybody may write/ };
+    const reasons = {
+      link: /link/,
+      file: /no folder/,
+      'nothing/here': /does not exist/,
+      open: /everybody may write/,
+    };
     for (const [name, reason] of Object.entries(reasons)) {
       const error = await errorOf(() => openManager({ stateDir: join(stateDir, name) }));
       expect([error.code, error.message]).toEqual(['ERR_STATE_FOLDER', expect.stringMatching(reason)]);
@@ -367,9 +388,9 @@ describe('the state folder', () => {
     expect(later.settings.reservedSystemCPUs.toString()).toBe(RESERVED);
     expect(later.generation).toBeGreaterThan(checkpoint.generation);
     const [archived] = readdirSync(join(manager.stateDir, 'archive'));
-    expect(decodeCheckpoint(readFileSync(join(manager.stateDir, 'archive', archived!))).assignments.pods[0]!.name).toBe(
-      'old',
-    );
+    expect(
+      decodeCheckpoint(readFileSync(join(manager.stateDir, 'archive', archived!))).assignments.pods[0]!.name,
+    ).toBe('old');
   });
 
   it('is a new world once it was removed and made again', async () => {
@@ -419,7 +440,9 @@ describe('the state folder', () => {
   it('is of the real machine or of a simulated one, never of both', async () => {
     const topology = await discover({ synthetic: 'core:4 pu:1' });
     const [real, simulated] = [await open(), await open({ topology })];
-    expect((await errorOf(() => open({ stateDir: real.stateDir, topology }))).code).toBe('ERR_SIMULATED_MACHINE');
+    expect((await errorOf(() => open({ stateDir: real.stateDir, topology }))).code).toBe(
+      'ERR_SIMULATED_MACHINE',
+    );
     expect((await errorOf(() => open({ stateDir: simulated.stateDir }))).code).toBe('ERR_SIMULATED_MACHINE');
   });
 
@@ -481,7 +504,9 @@ describe('openManager', () => {
     expect(manager.grants().map(({ id, alive }) => [id, alive])).toEqual([[second.id, true]]);
     const controller = new AbortController();
     controller.abort();
-    expect((await errorOf(() => manager.acquire({ cpu: 1, signal: controller.signal }))).name).toBe('AbortError');
+    expect((await errorOf(() => manager.acquire({ cpu: 1, signal: controller.signal }))).name).toBe(
+      'AbortError',
+    );
   });
 
   it('may be called twice in a process: both see each other’s grants', async () => {
@@ -500,7 +525,8 @@ describe('openManager', () => {
       const [writer, reader] = [await open({ topology, stateDir }), await open({ topology, stateDir })];
       for (let round = 0; round < 100; round++) {
         const before = reader.generation;
-        // As many commits as it takes until the file system uses the first inode again, with the same size at the end.
+        // As many commits as it takes until the file system uses the first inode again, with the
+        // same size at the end.
         for (let commits = 0; commits < 1 + (round % 4); commits++) {
           const grant = await writer.acquire({ cpu: 1 });
           expect(reader.sharedPool.equals(writer.sharedPool)).toBe(true);

@@ -70,15 +70,18 @@ describe('a resize to no memory', () => {
 
 describe('a grant that grows', () => {
   // The other node has less room, and would be filled first without the grant.
-  it.each(['none', 'best-effort'] as const)('takes CPUs near those that it has, with policy %s', async (policy) => {
-    const manager = await open(await twoNodes());
-    const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
-    const grant = await manager.acquire({ cpu: 2, policy });
-    await other.resize({ cpu: 3 });
-    expect(String(grant.cpus)).toBe('4-5');
-    await grant.resize({ cpu: 3 });
-    expect(String(grant.cpus)).toBe('4-6');
-  });
+  it.each(['none', 'best-effort'] as const)(
+    'takes CPUs near those that it has, with policy %s',
+    async (policy) => {
+      const manager = await open(await twoNodes());
+      const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
+      const grant = await manager.acquire({ cpu: 2, policy });
+      await other.resize({ cpu: 3 });
+      expect(String(grant.cpus)).toBe('4-5');
+      await grant.resize({ cpu: 3 });
+      expect(String(grant.cpus)).toBe('4-6');
+    },
+  );
 });
 
 describe('a resize that another process has announced', () => {
@@ -87,7 +90,10 @@ describe('a resize that another process has announced', () => {
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: 'package:2 [numa(memory=8GiB)] core:4 pu:1' });
     const { id } = await agent.tell('acquire', { cpu: 2, owner: 'persistent' });
-    const manager = await open(await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:1' }), stateDir);
+    const manager = await open(
+      await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:1' }),
+      stateDir,
+    );
     const resizing = agent.ask('resize', { id, cpu: 3, noticeMs: 5_000 });
     await changed(manager, () => manager.grants()[0]!.upcoming !== null);
     const error = await errorOf(() => manager.grant(id).resize({ cpu: 4 }));

@@ -15,7 +15,8 @@ const pod = (memory: string, more: Record<string, number | string> = {}) => ({
 });
 const admit = (manager: Manager, spec: object, options = {}): Promise<Pod> =>
   manager.admit(spec as never, { owner: 'persistent', ...options });
-const placeOf = (admitted: Pod, name = 'main') => admitted.container(name).memory.map(({ nodes }) => nodes.join());
+const placeOf = (admitted: Pod, name = 'main') =>
+  admitted.container(name).memory.map(({ nodes }) => nodes.join());
 const freeOf = (manager: Manager, type = 'memory') =>
   manager.memory.filter((table) => table.type === type).map(({ free }) => free);
 
@@ -55,7 +56,11 @@ describe('memory', () => {
   });
 
   it('of all types fits on the same NUMA nodes', async () => {
-    const topology = await machineOf([NODE, { ...NODE, hugepages: { 2048: 32 } }, { ...NODE, hugepages: { 2048: 8 } }]);
+    const topology = await machineOf([
+      NODE,
+      { ...NODE, hugepages: { 2048: 32 } },
+      { ...NODE, hugepages: { 2048: 8 } },
+    ]);
     const manager = await simulate(topology, { topologyManagerPolicy: 'restricted' });
     const admitted = await admit(manager, pod('1Gi', { [HUGE]: '20Mi' }));
     const other = manager.plan(pod('1Gi', { 'hugepages-2048Ki': '20Mi' }));
@@ -123,13 +128,18 @@ describe('memory', () => {
 
   it('of a container is refused on a wider set than it needs where the policy takes the pod’s for preferred', async () => {
     const nodes = await machineOf([0, 1].map(() => ({ ...NODE, hugepages: { 2048: 10 } })));
-    const manager = await simulate(nodes, { topologyManagerPolicy: 'restricted', topologyManagerScope: 'pod' });
-    const container = (name: string, cpu: number, pages: number) => guaranteed(name, { cpu, [HUGE]: `${2 * pages}Mi` });
+    const manager = await simulate(nodes, {
+      topologyManagerPolicy: 'restricted',
+      topologyManagerScope: 'pod',
+    });
+    const container = (name: string, cpu: number, pages: number) =>
+      guaranteed(name, { cpu, [HUGE]: `${2 * pages}Mi` });
     const spec = (pages: number) => ({
       initContainers: [container('init', 5, pages)],
       containers: [container('first', 3, 9), container('second', 3, 9)],
     });
-    // As the kubelet: what the init container leaves is not free for the first one, which alone would need one node.
+    // As the kubelet: what the init container leaves is not free for the first one, which alone
+    // would need one node.
     expect(await errorOf(() => admit(manager, spec(12)))).toMatchObject({
       code: 'ERR_INSUFFICIENT_MEMORY',
       message: expect.stringContaining('0-1 among them, has as much free as narrowly as ever possible;'),
@@ -164,8 +174,12 @@ describe('memory', () => {
     expect(placeOf(await admit(silent, pod('900Gi')))).toEqual([]);
     const kubelet = { kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' };
     expect(await booked({ kubeletConfiguration: kubelet })).toEqual([]);
-    expect(await booked({ kubeletConfiguration: { ...kubelet, memoryManagerPolicy: 'Static' } })).toEqual(['0']);
-    expect((await errorOf(() => booked({ memoryManagerPolicy: 'static' as never }))).code).toBe('ERR_INVALID_OPTION');
+    expect(await booked({ kubeletConfiguration: { ...kubelet, memoryManagerPolicy: 'Static' } })).toEqual([
+      '0',
+    ]);
+    expect((await errorOf(() => booked({ memoryManagerPolicy: 'static' as never }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 
   it('can be acquired with CPUs, hugepages and devices', async () => {
@@ -321,9 +335,14 @@ describe('a machine that has changed', () => {
     changed.close();
 
     // Of the group this one has memory left.
-    const other = await openManager({ topology: await machineOf([1, 2].map((id) => ({ ...NODE, id }))), stateDir });
+    const other = await openManager({
+      topology: await machineOf([1, 2].map((id) => ({ ...NODE, id }))),
+      stateDir,
+    });
     expect(freeOf(other)).toEqual([7 * GI, 5 * GI]);
-    expect((await errorOf(() => admit(other, pod('6Gi'), { policy: 'best-effort' }))).code).toMatch(/AFFINITY|MEMORY/);
+    expect((await errorOf(() => admit(other, pod('6Gi'), { policy: 'best-effort' }))).code).toMatch(
+      /AFFINITY|MEMORY/,
+    );
     const small = await admit(other, pod('1Gi'), { policy: 'best-effort' });
     expect(placeOf(small)).toEqual(['2']);
     await small.release();
@@ -383,7 +402,9 @@ describe('a machine of many NUMA nodes', () => {
     const admitted = await admit(manager, spec);
     expect([admitted.container('main').cpus?.size, placeOf(admitted)]).toEqual([2, []]);
     expect(admitted.container('main').devices['example.com/nic']).toHaveLength(1);
-    expect((await errorOf(() => admit(manager, spec, { policy: 'best-effort' }))).code).toBe('ERR_INVALID_OPTION');
+    expect((await errorOf(() => admit(manager, spec, { policy: 'best-effort' }))).code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 
   it('takes its description’s word for what a node has', async () => {

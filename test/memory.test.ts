@@ -35,7 +35,9 @@ async function acquire(): Promise<{ grant: Grant; node: number }> {
   return { grant, node: grant.memoryNodes.first! };
 }
 
-/** The calling thread's policy, as the kernel writes it behind mappings without one of their own. */
+/**
+ * The calling thread's policy, as the kernel writes it behind mappings without one of their own.
+ */
 function kernelsPolicy(): string {
   const stack = /^\w+ (.*?) (?:\w+=)?stack/m.exec(readFileSync('/proc/thread-self/numa_maps', 'utf8'));
   return stack![1]!;
@@ -203,7 +205,9 @@ describe('memoryPlacement', () => {
   });
 
   it('refuses what is no buffer', () => {
-    expect(thrownBy(() => memoryPlacement('text' as unknown as ArrayBuffer))?.code).toBe('ERR_INVALID_OPTION');
+    expect(thrownBy(() => memoryPlacement('text' as unknown as ArrayBuffer))?.code).toBe(
+      'ERR_INVALID_OPTION',
+    );
   });
 });
 
@@ -214,7 +218,11 @@ describe('grant.buffer', () => {
       const buffer = grant.buffer('5Mi', options);
       expect(buffer).toBeInstanceOf(Buffer);
       expect(buffer.length).toBe(5 * MIB);
-      expect(memoryPlacement(buffer)).toMatchObject({ byNode: { [node]: 5 * MIB }, absent: 0, source: 'move_pages' });
+      expect(memoryPlacement(buffer)).toMatchObject({
+        byNode: { [node]: 5 * MIB },
+        absent: 0,
+        source: 'move_pages',
+      });
       expect(buffer.every((byte) => byte === 0)).toBe(true);
       buffer.fill(255);
     }
@@ -233,19 +241,25 @@ describe('grant.buffer', () => {
   });
 
   // From Node 22 on a Buffer may be as long as a number can say.
-  it.runIf(constants.MAX_LENGTH < Number.MAX_SAFE_INTEGER)('refuses more than a Buffer can hold', async () => {
-    const { grant } = await acquire();
-    expect(thrownBy(() => grant.buffer(constants.MAX_LENGTH + 1))).toMatchObject({
-      code: 'ERR_INVALID_OPTION',
-      details: { option: 'bytes', value: constants.MAX_LENGTH + 1 },
-    });
-    await grant.release();
-  });
+  it.runIf(constants.MAX_LENGTH < Number.MAX_SAFE_INTEGER)(
+    'refuses more than a Buffer can hold',
+    async () => {
+      const { grant } = await acquire();
+      expect(thrownBy(() => grant.buffer(constants.MAX_LENGTH + 1))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        details: { option: 'bytes', value: constants.MAX_LENGTH + 1 },
+      });
+      await grant.release();
+    },
+  );
 
   it("refuses a node that is not the grant's, sizes that make no sense, and pages that the machine has not", async () => {
     const { grant, node } = await acquire();
     const nowhere = await errorOf(() => grant.buffer(1, { node: node + 1 }));
-    expect(nowhere).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'node', value: node + 1 } });
+    expect(nowhere).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { option: 'node', value: node + 1 },
+    });
     expect(nowhere.details.valid).toContain(String(node));
     for (const bytes of [0, -1]) {
       expect(thrownBy(() => grant.buffer(bytes))?.code).toBe('ERR_INVALID_OPTION');
@@ -337,7 +351,13 @@ describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
       grant.buffer(1, { pageSize: '2Mi' })[0] = 1;
       print([memoryPlacement(buffer), mapping, tooMuch, left, free()]);`;
     const [placement, mapping, tooMuch, left, none] = run(code).answer;
-    expect(placement).toEqual({ byNode: { 0: 5 * MIB }, absent: 0, unknown: 0, source: 'move_pages', reason: null });
+    expect(placement).toEqual({
+      byNode: { 0: 5 * MIB },
+      absent: 0,
+      unknown: 0,
+      source: 'move_pages',
+      reason: null,
+    });
     expect(mapping).toMatch(/ bind:0 .*N0=3 kernelpagesize_kB=2048$/);
     expect(tooMuch).toEqual({
       code: 'ERR_MEMORY_SHORTAGE',
@@ -460,7 +480,12 @@ describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everythin
        print([grant.memoryNodes.first, ...list]);`,
       deny,
     );
-    const [node, buffer, whole, small] = answer as [number, MemoryPlacement, MemoryPlacement, MemoryPlacement];
+    const [node, buffer, whole, small] = answer as [
+      number,
+      MemoryPlacement,
+      MemoryPlacement,
+      MemoryPlacement,
+    ];
     expect(buffer).toEqual({
       byNode: { [node]: 8 * MIB },
       absent: 0,
@@ -480,7 +505,8 @@ describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everythin
        catch ({ code, syscall, errnoName }) { print({ code, syscall, errnoName }); }`,
       deny,
     );
-    if ('code' in answer) expect(answer).toEqual({ code: 'ERR_SYSCALL', syscall: 'mbind', errnoName: refusal });
+    if ('code' in answer)
+      expect(answer).toEqual({ code: 'ERR_SYSCALL', syscall: 'mbind', errnoName: refusal });
     else expect(Object.values(answer)).toEqual([8 * MIB]);
   });
 });
@@ -561,7 +587,13 @@ const PROLOGUE = (stateDir: string) => `
 
 /** Runs code in a process of its own, with a grant, under a filter where there are rules. */
 function run(code: string, rules: string[] = []): { answer: any } {
-  const node = [process.execPath, '--expose-gc', '--input-type=module', '-e', PROLOGUE(makeStateDir()) + code];
+  const node = [
+    process.execPath,
+    '--expose-gc',
+    '--input-type=module',
+    '-e',
+    PROLOGUE(makeStateDir()) + code,
+  ];
   const [command, ...args] = rules.length > 0 ? ['python3', SECCOMP, ...rules, '--', ...node] : node;
   const { status, signal, stdout, stderr } = spawnSync(command!, args, { encoding: 'utf8' });
   expect([status, signal, stderr]).toEqual([0, null, '']);

@@ -30,7 +30,9 @@ const listOver = (ids: number[]) => {
   const masked = fc.record({ nodes: fc.subarray(ids, { minLength: 1 }), preferred: fc.boolean() });
   const unmasked = fc.record({ nodes: fc.constant(null), preferred: fc.boolean() });
   return fc.option(
-    fc.array(fc.oneof({ weight: 8, arbitrary: masked }, { weight: 1, arbitrary: unmasked }), { maxLength: 6 }),
+    fc.array(fc.oneof({ weight: 8, arbitrary: masked }, { weight: 1, arbitrary: unmasked }), {
+      maxLength: 6,
+    }),
     {
       freq: 8,
     },
@@ -44,7 +46,10 @@ const merges = machines.chain((numaNodes) =>
     policy: fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node'),
     preferClosest: fc.boolean(),
     distances: fc.array(
-      fc.array(fc.integer({ min: 10, max: 13 }), { minLength: numaNodes.length, maxLength: numaNodes.length }),
+      fc.array(fc.integer({ min: 10, max: 13 }), {
+        minLength: numaNodes.length,
+        maxLength: numaNodes.length,
+      }),
       { minLength: numaNodes.length, maxLength: numaNodes.length },
     ),
   }),
@@ -72,7 +77,8 @@ describe('mergeHints', () => {
     const { numaNodes } = topology;
     const cpu = topology.cpuHints({ request: 2, available: topology.cpus });
     const near = (nodes: number[], preferred = true) => [{ nic: [hint(nodes, preferred)] }];
-    const merge = (nic: ReturnType<typeof near>) => mergeHints([{ cpu }, ...nic], { numaNodes, policy: 'restricted' });
+    const merge = (nic: ReturnType<typeof near>) =>
+      mergeHints([{ cpu }, ...nic], { numaNodes, policy: 'restricted' });
     expect(merge(near([31]))).toEqual({ hint: hint([31], true), admitted: true, exact: true });
     // The CPUs could do with one node, so two are not preferred; but the device needs both.
     expect(merge(near([4, 9]))).toEqual({ hint: hint([4, 9], false), admitted: false, exact: true });
@@ -111,11 +117,14 @@ describe('mergeHints', () => {
     expect(NodeSet.from(common).isSubsetOf(merged.nodes!)).toBe(true);
     expect(merged.nodes!.size).toBeLessThan(24);
     const one = [{ nodes: NodeSet.of(1), preferred: false }];
-    expect(mergeHints([{ r: list(7) }, { r: one }], { numaNodes, policy: 'best-effort' }).hint).toEqual(one[0]);
+    expect(mergeHints([{ r: list(7) }, { r: one }], { numaNodes, policy: 'best-effort' }).hint).toEqual(
+      one[0],
+    );
   });
 
   it('merges nothing to all nodes, preferred', () => {
-    const merge = (policy: 'restricted' | 'single-numa-node') => mergeHints([], { numaNodes: [0, 8], policy });
+    const merge = (policy: 'restricted' | 'single-numa-node') =>
+      mergeHints([], { numaNodes: [0, 8], policy });
     expect(merge('restricted')).toEqual({ hint: hint([0, 8], true), admitted: true, exact: true });
     expect(merge('single-numa-node')).toEqual({ hint: hint(null, true), admitted: true, exact: true });
   });
@@ -128,7 +137,8 @@ describe('mergeHints', () => {
     ['a node that the machine does not have', [hint([1], true)]],
     ['null in a list', [null]],
   ])('refuses %s as hints', (_, hints) => {
-    const action = () => mergeHints([{ r: hints as TopologyHint[] }], { numaNodes: [0, 2], policy: 'restricted' });
+    const action = () =>
+      mergeHints([{ r: hints as TopologyHint[] }], { numaNodes: [0, 2], policy: 'restricted' });
     expect(action).toThrow(expect.objectContaining({ code: 'ERR_INVALID_ARGUMENT' }));
   });
 
@@ -136,7 +146,10 @@ describe('mergeHints', () => {
     ['no node', { numaNodes: [] }],
     ['65 nodes', { numaNodes: Array.from({ length: 65 }, (_, i) => i) }],
     ['an unknown policy', { policy: 'strict' }],
-    ['distances of another size', { policyOptions: { 'prefer-closest-numa-nodes': true }, distances: [[10]] }],
+    [
+      'distances of another size',
+      { policyOptions: { 'prefer-closest-numa-nodes': true }, distances: [[10]] },
+    ],
     ['a limit below 8 nodes', { policyOptions: { 'max-allowable-numa-nodes': 4 } }],
     [
       'more nodes than are allowed',
@@ -156,7 +169,10 @@ describe('a family of hints', () => {
       fc.property(
         machines.chain((ids) => fc.tuple(fc.constant(ids), listOver(ids))),
         ([ids, list]) => {
-          const family = HintFamily.from(list?.map(({ nodes, preferred }) => hint(nodes, preferred)) ?? null, ids);
+          const family = HintFamily.from(
+            list?.map(({ nodes, preferred }) => hint(nodes, preferred)) ?? null,
+            ids,
+          );
           const masks = (hints: readonly { nodes: unknown; preferred: boolean }[]) =>
             hints.filter(({ nodes }) => nodes);
           expect(masks(family.toArray().map(plain))).toEqual(masks(list ?? []));

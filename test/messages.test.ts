@@ -44,7 +44,9 @@ describe('an error', () => {
   it('of more CPUs than there are says that waiting does not help', async () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
-    expect(await message(65)).toMatch(/^65 exclusive CPUs asked for; 63 can be granted: .*; more than 64 never can be/);
+    expect(await message(65)).toMatch(
+      /^65 exclusive CPUs asked for; 63 can be granted: .*; more than 64 never can be/,
+    );
     expect(await message(64)).not.toContain('never');
     await manager.configure({ reservedSystemCPUs: '0-63' });
     expect(await message(1)).toContain('the settings leave no CPU that can be granted');
@@ -57,7 +59,9 @@ describe('an error', () => {
   });
 
   it('of a resource that nobody gives out says how devices are registered', async () => {
-    const error = await errorOf(async () => (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }));
+    const error = await errorOf(async () =>
+      (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }),
+    );
     expect(error).toMatchObject({
       code: 'ERR_INVALID_OPTION',
       message: expect.stringMatching(/nobody gives out example\.com\/gpu here; .*registerDevices/),
@@ -92,7 +96,10 @@ describe('an error', () => {
 describe('what is printed', () => {
   it('of a grant says that it was released, by whichever way', async () => {
     const manager = await open();
-    for (const release of [(id: string) => manager.release(id), (id: string) => manager.grant(id).release()]) {
+    for (const release of [
+      (id: string) => manager.release(id),
+      (id: string) => manager.grant(id).release(),
+    ]) {
       const grant = await manager.acquire({ cpu: 1 });
       expect(inspect(grant)).toMatch(/^Grant \{/);
       await release(grant.id);

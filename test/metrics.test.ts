@@ -80,7 +80,9 @@ describe('collectMetrics', () => {
       [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
         [...cell!.matchAll(pattern)].map(([, name]) => name!),
       );
-    expect(listed(/`((?:kubelet|numalign)_\w+)`/g).sort()).toEqual(Object.keys((await scrape()).types).sort());
+    expect(listed(/`((?:kubelet|numalign)_\w+)`/g).sort()).toEqual(
+      Object.keys((await scrape()).types).sort(),
+    );
     expect(listed(/`(numalign:\w+)`/g).sort()).toEqual(Object.values(DIAGNOSTICS_CHANNELS).sort());
   });
 
@@ -95,7 +97,9 @@ describe('collectMetrics', () => {
     expect(page.value('kubelet_topology_manager_admission_requests_total')).toBe(4);
     expect(page.value('kubelet_topology_manager_admission_errors_total')).toBe(1);
     expect(page.value('kubelet_topology_manager_admission_duration_ms_count')).toBe(4);
-    const outcomes = ['admitted', 'already'].map((outcome) => page.value('numalign_admissions_total', { outcome }));
+    const outcomes = ['admitted', 'already'].map((outcome) =>
+      page.value('numalign_admissions_total', { outcome }),
+    );
     expect(outcomes).toEqual([2, 1]);
     const rejected = { outcome: 'rejected', code: 'ERR_INSUFFICIENT_CPUS' };
     expect(page.value('numalign_admissions_total', rejected)).toBe(1);
@@ -116,7 +120,12 @@ describe('collectMetrics', () => {
     ['up to the one without CPUs', [{ cpu: 2 }, { cpu: 20 }, { cpu: 2 }], {}, [2, 1, 1, 0]],
     ['up to the one without memory', [{ cpu: 2 }, { cpu: 2, memory: '1Ti' }, { cpu: 2 }], {}, [2, 0, 2, 1]],
     ['none of a pod that cannot be aligned', [{ cpu: 6 }, { cpu: 6 }], { scope: 'pod' }, [0, 0, 0, 0]],
-    ['those before one that cannot be aligned', [{ cpu: 2 }, { cpu: 10 }], { scope: 'container' }, [1, 0, 1, 0]],
+    [
+      'those before one that cannot be aligned',
+      [{ cpu: 2 }, { cpu: 10 }],
+      { scope: 'container' },
+      [1, 0, 1, 0],
+    ],
     ['all where the pool would be empty', [{ cpu: 8 }, { cpu: 8 }], {}, [2, 1, 2, 0]],
   ] as const)(
     'counts the containers that the kubelet would have come to: %s',
@@ -135,7 +144,10 @@ describe('collectMetrics', () => {
     await manager.admit({ containers: pair }, { policy: 'best-effort' });
     expect((await scrape()).value(ALIGNED, CONTAINER)).toBe(0);
     await manager.admit({ containers: pair }, { policy: 'single-numa-node' });
-    await manager.admit({ containers: [guaranteed('a', { cpu: 2 })] }, { policy: 'single-numa-node', scope: 'pod' });
+    await manager.admit(
+      { containers: [guaranteed('a', { cpu: 2 })] },
+      { policy: 'single-numa-node', scope: 'pod' },
+    );
     await errorOf(() => manager.acquire({ cpu: 7, policy: 'single-numa-node' }));
     const page = await scrape();
     expect([page.value(ALIGNED, CONTAINER), page.value(UNALIGNED, CONTAINER)]).toEqual([2, 1]);
@@ -225,7 +237,8 @@ describe('collectMetrics', () => {
     const both = async (added: number, removed: number) => {
       const page = await scrape();
       return (
-        page.value('numalign_grants_added_total') === added && page.value('numalign_grants_removed_total') === removed
+        page.value('numalign_grants_added_total') === added &&
+        page.value('numalign_grants_removed_total') === removed
       );
     };
     await until(() => both(2, 1), 'two grants, and the end of one');
@@ -255,10 +268,22 @@ describe('collectMetrics', () => {
     const { scrape } = collect(manager, { audit: true });
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
     const labels = { grant: grant.id, name: 'gateway' };
-    const counters = ['run_seconds', 'run_delay_seconds', 'involuntary_switches', 'foreign_tasks', 'interrupts'];
-    const valuesOf = (page: Scrape) => counters.map((name) => page.value(`numalign_grant_${name}_total`, labels));
+    const counters = [
+      'run_seconds',
+      'run_delay_seconds',
+      'involuntary_switches',
+      'foreign_tasks',
+      'interrupts',
+    ];
+    const valuesOf = (page: Scrape) =>
+      counters.map((name) => page.value(`numalign_grant_${name}_total`, labels));
     grant.pin();
-    const info = { ...labels, cpus: `${grant.cpus}`, numa_nodes: `${grant.numaNodes}`, enforcement: grant.enforcement };
+    const info = {
+      ...labels,
+      cpus: `${grant.cpus}`,
+      numa_nodes: `${grant.numaNodes}`,
+      enforcement: grant.enforcement,
+    };
     const first = await scrape();
     expect(first.value('numalign_grant_info', info)).toBe(1);
     expect(valuesOf(first)).toEqual([0, 0, 0, 0, 0]);
@@ -304,7 +329,9 @@ describe('collectMetrics', () => {
     const manager = await openReal();
     const { scrape } = collect(manager);
     await manager.acquire({ cpu: 1 });
-    expect(Object.keys((await scrape()).types).filter((name) => name.startsWith('numalign_grant_'))).toEqual([]);
+    expect(Object.keys((await scrape()).types).filter((name) => name.startsWith('numalign_grant_'))).toEqual(
+      [],
+    );
   });
 
   it('has nothing of what is asked of the manager itself, where it is not to count that', async () => {
@@ -318,7 +345,10 @@ describe('collectMetrics', () => {
 
   it('counts what reconciling tells', async () => {
     const { manager, scrape } = await collected();
-    const source: Source = { managerId: manager.id, ledger: { scope: 'memory', path: '' } as Source['ledger'] };
+    const source: Source = {
+      managerId: manager.id,
+      ledger: { scope: 'memory', path: '' } as Source['ledger'],
+    };
     const round = { checked: 5, repaired: 2, contested: 1, writes: 3 };
     traced(
       'reconcile',
@@ -386,7 +416,9 @@ describe('collectMetrics', () => {
 
   it('refuses a registry that has one of the names, and registers nothing then', async () => {
     const { manager, register } = await collected();
-    expect(thrownBy(() => collectMetrics(manager, { register }))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(thrownBy(() => collectMetrics(manager, { register }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    });
     const before = register.getMetricsAsArray().length;
     const options = { register, prefix: 'other_', watch: true };
     expect(thrownBy(() => collectMetrics(manager, options))?.message).toContain('kubelet_');
@@ -415,7 +447,9 @@ describe('collectMetrics', () => {
       const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
       await (await manager.acquire({ cpu: 1 })).release();
       try { collectMetrics(manager); } catch (error) { console.log(error.code, error.details.value, error.cause.code); }`;
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+      encoding: 'utf8',
+    });
     expect([stdout, stderr]).toEqual(['ERR_OPTIONAL_DEPENDENCY prom-client MODULE_NOT_FOUND\n', '']);
   });
 });

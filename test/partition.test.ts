@@ -1,4 +1,5 @@
-// Whatever is admitted, released and reopened, in whatever order, on whatever machine: no CPU is given twice, and none is lost.
+// Whatever is admitted, released and reopened, in whatever order, on whatever machine: no CPU is
+// given twice, and none is lost.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -66,7 +67,12 @@ const admission = fc.record({
   apps: fc.array(count, { minLength: 1, maxLength: 2 }),
   isGuaranteed: fc.constantFrom(true, true, true, false),
   cpuManagerPolicyOptions: cpuOptions,
-  policy: fc.constantFrom('none' as const, 'best-effort' as const, 'restricted' as const, 'single-numa-node' as const),
+  policy: fc.constantFrom(
+    'none' as const,
+    'best-effort' as const,
+    'restricted' as const,
+    'single-numa-node' as const,
+  ),
   scope: fc.constantFrom('container' as const, 'pod' as const),
   hold: fc.boolean(),
   isolatedCpus: fc.constantFrom('never' as const, 'never' as const, 'prefer' as const, 'require' as const),
@@ -118,7 +124,8 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
       if (!cpus) return;
       expect(cpus.intersects(held)).toBe(false);
       const all = cpus.union(held);
-      if (hold || cpuManagerPolicyOptions['full-pcpus-only']) expect(manager.topology.wholeCores(all)).toEqual(all);
+      if (hold || cpuManagerPolicyOptions['full-pcpus-only'])
+        expect(manager.topology.wholeCores(all)).toEqual(all);
     });
     return admitted;
   } catch (error) {
@@ -128,7 +135,10 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
   }
 }
 
-/** Exclusive sets are disjoint and of one pool each, none is reserved, and with the shared pool and the free isolated CPUs they are all managed CPUs. */
+/**
+ * Exclusive sets are disjoint and of one pool each, none is reserved, and with the shared pool and
+ * the free isolated CPUs they are all managed CPUs.
+ */
 function checkPartition(manager: Manager): void {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings;
   const { sharedPool, freeIsolatedCpus } = manager;
@@ -159,7 +169,10 @@ function checkOnDisk(manager: Manager): void {
   const view = (id: string) =>
     manager.pod(id).containers.map(({ cpus, held, hint }) => [cpus ?? CpuSet.EMPTY, held, hint]);
   expect(
-    assignments.pods.map((pod) => [pod.uid, pod.containers.map(({ cpus, held, hint }) => [cpus, held, hint])]),
+    assignments.pods.map((pod) => [
+      pod.uid,
+      pod.containers.map(({ cpus, held, hint }) => [cpus, held, hint]),
+    ]),
   ).toEqual(manager.grants().map(({ id }) => [id, view(id)]));
 }
 

@@ -13,7 +13,13 @@ describe('A pod', () => {
     const pod = parsePod({
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name: 'db', namespace: 'prod', uid: '39b37746-7f5e', labels: { app: 'db' }, creationTimestamp: null },
+      metadata: {
+        name: 'db',
+        namespace: 'prod',
+        uid: '39b37746-7f5e',
+        labels: { app: 'db' },
+        creationTimestamp: null,
+      },
       spec: {
         overhead: { cpu: '250m' },
         nodeName: 'n1',
@@ -31,7 +37,9 @@ describe('A pod', () => {
             name: 'db',
             image: 'db:1',
             ports: [{ containerPort: 5432 }],
-            resources: { limits: { cpu: 2, memory: '1.5Gi', 'example.com/gpu': '1', 'hugepages-2Mi': '4Mi' } },
+            resources: {
+              limits: { cpu: 2, memory: '1.5Gi', 'example.com/gpu': '1', 'hugepages-2Mi': '4Mi' },
+            },
           },
         ],
       },
@@ -140,19 +148,30 @@ describe('The QoS class', () => {
       { requests: { cpu: '999999999n' }, limits: { cpu: 1, memory: 1 } },
     );
     fc.assert(
-      fc.property(flaw, fc.nat({ max: 4 }), fc.nat({ max: 4 }), fc.boolean(), (flawed, before, after, isInit) => {
-        const sound = (_: unknown, i: number): object => ({ name: `c${i}`, limits: { cpu: i + 1, memory: '1Gi' } });
-        const all = Array.from({ length: before + after + 1 }, sound);
-        const pod = (list: object[]) =>
-          isInit ? { initContainers: list, containers: all.slice(-1) } : { containers: list };
-        const list = isInit ? all.slice(0, -1) : all;
-        expect(parsePod(pod(list)).qosClass).toBe('Guaranteed');
-        const { qosClass, notGuaranteed } = parsePod(pod(list.toSpliced(before, 0, { name: 'flawed', ...flawed })));
-        expect(qosClass).toBe('Burstable');
-        expect(notGuaranteed).toMatch(
-          /^container flawed (has no limit of|requests less) (cpu|memory|cpu and memory)( than its limit)?$/,
-        );
-      }),
+      fc.property(
+        flaw,
+        fc.nat({ max: 4 }),
+        fc.nat({ max: 4 }),
+        fc.boolean(),
+        (flawed, before, after, isInit) => {
+          const sound = (_: unknown, i: number): object => ({
+            name: `c${i}`,
+            limits: { cpu: i + 1, memory: '1Gi' },
+          });
+          const all = Array.from({ length: before + after + 1 }, sound);
+          const pod = (list: object[]) =>
+            isInit ? { initContainers: list, containers: all.slice(-1) } : { containers: list };
+          const list = isInit ? all.slice(0, -1) : all;
+          expect(parsePod(pod(list)).qosClass).toBe('Guaranteed');
+          const { qosClass, notGuaranteed } = parsePod(
+            pod(list.toSpliced(before, 0, { name: 'flawed', ...flawed })),
+          );
+          expect(qosClass).toBe('Burstable');
+          expect(notGuaranteed).toMatch(
+            /^container flawed (has no limit of|requests less) (cpu|memory|cpu and memory)( than its limit)?$/,
+          );
+        },
+      ),
     );
   });
 });
@@ -168,7 +187,9 @@ describe('A pod is refused', () => {
 
   it('when it is no pod, and the error names the kind', () => {
     for (const value of [undefined, null, 7, 'pod', [app()]]) refused(value, 'the pod');
-    expect(refused({ apiVersion: 'apps/v1', kind: 'Deployment', spec: {} }, 'kind')?.message).toContain("'Deployment'");
+    expect(refused({ apiVersion: 'apps/v1', kind: 'Deployment', spec: {} }, 'kind')?.message).toContain(
+      "'Deployment'",
+    );
     refused({ apiVersion: 'v1', spec: podOf(app()) }, 'kind');
     refused({ ...manifest(podOf(app())), apiVersion: 'v2' }, 'apiVersion');
     refused({ kind: 'Pod' }, 'spec');
@@ -188,7 +209,20 @@ describe('A pod is refused', () => {
   });
 
   it('when a container has no proper name of its own', () => {
-    for (const name of [undefined, null, 7, '', 'A', 'a_b', '-a', 'a-', 'a.b', 'a\n', 'a\u001b[2J', 'x'.repeat(64)]) {
+    for (const name of [
+      undefined,
+      null,
+      7,
+      '',
+      'A',
+      'a_b',
+      '-a',
+      'a-',
+      'a.b',
+      'a\n',
+      'a\u001b[2J',
+      'x'.repeat(64),
+    ]) {
       refused({ containers: [{ name }] }, 'containers[0].name');
     }
     refused(podOf(app(), app()), 'containers[1].name');
@@ -207,7 +241,10 @@ describe('A pod is refused', () => {
   it('when a restartPolicy stands where Kubernetes has none', () => {
     refused(podOf(app({ restartPolicy: 'Always' })), 'containers[0].restartPolicy');
     for (const restartPolicy of ['Never', 'OnFailure', 'always', '', true]) {
-      refused({ initContainers: [{ name: 'i', restartPolicy }], ...podOf(app()) }, 'initContainers[0].restartPolicy');
+      refused(
+        { initContainers: [{ name: 'i', restartPolicy }], ...podOf(app()) },
+        'initContainers[0].restartPolicy',
+      );
     }
   });
 
@@ -217,7 +254,10 @@ describe('A pod is refused', () => {
     refused(given({ requests: { cpu: '1 ' } }), `${resources}.requests.cpu`, 'ERR_INVALID_QUANTITY');
     refused(given({ limits: { cpu: null } }), `${resources}.limits.cpu`, 'ERR_INVALID_QUANTITY');
     refused(given({ limits: { memory: '-1' } }), `${resources}.limits.memory`);
-    const error = refused(given({ requests: { cpu: '2001m' }, limits: { cpu: 2 } }), `${resources}.requests.cpu`);
+    const error = refused(
+      given({ requests: { cpu: '2001m' }, limits: { cpu: 2 } }),
+      `${resources}.requests.cpu`,
+    );
     expect(error?.details.value).toBe('2001m');
     refused(given({ requests: { cpu: '1e13' } }), `${resources}.requests.cpu`, 'ERR_INVALID_QUANTITY');
     refused(given({ limits: { memory: '7Ei' } }), `${resources}.requests.memory`, 'ERR_INVALID_QUANTITY');
@@ -227,11 +267,24 @@ describe('A pod is refused', () => {
   });
 
   it('when a resource has a name that Kubernetes would not take', () => {
-    for (const name of ['', 'a b', 'a\n', '/x', 'x/', 'a/b/c', 'UP.com/x', '-x', 'é', `a/${'x'.repeat(64)}`]) {
+    for (const name of [
+      '',
+      'a b',
+      'a\n',
+      '/x',
+      'x/',
+      'a/b/c',
+      'UP.com/x',
+      '-x',
+      'é',
+      `a/${'x'.repeat(64)}`,
+    ]) {
       refused(podOf(app({ requests: { [name]: 1 } })), 'containers[0].requests');
     }
     refused(podOf(app({ requests: JSON.parse('{ "__proto__": 1 }') })), 'containers[0].requests');
-    expect(parsePod(podOf(app({ requests: { constructor: 1 } }))).containers[0]?.requests).toEqual({ constructor: 1 });
+    expect(parsePod(podOf(app({ requests: { constructor: 1 } }))).containers[0]?.requests).toEqual({
+      constructor: 1,
+    });
   });
 
   it('when it says what it asks for twice, or for the pod as a whole', () => {
@@ -254,14 +307,23 @@ describe('A pod is refused', () => {
   it('wants hugepages in whole pages, and of them and of devices as much requested as may be used', () => {
     const refused = (resources: object, field: string) => {
       const error = thrownBy(() => parsePod(podOf(app(resources))));
-      expect([error?.code, String(error?.details.field)]).toEqual(['ERR_INVALID_POD', expect.stringContaining(field)]);
+      expect([error?.code, String(error?.details.field)]).toEqual([
+        'ERR_INVALID_POD',
+        expect.stringContaining(field),
+      ]);
     };
     refused({ limits: { 'hugepages-2Mi': '3Mi' } }, 'limits.hugepages-2Mi');
     refused({ limits: { 'hugepages-': '2Mi' } }, 'limits');
     refused({ limits: { 'hugepages-0': '2Mi' } }, 'limits');
     refused({ limits: { 'hugepages-1500m': '2Mi' } }, 'limits');
-    refused({ requests: { 'hugepages-2Mi': '2Mi' }, limits: { 'hugepages-2Mi': '4Mi' } }, 'requests.hugepages-2Mi');
-    refused({ requests: { 'example.com/gpu': 1 }, limits: { 'example.com/gpu': 2 } }, 'requests.example.com/gpu');
+    refused(
+      { requests: { 'hugepages-2Mi': '2Mi' }, limits: { 'hugepages-2Mi': '4Mi' } },
+      'requests.hugepages-2Mi',
+    );
+    refused(
+      { requests: { 'example.com/gpu': 1 }, limits: { 'example.com/gpu': 2 } },
+      'requests.example.com/gpu',
+    );
     const { containers } = parsePod(
       podOf(app({ requests: { 'example.com/gpu': 1 }, limits: { 'hugepages-1Gi': '2Gi' } })),
     );

@@ -34,8 +34,12 @@ describe('Kubernetes quantities', () => {
   });
 
   it('mean by a suffix what they mean written out', () => {
-    const decimal = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'].map((suffix, i) => [suffix, 3 * i - 9] as const);
-    const binary = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((suffix, i) => [suffix, 1024n ** BigInt(i)] as const);
+    const decimal = ['n', 'u', 'm', '', 'k', 'M', 'G', 'T', 'P', 'E'].map(
+      (suffix, i) => [suffix, 3 * i - 9] as const,
+    );
+    const binary = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map(
+      (suffix, i) => [suffix, 1024n ** BigInt(i)] as const,
+    );
     const sevenOrLess = fc.integer({ min: -7, max: 7 });
     fc.assert(
       fc.property(fc.constantFrom(...decimal), fc.constantFrom(...binary), sevenOrLess, (tens, twos, n) => {
@@ -57,10 +61,15 @@ describe('Kubernetes quantities', () => {
   });
 
   it('are rounded up where they are finer than can be counted', () => {
-    for (const text of ['0.1n', '1e-99', '0.0000000001', '.0000000000000000000000001Ki']) expect(parse(text)).toBe(1n);
+    for (const text of ['0.1n', '1e-99', '0.0000000001', '.0000000000000000000000001Ki'])
+      expect(parse(text)).toBe(1n);
     expect(parse('-0.1n')).toBe(-1n);
-    expect([milliValue(parse('100u')), milliValue(parse('1.0001')), milliValue(parse('250m'))]).toEqual([1, 1001, 250]);
-    expect([wholeValue(parse('1m')), wholeValue(parse('1.5Ki')), wholeValue(parse('-1.5'))]).toEqual([1, 1536, -2]);
+    expect([milliValue(parse('100u')), milliValue(parse('1.0001')), milliValue(parse('250m'))]).toEqual([
+      1, 1001, 250,
+    ]);
+    expect([wholeValue(parse('1m')), wholeValue(parse('1.5Ki')), wholeValue(parse('-1.5'))]).toEqual([
+      1, 1536, -2,
+    ]);
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 60n }), (nanos) => {
         const [milli, whole] = [BigInt(milliValue(nanos)), BigInt(wholeValue(nanos))];
@@ -72,7 +81,24 @@ describe('Kubernetes quantities', () => {
   });
 
   it('are refused when malformed, and the error names the field and the value', () => {
-    const texts = ['', ' ', ' 1', '1 ', '1\n', '1.1.1', '1..', '.', '+', '-.', '+-1', '1i', '1ki', '1K', '1mi', '1mm'];
+    const texts = [
+      '',
+      ' ',
+      ' 1',
+      '1 ',
+      '1\n',
+      '1.1.1',
+      '1..',
+      '.',
+      '+',
+      '-.',
+      '+-1',
+      '1i',
+      '1ki',
+      '1K',
+      '1mi',
+      '1mm',
+    ];
     const exponents = [
       '1e',
       '1e+',
@@ -88,7 +114,18 @@ describe('Kubernetes quantities', () => {
       'e3',
       'Gi',
     ];
-    const others = [Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, undefined, null, true, 1n, [], ['1'], { cpu: 1 }];
+    const others = [
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 53,
+      undefined,
+      null,
+      true,
+      1n,
+      [],
+      ['1'],
+      { cpu: 1 },
+    ];
     for (const value of [...texts, ...exponents, ...others]) {
       const error = thrownBy(() => parseQuantity(value, 'limits.cpu'));
       expect(error?.code, String(value)).toBe('ERR_INVALID_QUANTITY');
@@ -98,7 +135,13 @@ describe('Kubernetes quantities', () => {
   });
 
   it('are refused at once when they would be costly to compute or too large', () => {
-    const texts = ['1e999999999', '1e-999999999', '1e100', `1${'0'.repeat(10_000_000)}`, `0.${'3'.repeat(10_000_000)}`];
+    const texts = [
+      '1e999999999',
+      '1e-999999999',
+      '1e100',
+      `1${'0'.repeat(10_000_000)}`,
+      `0.${'3'.repeat(10_000_000)}`,
+    ];
     for (const text of [...texts, '1e99', '8Ei', String(2n ** 63n), '-9223372036854775808']) {
       const error = thrownBy(() => parse(text));
       expect(error?.code, text.slice(0, 30)).toBe('ERR_INVALID_QUANTITY');
@@ -110,7 +153,9 @@ describe('Kubernetes quantities', () => {
   it('are refused where they do not fit a number exactly', () => {
     expect(wholeValue(parse('9007199254740991'))).toBe(2 ** 53 - 1);
     expect(milliValue(parse('9007199254740.991'))).toBe(2 ** 53 - 1);
-    expect(thrownBy(() => wholeValue(parse('9007199254740992'), 'memory'))?.message).toMatch(/^memory must be at most/);
+    expect(thrownBy(() => wholeValue(parse('9007199254740992'), 'memory'))?.message).toMatch(
+      /^memory must be at most/,
+    );
     expect(thrownBy(() => milliValue(parse('9007199254740.992')))?.code).toBe('ERR_INVALID_QUANTITY');
   });
 

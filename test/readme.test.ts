@@ -1,4 +1,5 @@
-// The documents are true: every code block is run, or checked as far as it can be; links and figures are what there is.
+// The documents are true: every code block is run, or checked as far as it can be; links and
+// figures are what there is.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -24,12 +25,15 @@ describe('every code block of the documents', () => {
     const checked = ['js', 'ts', 'sh', 'console', 'ini', 'yaml', 'text'];
     const others = BLOCKS.filter(({ language }) => !checked.includes(language));
     expect(others.map(({ page, line, language }) => [page, line, language])).toEqual([]);
-    for (const language of checked) expect([language, blocksIn(language).length > 0]).toEqual([language, true]);
+    for (const language of checked)
+      expect([language, blocksIn(language).length > 0]).toEqual([language, true]);
   });
 
   it('of text is what the block before it prints, or a drawing', () => {
     const outputs = BLOCKS.filter(({ output }) => output !== undefined);
-    expect(outputs.map(({ page, language }) => [page, language])).toEqual(outputs.map(({ page }) => [page, 'js']));
+    expect(outputs.map(({ page, language }) => [page, language])).toEqual(
+      outputs.map(({ page }) => [page, 'js']),
+    );
     const printed = new Set(outputs.map(({ page, output }) => `${page}\n${output}`));
     const others = blocksIn('text').filter(({ page, text }) => !printed.has(`${page}\n${text}`));
     const isDrawing = (text: string) => DRAWINGS.some((begin) => text.startsWith(begin));
@@ -52,7 +56,8 @@ describe('JavaScript of the documents', () => {
     expect([status, stderr]).toEqual([0, '']);
     if (output !== undefined) expect(shape(stdout)).toBe(shape(output));
     // What the comment behind a console.log promises.
-    for (const [, promised] of text.matchAll(/console\.log\(.*\); \/\/ (.*)$/gm)) expect(stdout).toContain(promised!);
+    for (const [, promised] of text.matchAll(/console\.log\(.*\); \/\/ (.*)$/gm))
+      expect(stdout).toContain(promised!);
   });
 });
 
@@ -63,7 +68,13 @@ describe('TypeScript of the documents', () => {
     symlinkSync(ROOT, join(project, 'node_modules/numalign'));
     symlinkSync(`${ROOT}node_modules/@types`, join(project, 'node_modules/@types'));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
-    const compilerOptions = { module: 'nodenext', target: 'es2022', strict: true, noEmit: true, types: ['node'] };
+    const compilerOptions = {
+      module: 'nodenext',
+      target: 'es2022',
+      strict: true,
+      noEmit: true,
+      types: ['node'],
+    };
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
     // What a block may go on from.
     writeFileSync(
@@ -128,28 +139,31 @@ describe('shell of the documents', () => {
     expect(runShell('no-such-program').status).toBe(127);
   });
 
-  it.each(PAGES)('that stands in the text of %s names commands, options and scripts that there are', (page) => {
-    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-    for (const code of inlineCode(page)) {
-      const words = code.split(/\s+/);
-      const npm = /^npm run ([\w:-]+)/.exec(code)?.[1];
-      if (npm !== undefined) expect(Object.keys(scripts), code).toContain(npm);
-      if (words[0] !== 'numalign' || !/^[a-z]/.test(words[1] ?? '')) continue;
-      let command = checkedProgram();
-      for (let i = 1; command.commands.length > 0 && words[i] !== undefined; i++) {
-        const next = command.commands.find((each) => each.name() === words[i]);
-        expect(next, code).toBeDefined();
-        command = next!;
+  it.each(PAGES)(
+    'that stands in the text of %s names commands, options and scripts that there are',
+    (page) => {
+      const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+      for (const code of inlineCode(page)) {
+        const words = code.split(/\s+/);
+        const npm = /^npm run ([\w:-]+)/.exec(code)?.[1];
+        if (npm !== undefined) expect(Object.keys(scripts), code).toContain(npm);
+        if (words[0] !== 'numalign' || !/^[a-z]/.test(words[1] ?? '')) continue;
+        let command = checkedProgram();
+        for (let i = 1; command.commands.length > 0 && words[i] !== undefined; i++) {
+          const next = command.commands.find((each) => each.name() === words[i]);
+          expect(next, code).toBeDefined();
+          command = next!;
+        }
+        const end = words.indexOf('--');
+        const given = words.slice(0, end < 0 ? undefined : end).filter((word) => /^--?[a-z]/.test(word));
+        const known = command.options.flatMap(({ long, short }) => [long, short]);
+        expect(
+          given.filter((word) => !known.includes(word.replace(/=.*/, ''))),
+          code,
+        ).toEqual([]);
       }
-      const end = words.indexOf('--');
-      const given = words.slice(0, end < 0 ? undefined : end).filter((word) => /^--?[a-z]/.test(word));
-      const known = command.options.flatMap(({ long, short }) => [long, short]);
-      expect(
-        given.filter((word) => !known.includes(word.replace(/=.*/, ''))),
-        code,
-      ).toEqual([]);
-    }
-  });
+    },
+  );
 
   it.each(PAGES)('and the files that %s names are there', (page) => {
     const paths = inlineCode(page).filter((code) =>
@@ -164,13 +178,16 @@ describe('units of systemd in the documents', () => {
   const settings = (text: string, key: string) =>
     [...text.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value!);
 
-  it.each(blocksIn('ini'))('start what there is, with options that there are: $page, line $line', async ({ text }) => {
-    const [command] = settings(text, 'ExecStart');
-    const quoted = settings(text, 'Environment').join(' ');
-    const { status, stderr, calls } = runShell(`export ${quoted}\n${command!.replace('/usr/bin/', '')}`);
-    expect([status, stderr, calls.length]).toEqual([0, '', 1]);
-    if (quoted.includes('NUMALIGN_ACQUIRE')) await expectAcquirable(calls[0]!);
-  });
+  it.each(blocksIn('ini'))(
+    'start what there is, with options that there are: $page, line $line',
+    async ({ text }) => {
+      const [command] = settings(text, 'ExecStart');
+      const quoted = settings(text, 'Environment').join(' ');
+      const { status, stderr, calls } = runShell(`export ${quoted}\n${command!.replace('/usr/bin/', '')}`);
+      expect([status, stderr, calls.length]).toEqual([0, '', 1]);
+      if (quoted.includes('NUMALIGN_ACQUIRE')) await expectAcquirable(calls[0]!);
+    },
+  );
 
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
@@ -193,7 +210,9 @@ describe('units of systemd in the documents', () => {
 describe('manifests of the documents', () => {
   it.each(blocksIn('yaml'))('are of Guaranteed pods: $page, line $line', ({ text }) => {
     const documents = parseAllDocuments(text).map((document) => document.toJS());
-    expect(documents.map((document) => parsePod(document).qosClass)).toEqual(documents.map(() => 'Guaranteed'));
+    expect(documents.map((document) => parsePod(document).qosClass)).toEqual(
+      documents.map(() => 'Guaranteed'),
+    );
   });
 });
 
@@ -214,7 +233,9 @@ describe('the links of the documents', () => {
       const file = path === '' ? `${ROOT}${page}` : resolve(ROOT, dirname(page), path!);
       expect([target, existsSync(file)]).toEqual([target, true]);
       if (anchor === undefined) continue;
-      const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) => anchorOf(heading!));
+      const headings = [...readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+        anchorOf(heading!),
+      );
       expect([target, headings.includes(anchor)]).toEqual([target, true]);
     }
   });
@@ -265,6 +286,8 @@ describe('the list of errors', () => {
   it('has a row for every code, and none for others', () => {
     const codes = (path: string, pattern: RegExp) =>
       [...readFileSync(`${ROOT}${path}`, 'utf8').matchAll(pattern)].map((match) => match[1]!).sort();
-    expect(codes('docs/errors.md', /^\| `(ERR_\w+)` \|/gm)).toEqual(codes('lib/base/errors.ts', /^ {2}\| '(ERR_\w+)'/gm));
+    expect(codes('docs/errors.md', /^\| `(ERR_\w+)` \|/gm)).toEqual(
+      codes('lib/base/errors.ts', /^ {2}\| '(ERR_\w+)'/gm),
+    );
   });
 });

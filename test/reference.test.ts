@@ -1,4 +1,5 @@
-// The reference documents beside what they describe: no option, export or warning is missing, and none is there that does not exist.
+// The reference documents beside what they describe: no option, export or warning is missing, and
+// none is there that does not exist.
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -66,7 +67,8 @@ describe('docs/configuration.md', () => {
     const topology = await numalign.discover({ synthetic: 'core:2 pu:1' });
     return await_(await numalign.openManager({ topology }));
   };
-  const tables = (...headings: string[]) => headings.flatMap((heading) => named(section(page, heading))).sort();
+  const tables = (...headings: string[]) =>
+    headings.flatMap((heading) => named(section(page, heading))).sort();
   const upTo = (heading: string, end: string) => named(section(page, heading).split(`\n${end}\n`)[0]!);
 
   it('has every option of openManager, and no other', async () => {
@@ -116,13 +118,17 @@ describe('docs/configuration.md', () => {
     let of: string[] = [];
     for (const [first, options] of rows(section(page, '## Options of methods'))) {
       if (first !== '') of = codeIn(first!);
-      for (const name of of) documented.set(name, [...(documented.get(name) ?? []), ...codeIn(options!)].sort());
+      for (const name of of)
+        documented.set(name, [...(documented.get(name) ?? []), ...codeIn(options!)].sort());
     }
     for (const [name, ask] of Object.entries(asked)) {
       expect([name, documented.get(name)]).toEqual([name, await optionsOf(() => ask(wrong as never))]);
     }
     // These hand on what they do not know.
-    expect([...documented.keys()].filter((name) => !(name in asked))).toEqual(['grant.worker', 'parseCpuManagerState']);
+    expect([...documented.keys()].filter((name) => !(name in asked))).toEqual([
+      'grant.worker',
+      'parseCpuManagerState',
+    ]);
   });
 
   it.each([['cpuManagerPolicyOptions'], ['topologyManagerPolicyOptions']])(
@@ -147,7 +153,9 @@ describe('docs/configuration.md', () => {
       lockTimeoutMs: config.lockTimeoutMs.toLocaleString('en'),
       besideKubelet: `${config.besideKubelet}`,
     };
-    const table = new Map(rows(section(page, '## Options of openManager')).map(([name, , text]) => [name, text!]));
+    const table = new Map(
+      rows(section(page, '## Options of openManager')).map(([name, , text]) => [name, text!]),
+    );
     for (const [name, value] of Object.entries(defaults)) {
       const [first] = table.get(`\`${name}\``)!.split(/[;:] /);
       expect([name, first!.replaceAll('`', '').trim()]).toEqual([name, value]);
@@ -185,7 +193,9 @@ describe('docs/command-line.md', () => {
     rows(section(page, '## Output')).flatMap(([command, keys]) => {
       const [always, sometimes = ''] = keys!.split(/; with|, each with/);
       // A head has none.
-      return codeIn(command!).map((name) => [name, { always: codeIn(always!), also: codeIn(sometimes) }] as const);
+      return codeIn(command!).map(
+        (name) => [name, { always: codeIn(always!), also: codeIn(sometimes) }] as const,
+      );
     }),
   );
 
@@ -226,7 +236,8 @@ describe('docs/command-line.md', () => {
       const printed = (await (isEndless ? firstLine(words) : commandLine(words)))[stream];
       const [first] = /^(?:\{\n[\s\S]*\n\}|\{.*\})$/m.exec(printed) ?? [`no JSON by ${command}: ${printed}`];
       const { always, also } = keysOf.get(command)!;
-      const ofAll = command === 'topology' ? [...always, ...also.filter((key) => !key.startsWith('--'))] : always;
+      const ofAll =
+        command === 'topology' ? [...always, ...also.filter((key) => !key.startsWith('--'))] : always;
       expect([command, Object.keys(JSON.parse(first!))]).toEqual([command, ofAll]);
     }
     const nowhere = await commandLine(['status', '--state-dir', join(folder, 'none'), '--output', 'json']);
@@ -268,7 +279,9 @@ describe('docs/api.md', () => {
 
   it('has every export of the package, and no other', () => {
     const classes = [...section(page, '## Classes').matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
-    const others = ['## Functions', '## Constants', '## Types'].flatMap((heading) => named(section(page, heading)));
+    const others = ['## Functions', '## Constants', '## Types'].flatMap((heading) =>
+      named(section(page, heading)),
+    );
     expect([...classes, ...identifiers(others)].sort()).toEqual(exportsOf(read('lib/index.ts')));
   });
 
@@ -294,7 +307,11 @@ describe('docs/api.md', () => {
     for (const [name, instance] of Object.entries(instances)) {
       const documented = members(name).filter((member) => !member.includes('.'));
       const found = new Set<string>();
-      for (let at: object | null = instance; at && at.constructor !== EventEmitter; at = Object.getPrototypeOf(at)) {
+      for (
+        let at: object | null = instance;
+        at && at.constructor !== EventEmitter;
+        at = Object.getPrototypeOf(at)
+      ) {
         for (const member of Object.getOwnPropertyNames(at)) if (!member.startsWith('_')) found.add(member);
       }
       // Everything has a text of some kind.
@@ -335,7 +352,9 @@ describe('docs/errors.md', () => {
   it('names no other code where it goes by what somebody was doing', () => {
     const page = read('docs/errors.md');
     const codes = new Set([...page.matchAll(/^\| `(ERR_\w+)` \|/gm)].map(([, code]) => code!));
-    const mentioned = rows(section(page, '## By what you were doing')).flatMap(([, list]) => codeIn(list ?? ''));
+    const mentioned = rows(section(page, '## By what you were doing')).flatMap(([, list]) =>
+      codeIn(list ?? ''),
+    );
     expect(mentioned.length).toBeGreaterThan(20);
     expect(mentioned.filter((code) => !codes.has(code))).toEqual([]);
   });
@@ -349,6 +368,8 @@ describe('THIRD-PARTY-NOTICES.md', () => {
       return [name, license];
     });
     const table = section(read('THIRD-PARTY-NOTICES.md'), '## Packages that are installed with it');
-    expect([...table.matchAll(/^\| \[(\S+)\]\(\S+\) \| (\S+) \|/gm)].map(([, ...row]) => row)).toEqual(licences);
+    expect([...table.matchAll(/^\| \[(\S+)\]\(\S+\) \| (\S+) \|/gm)].map(([, ...row]) => row)).toEqual(
+      licences,
+    );
   });
 });

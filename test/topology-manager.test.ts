@@ -1,4 +1,5 @@
-// The examples by which Kubernetes explains its Topology Manager, with devices as custom hint providers.
+// The examples by which Kubernetes explains its Topology Manager, with devices as custom hint
+// providers.
 import { describe, expect, it } from 'vitest';
 import { type Manager, NodeSet, type NumalignError, type TopologyManagerPolicy } from '../lib/index.js';
 import { DeviceProvider } from './support/device-provider.js';
@@ -9,7 +10,11 @@ const NIC = 'example.com/nic';
 // Two NUMA nodes, each with two CPUs of one thread.
 const TWO_NODES = 'package:2 numa:1 core:2 pu:1';
 
-async function machine(policy: TopologyManagerPolicy, devices: Record<string, number[]>, synthetic = TWO_NODES) {
+async function machine(
+  policy: TopologyManagerPolicy,
+  devices: Record<string, number[]>,
+  synthetic = TWO_NODES,
+) {
   const manager = await simulate(synthetic, { topologyManagerPolicy: policy });
   const providers = Object.entries(devices).map(([name, counts]) => new DeviceProvider(name, counts));
   for (const provider of providers) manager.addHintProvider(provider);
@@ -55,7 +60,9 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
     const pod = await manager.admit(two);
     expect(pod.containers.map(({ hint }) => hint)).toEqual([only(0), only(1)]);
     expect(providers.map((provider) => provider.nodesOf('two', 'second'))).toEqual([[1], [1]]);
-    expect(await rejection(manager, { containers: [guaranteed('third', all)] })).toBe('TopologyAffinityError');
+    expect(await rejection(manager, { containers: [guaranteed('third', all)] })).toBe(
+      'TopologyAffinityError',
+    );
     // What is not asked for does not count.
     await manager.admit({ containers: [guaranteed('main', { cpu: 1 })] });
   });
@@ -74,7 +81,8 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
 });
 
 describe('three GPUs asked for where each of two nodes has two', () => {
-  // The least that could ever do is both nodes: preferred for the GPUs, but not for the CPU, which one node could give.
+  // The least that could ever do is both nodes: preferred for the GPUs, but not for the CPU, which
+  // one node could give.
   it.each<[TopologyManagerPolicy, string | undefined]>([
     ['none', undefined],
     ['best-effort', undefined],
@@ -96,8 +104,10 @@ describe('three GPUs asked for where each of two nodes has two', () => {
     const { manager } = await machine(policy, { [GPU]: [2, 2] });
     const pod = { uid: 'a', containers: [guaranteed('main', { cpu: 3, [GPU]: 3 })] };
     expect(await rejection(manager, pod)).toBe(reason);
-    if (policy === 'none') expect(manager.getAffinity('a', 'main')).toEqual({ nodes: null, preferred: false });
-    else if (!reason) expect(manager.getAffinity('a', 'main')).toEqual({ nodes: NodeSet.of(0, 1), preferred: true });
+    if (policy === 'none')
+      expect(manager.getAffinity('a', 'main')).toEqual({ nodes: null, preferred: false });
+    else if (!reason)
+      expect(manager.getAffinity('a', 'main')).toEqual({ nodes: NodeSet.of(0, 1), preferred: true });
   });
 });
 

@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -22,7 +30,9 @@ describe('discover', () => {
     expect(machine.cpus.toString()).toBe(sysfs('cpu/online'));
     expect(machine.possible.toString()).toBe(sysfs('cpu/possible'));
     expect(machine.isolated.toString()).toBe(sysfs('cpu/isolated'));
-    expect(machine.nodes.map((node) => node.id).join()).toBe(CpuSet.parse(sysfs('node/online')).toArray().join());
+    expect(machine.nodes.map((node) => node.id).join()).toBe(
+      CpuSet.parse(sysfs('node/online')).toArray().join(),
+    );
     for (const node of machine.nodes) expect(node.cpus.toString()).toBe(sysfs(`node/node${node.id}/cpulist`));
     for (const { cpu, core, package: socket } of machine.locations) {
       expect(core).toBe(CpuSet.parse(sysfs(`cpu/cpu${cpu}/topology/thread_siblings_list`)).first);
@@ -31,7 +41,8 @@ describe('discover', () => {
   });
 
   it('sees the whole machine from a process that may use only a part of it', () => {
-    const script = "import { discover } from './dist/index.js'; console.log(String((await discover()).cpus));";
+    const script =
+      "import { discover } from './dist/index.js'; console.log(String((await discover()).cpus));";
     const seen = execFileSync('taskset', ['-c', '0', process.execPath, '--input-type=module', '-e', script], {
       encoding: 'utf8',
     });
@@ -68,7 +79,13 @@ describe('discover', () => {
         nodes: [
           { id: 2, distances: [20, 10, 40] },
           { id: 1, distances: [10, 20, 30] },
-          { id: 7, cpuLess: true, distances: [30, 40, 10], memory: 1024, hugepages: [{ sizeKiB: 2048, count: 3 }] },
+          {
+            id: 7,
+            cpuLess: true,
+            distances: [30, 40, 10],
+            memory: 1024,
+            hugepages: [{ sizeKiB: 2048, count: 3 }],
+          },
         ],
       },
     });
@@ -134,7 +151,13 @@ describe('discover', () => {
   it('refuses malformed XML files', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'numalign-xml-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    for (const [i, text] of ['', '<', 'hello', '<?xml version="1.0"?><topology></topology>', '\0\0\0'].entries()) {
+    for (const [i, text] of [
+      '',
+      '<',
+      'hello',
+      '<?xml version="1.0"?><topology></topology>',
+      '\0\0\0',
+    ].entries()) {
       const xml = join(folder, `${i}.xml`);
       writeFileSync(xml, text);
       expect(await codeOf(discover({ xml })), text).toBe('ERR_INVALID_TOPOLOGY');
@@ -222,7 +245,12 @@ describe('discover', () => {
     const base = (await discover({ synthetic: 'package:2 numa:2 core:1 pu:1' })).toJSON();
     const digits = fc.integer({ min: 0, max: 0xffff }).map((number) => number.toString(16).padStart(4, '0'));
     const address = fc
-      .tuple(fc.integer({ min: 0, max: 0xfffff }), fc.nat({ max: 255 }), fc.nat({ max: 31 }), fc.nat({ max: 7 }))
+      .tuple(
+        fc.integer({ min: 0, max: 0xfffff }),
+        fc.nat({ max: 255 }),
+        fc.nat({ max: 31 }),
+        fc.nat({ max: 7 }),
+      )
       .map(([domain, bus, slot, fn]) => {
         const hex = (number: number, width: number) => number.toString(16).padStart(width, '0');
         return `${hex(domain, 4)}:${hex(bus, 2)}:${hex(slot, 2)}.${fn}`;
@@ -239,14 +267,17 @@ describe('discover', () => {
       parent: fc.constantFrom(null, 'fffff:00:00.0'),
     });
     await fc.assert(
-      fc.asyncProperty(fc.uniqueArray(device, { selector: ({ id }) => id, maxLength: 6 }), async (devices) => {
-        const machine = await discover({ json: { ...base, devices } });
-        expect(machine.devices.map(({ kind, ...rest }) => rest)).toEqual(
-          devices.sort((a, b) => (a.id < b.id ? -1 : 1)),
-        );
-        const again = await discover({ json: JSON.parse(JSON.stringify(machine)) });
-        expect(again.devices).toEqual(machine.devices);
-      }),
+      fc.asyncProperty(
+        fc.uniqueArray(device, { selector: ({ id }) => id, maxLength: 6 }),
+        async (devices) => {
+          const machine = await discover({ json: { ...base, devices } });
+          expect(machine.devices.map(({ kind, ...rest }) => rest)).toEqual(
+            devices.sort((a, b) => (a.id < b.id ? -1 : 1)),
+          );
+          const again = await discover({ json: JSON.parse(JSON.stringify(machine)) });
+          expect(again.devices).toEqual(machine.devices);
+        },
+      ),
     );
   });
 
@@ -269,7 +300,9 @@ describe('discover', () => {
     const machine = { columns: ['cpu', 'core', 'socket', 'numa'], cpus: [[0, 0, 0, 0]], nodes: [{ id: 0 }] };
     await expect(discover({ json: { ...machine, devices: [device] } })).resolves.toBeInstanceOf(Topology);
     await expect(
-      discover({ json: { ...machine, devices: [{ ...device, ...change }], ...('devices' in change && change) } }),
+      discover({
+        json: { ...machine, devices: [{ ...device, ...change }], ...('devices' in change && change) },
+      }),
     ).rejects.toMatchObject({
       code: 'ERR_INVALID_TOPOLOGY',
       message: expect.stringMatching(message),
@@ -296,7 +329,9 @@ describe('bestFit', () => {
     }
     expect(() => machine.bestFit('0-3', 1, { strategy: 'best' as 'packed' })).toThrow(/'packed' or 'spread'/);
     expect(() => machine.bestFit('0-3', 1, { cpuGroupSize: 0 })).toThrow(/at least 1/);
-    expect(() => machine.bestFit('0-3', 5)).toThrow(expect.objectContaining({ code: 'ERR_INSUFFICIENT_CPUS' }));
+    expect(() => machine.bestFit('0-3', 5)).toThrow(
+      expect.objectContaining({ code: 'ERR_INSUFFICIENT_CPUS' }),
+    );
     expect(machine.bestFit('0-3', 0).isEmpty).toBe(true);
   });
 });

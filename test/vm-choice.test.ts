@@ -17,7 +17,11 @@ describe('the machines that are booted after a change', () => {
   it('are those whose folders it touches', () => {
     const chosen = (...files: string[]) => namesOf(chooseShapes(SHAPES, files, 0, 0));
     expect(chosen('lib/enforcement/enforcer.ts')).toEqual(['4-nodes', 'newer-kernel']);
-    expect(chosen('lib/threads/pool.ts', 'lib/input/devices.ts')).toEqual(['4-nodes', '4-nodes-pci', 'isolated']);
+    expect(chosen('lib/threads/pool.ts', 'lib/input/devices.ts')).toEqual([
+      '4-nodes',
+      '4-nodes-pci',
+      'isolated',
+    ]);
     expect(chosen('test/vm/guest/doctor.test.mjs')).toEqual(['4-nodes', 'isolated']);
     expect(chosen('README.md', 'test/manager.test.ts')).toEqual([]);
   });
@@ -43,7 +47,9 @@ describe('the machines that are booted after a change', () => {
 
   it('are concerned by files that exist', () => {
     const files = [...FILES, ...filesBelow('docs')];
-    const dead = SHAPES.flatMap(concernsOf).filter((concern) => !files.some((file) => file.startsWith(concern)));
+    const dead = SHAPES.flatMap(concernsOf).filter(
+      (concern) => !files.some((file) => file.startsWith(concern)),
+    );
     expect(dead).toEqual([]);
   });
 });

@@ -1,11 +1,13 @@
-// The machines of test/vm, as lstopo saw them when they ran (npm run test:vm -- --fixtures): discovery and planning on them without QEMU.
+// The machines of test/vm, as lstopo saw them when they ran (npm run test:vm -- --fixtures):
+// discovery and planning on them without QEMU.
 import { describe, expect, it } from 'vitest';
 import { CpuSet, discover, NodeSet, type Topology } from '../lib/index.js';
 import { simulate } from './support/simulated.js';
 import { FIXTURES } from './vm/shapes.mjs';
 
 const machineOf = (name: string) => discover({ xml: `test/fixtures/machines/${name}.xml` });
-const withMemory = ({ nodes }: Topology) => nodes.filter(({ cpus, memoryBytes }) => !cpus.isEmpty && memoryBytes > 0);
+const withMemory = ({ nodes }: Topology) =>
+  nodes.filter(({ cpus, memoryBytes }) => !cpus.isEmpty && memoryBytes > 0);
 
 describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
   const nodeCpus = shape.xmlNodeCpus ?? shape.nodeCpus;
@@ -13,8 +15,12 @@ describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
   it('has the CPUs of each node where QEMU was told to put them', async () => {
     const machine = await machineOf(name);
     expect(machine.nodes.map(({ cpus }) => String(cpus))).toEqual(nodeCpus);
-    expect(machine.cpus).toEqual(nodeCpus.map((list) => CpuSet.parse(list)).reduce((all, more) => all.union(more)));
-    expect(machine.nodes.map(({ distances }) => distances?.length)).toEqual(nodeCpus.map(() => nodeCpus.length));
+    expect(machine.cpus).toEqual(
+      nodeCpus.map((list) => CpuSet.parse(list)).reduce((all, more) => all.union(more)),
+    );
+    expect(machine.nodes.map(({ distances }) => distances?.length)).toEqual(
+      nodeCpus.map(() => nodeCpus.length),
+    );
     expect(machine.cores.filter(({ cpus }) => cpus.size === 1).length).toBe(name === 'cpu-holes' ? 3 : 0);
   });
 
@@ -65,6 +71,9 @@ it('PCI devices come with CPUs of their nodes, on the machine that has some', as
       ...{ cpu: 2, memory: '64Mi', resources: { 'example.com/device': 1 } },
       policy: 'single-numa-node',
     });
-    expect([grant.numaNodes, grant.memoryNodes]).toEqual([NodeSet.from(numaNodes!), NodeSet.from(numaNodes!)]);
+    expect([grant.numaNodes, grant.memoryNodes]).toEqual([
+      NodeSet.from(numaNodes!),
+      NodeSet.from(numaNodes!),
+    ]);
   }
 });

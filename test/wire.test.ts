@@ -22,7 +22,14 @@ it('keeps what is on it when it grows', () => {
     setWire: (list: Uint32Array, amounts: Float64Array) => {
       wire = { words: list, amounts };
     },
-    memoryHints: (_nodes: number, _types: number, first: number, second: number, groups: number, must: number) => {
+    memoryHints: (
+      _nodes: number,
+      _types: number,
+      first: number,
+      second: number,
+      groups: number,
+      must: number,
+    ) => {
       seen.push([...wire!.amounts.subarray(0, first + second)], [...wire!.words.subarray(0, groups + must)]);
       return 0;
     },

@@ -1,4 +1,5 @@
-// One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it tells of each admission, and in the end how long each took.
+// One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it
+// tells of each admission, and in the end how long each took.
 import { discover, openManager } from '../../dist/index.js';
 
 const { stateDir, machine } = JSON.parse(process.argv[2]);

@@ -1,5 +1,6 @@
-// Makes garbage on a CPU of its own for a while, and prints how long collecting it held the program up. `threads`: which threads are pinned; the others, V8's
-// helpers among them, are where everybody is.
+// Makes garbage on a CPU of its own for a while, and prints how long collecting it held the program
+// up. `threads`: which threads are pinned; the others, V8's helpers among them, are where everybody
+// is.
 import { PerformanceObserver } from 'node:perf_hooks';
 import { openManager } from '../../dist/index.js';
 import { spread } from './measure.mjs';

@@ -1,4 +1,5 @@
-// Inputs: questions on disk, in the format of bench/inputs, with the kubelet's own times where they are known. Each is asked in variants, so that no two calls in a row are the same: other CPUs are
+// Inputs: questions on disk, in the format of bench/inputs, with the kubelet's own times where they
+// are known. Each is asked in variants, so that no two calls in a row are the same: other CPUs are
 // free, hints are of nodes in another order, other pods are there.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +12,9 @@ import { inTurn, randomNumbers, someOf } from './random.mjs';
 const VARIANTS = 64;
 const MANAGERS = 8;
 const OWN = fileURLToPath(new URL('../inputs', import.meta.url));
-const kubeletTimes = new Map(Object.entries(JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns));
+const kubeletTimes = new Map(
+  Object.entries(JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns),
+);
 
 /** The names of all inputs in a folder, and how to read one. */
 export function inputsIn(folder = OWN) {
@@ -33,7 +36,10 @@ export function readInput(path) {
 /** One of bench/inputs by its name. */
 export const ownInput = (name) => readInput(join(OWN, `${name}.json.gz`));
 
-/** What the kubelet took for an input of this name, in nanoseconds; undefined where that is not known. */
+/**
+ * What the kubelet took for an input of this name, in nanoseconds; undefined where that is not
+ * known.
+ */
 export const kubeletTime = (name) => kubeletTimes.get(name);
 
 // Recorded machines do not list their nodes.
@@ -148,7 +154,8 @@ async function managerOf(topology, options, resources, pods) {
 const GIB = 2 ** 30;
 
 /**
- * Managers of one machine, each with a state folder of its own and other grants in it, so that neither the request nor what is free is as it was the call before.
+ * Managers of one machine, each with a state folder of its own and other grants in it, so that
+ * neither the request nor what is free is as it was the call before.
  * @param pods (random) => the pods that one of them has
  */
 export async function managersOf(topology, options, resources, pods, random) {
@@ -186,9 +193,14 @@ async function admit(input, random) {
   return { call, close };
 }
 
-const KINDS = new Map(Object.entries({ 'cpu-take': cpuTake, 'cpu-hints': cpuHints, 'hint-merge': hintMerge, admit }));
+const KINDS = new Map(
+  Object.entries({ 'cpu-take': cpuTake, 'cpu-hints': cpuHints, 'hint-merge': hintMerge, admit }),
+);
 
-/** What an input asks, ready to be called again and again; `close` where there is something to give back; `hints` where they were packed one by one. */
+/**
+ * What an input asks, ready to be called again and again; `close` where there is something to give
+ * back; `hints` where they were packed one by one.
+ */
 export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);
   if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);

@@ -1,7 +1,10 @@
 // Who uses the CPUs, as the kernel counts it, in hundredths of a second.
 import { readFileSync } from 'node:fs';
 
-/** How long a CPU (all of them without a number) was used by anybody, and was taken by the hypervisor; in nanoseconds since the boot. */
+/**
+ * How long a CPU (all of them without a number) was used by anybody, and was taken by the
+ * hypervisor; in nanoseconds since the boot.
+ */
 export function cpuTime(cpu = '') {
   const line = readFileSync('/proc/stat', 'utf8')
     .split('\n')

@@ -1,12 +1,16 @@
-// Measures a function beside its yardstick, in turns, so that both have the same share of whatever else the machine does.
+// Measures a function beside its yardstick, in turns, so that both have the same share of whatever
+// else the machine does.
 //
-// Short calls are timed 64 at a time for the median, since reading the clock takes as long as some of them, and one by one for the 99th percentile, since that of batches would hide single slow calls.
+// Short calls are timed 64 at a time for the median, since reading the clock takes as long as some
+// of them, and one by one for the 99th percentile, since that of batches would hide single slow
+// calls.
 
 import { getHeapStatistics } from 'node:v8';
 import { measure } from 'mitata';
 import { yardstick } from './yardstick.mjs';
 
-// Many and short: a CPU that shares its core with another has two speeds and keeps one for a second or so. Both sides of a ratio are of the same round.
+// Many and short: a CPU that shares its core with another has two speeds and keeps one for a second
+// or so. Both sides of a ratio are of the same round.
 const ROUNDS = 25;
 const ROUND_NS = 30e6;
 // Until the compiler has done its best, as far as that can be waited for.
@@ -70,7 +74,8 @@ const nothing = () => {};
 const { empty } = yardstick;
 
 /**
- * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever called, in 26 ns from where several functions were.
+ * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever
+ * called, in 26 ns from where several functions were.
  */
 export function emptyTimes(count = 2000) {
   const times = new Float64Array(count);
@@ -101,8 +106,9 @@ async function allocated(fn) {
 }
 
 /**
- * The times of `fn` and of its yardstick, and the ratio of their medians in each round. `fn` is called again and again and has to vary its work itself.
- * `yardstickTimes`: makes some times of another yardstick than E.
+ * The times of `fn` and of its yardstick, and the ratio of their medians in each round. `fn` is
+ * called again and again and has to vary its work itself. `yardstickTimes`: makes some times of
+ * another yardstick than E.
  */
 export async function beside(
   fn,
@@ -127,7 +133,9 @@ export async function beside(
 }
 
 /**
- * A row from times that were measured together. `singles`: of calls one by one, where `samples` are means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick, or, with `limitNs`, as a time.
+ * A row from times that were measured together. `singles`: of calls one by one, where `samples` are
+ * means of batches; `ratios`: of rounds. `limit`: the target as a multiple of the yardstick, or,
+ * with `limitNs`, as a time.
  */
 export function row(
   name,
@@ -137,7 +145,8 @@ export function row(
   const medianNs = medianOf(samples);
   const yardstickNs = medianOf(others);
   const ratio = ratios ? medianOf(ratios) : medianNs / yardstickNs;
-  const isMet = limit !== undefined ? ratio <= limit : limitNs !== undefined ? medianNs <= limitNs : undefined;
+  const isMet =
+    limit !== undefined ? ratio <= limit : limitNs !== undefined ? medianNs <= limitNs : undefined;
   return {
     name,
     medianNs,

@@ -1,4 +1,5 @@
-// Random numbers that are the same in each run (mulberry32), for inputs that differ from call to call.
+// Random numbers that are the same in each run (mulberry32), for inputs that differ from call to
+// call.
 
 /** Answers a function that gives whole numbers from 0 up to below its argument. */
 export function randomNumbers(seed) {
@@ -17,7 +18,10 @@ export function someOf(list, count, random) {
   return Array.from({ length: Math.min(count, left.length) }, () => left.splice(random(left.length), 1)[0]);
 }
 
-/** A function that hands out the items of a list in turn: what is asked is never what was asked just before. */
+/**
+ * A function that hands out the items of a list in turn: what is asked is never what was asked just
+ * before.
+ */
 export function inTurn(items) {
   let at = 0;
   return () => {

@@ -1,4 +1,5 @@
-// A chart of how times are spread: for each row a bar from the median to the 99th percentile, a thin one to the 99.9th, and a mark at the greatest.
+// A chart of how times are spread: for each row a bar from the median to the 99th percentile, a
+// thin one to the 99.9th, and a mark at the greatest.
 import { bar, logScale, page } from './svg.mjs';
 import { duration } from './units.mjs';
 
@@ -9,7 +10,8 @@ const [FIRST, LAST] = [2, 10];
 export function rangesChart(title, when, rows) {
   const x = logScale(FIRST, LAST);
   const ticks = [];
-  for (let decade = FIRST; decade <= LAST; decade++) ticks.push({ at: x(10 ** decade), label: duration(10 ** decade) });
+  for (let decade = FIRST; decade <= LAST; decade++)
+    ticks.push({ at: x(10 ** decade), label: duration(10 ** decade) });
   const drawn = rows.map(({ name, medianNs, p99Ns, p999Ns, maxNs }) => ({
     label: name,
     value: duration(p99Ns),

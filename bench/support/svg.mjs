@@ -8,7 +8,8 @@ const TOP = 64;
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-const text = (x, y, content, attributes = '') => `<text x="${x}" y="${y}"${attributes}>${escaped(content)}</text>`;
+const text = (x, y, content, attributes = '') =>
+  `<text x="${x}" y="${y}"${attributes}>${escaped(content)}</text>`;
 
 /** Where values are drawn between two powers of ten; what is beyond them, at the edge. */
 export function logScale(from, to) {
@@ -28,7 +29,8 @@ export function bar(from, to, y, { color, height = 0.64 }) {
  * The SVG.
  * @param when when and where it was measured
  * @param ticks lines through all rows: `{ at, label, color }`
- * @param rows `{ label, value, draw }`: what is written before and behind, and what is drawn at a height
+ * @param rows `{ label, value, draw }`: what is written before and behind, and what is drawn at a
+ *   height
  */
 export function page(title, when, ticks, rows) {
   const height = TOP + rows.length * ROW + 12;
@@ -38,7 +40,11 @@ export function page(title, when, ticks, rows) {
   ]);
   const drawn = rows.flatMap(({ label, value, draw }, i) => {
     const y = TOP + i * ROW;
-    return [text(LABELS - 8, y + 15, label, ' text-anchor="end"'), ...draw(y), text(WIDTH - RIGHT + 8, y + 15, value)];
+    return [
+      text(LABELS - 8, y + 15, label, ' text-anchor="end"'),
+      ...draw(y),
+      text(WIDTH - RIGHT + 8, y + 15, value),
+    ];
   });
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,

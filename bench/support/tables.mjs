@@ -2,7 +2,8 @@
 import { table } from '../../dist/cli/terminal/table.js';
 import { duration, number } from './units.mjs';
 
-const part = (value) => (value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`);
+const part = (value) =>
+  value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
 
 // The columns of what is measured, most of it beside a yardstick.
 const MEASURED = {
@@ -23,7 +24,11 @@ const MEASURED = {
 };
 
 const cell = (value) =>
-  value === null || value === undefined ? '-' : typeof value === 'number' ? value.toLocaleString('en') : String(value);
+  value === null || value === undefined
+    ? '-'
+    : typeof value === 'number'
+      ? value.toLocaleString('en')
+      : String(value);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);
@@ -34,13 +39,18 @@ function tableOf(rows, columns) {
   return { titles: shown(titles), cells: cells.map(shown) };
 }
 
-/** A table of the rows that are times, and one of the others, which have the columns that their members are; whichever there are. */
+/**
+ * A table of the rows that are times, and one of the others, which have the columns that their
+ * members are; whichever there are.
+ */
 export function tablesOf(rows) {
   const isMeasured = (row) => 'medianNs' in row;
   const others = rows.filter((row) => !isMeasured(row));
   const titles = new Set(others.flatMap((row) => Object.keys(row)));
   const plain = Object.fromEntries([...titles].map((title) => [title, (row) => cell(row[title])]));
-  return [tableOf(rows.filter(isMeasured), MEASURED), tableOf(others, plain)].filter(({ cells }) => cells.length > 0);
+  return [tableOf(rows.filter(isMeasured), MEASURED), tableOf(others, plain)].filter(
+    ({ cells }) => cells.length > 0,
+  );
 }
 
 export function inTerminal({ titles, cells }) {

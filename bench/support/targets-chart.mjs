@@ -1,4 +1,5 @@
-// A chart of the rows that have a target: how long each takes as a part of what it may take. The target is the line in the middle.
+// A chart of the rows that have a target: how long each takes as a part of what it may take. The
+// target is the line in the middle.
 import { bar, logScale, page } from './svg.mjs';
 import { duration } from './units.mjs';
 

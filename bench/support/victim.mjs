@@ -1,5 +1,6 @@
-// The measured process of the scenario isolation: takes a CPU, then spins, sleeps, and waits in the event loop, each for a third of the time, and prints what it
-// felt of the others, who else was on its CPU, and the grant's audit.
+// The measured process of the scenario isolation: takes a CPU, then spins, sleeps, and waits in the
+// event loop, each for a third of the time, and prints what it felt of the others, who else was on
+// its CPU, and the grant's audit.
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,4 +1,5 @@
-// Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock, no files.
+// Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock,
+// no files.
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
@@ -17,7 +18,10 @@ export interface MachineSettings {
   readonly isolatedCPUs: CpuSet | null;
   /** Bytes kept for the system by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
-  /** Below it are the cgroups that numalign makes: a path in the hierarchy of cpusets. null: none are used. */
+  /**
+   * Below it are the cgroups that numalign makes: a path in the hierarchy of cpusets. null: none
+   * are used.
+   */
   readonly cgroupRoot: string | null;
   /** The state is of a simulated machine. */
   readonly simulated: boolean;
@@ -57,19 +61,27 @@ export interface ContainerAssignment {
   readonly unknown: UnknownFields;
 }
 
-/** A cgroup as an owner: it lives as long as this very folder exists and a process is in it or below it. */
+/**
+ * A cgroup as an owner: it lives as long as this very folder exists and a process is in it or below
+ * it.
+ */
 export interface CgroupIdentity {
   /** The cgroup's folder, as whoever admitted it sees it. */
   readonly path: string;
   /** The device number of its file system, decimal: the hierarchy that it is in. */
   readonly device: string;
-  /** The inode of the folder, decimal: another cgroup that comes under the same path has another. */
+  /**
+   * The inode of the folder, decimal: another cgroup that comes under the same path has another.
+   */
   readonly inode: string;
   /** The cgroup namespace in which `path` is meant, as /proc/self/ns/cgroup reads. */
   readonly namespace: string;
 }
 
-/** Who a pod belongs to. `pid` and `command` are for people: only the lock of owners/<uuid> tells whether a process lives. */
+/**
+ * Who a pod belongs to. `pid` and `command` are for people: only the lock of owners/<uuid> tells
+ * whether a process lives.
+ */
 export interface OwnerRecord {
   readonly kind: 'process' | 'cgroup' | 'persistent';
   /** Of the owner's file; empty for a persistent owner of the first versions, which has none. */
@@ -98,7 +110,10 @@ export interface PodAssignment {
   /** The grant's id. */
   readonly uid: string;
   readonly name: string;
-  /** Of a pod that was admitted; undefined of a grant that was acquired, and in states of the first versions. */
+  /**
+   * Of a pod that was admitted; undefined of a grant that was acquired, and in states of the first
+   * versions.
+   */
   readonly namespace?: string | undefined;
   /** In the order in which they were admitted. */
   readonly containers: readonly ContainerAssignment[];
@@ -120,13 +135,19 @@ export interface PodAssignment {
   readonly unknown: UnknownFields;
 }
 
-/** The CPUs that the last grant of a name had, so that the next one of that name can have them again. */
+/**
+ * The CPUs that the last grant of a name had, so that the next one of that name can have them
+ * again.
+ */
 export interface NamedCpus {
   readonly name: string;
   readonly cpus: CpuSet;
 }
 
-/** Of a pod that has just been placed: nobody keeps others off yet but the record, and nothing is about to change. */
+/**
+ * Of a pod that has just been placed: nobody keeps others off yet but the record, and nothing is
+ * about to change.
+ */
 export const JUST_PLACED = Object.freeze({
   enforcement: Object.freeze({ level: 'recorded', target: null }),
   upcoming: null,
@@ -150,8 +171,14 @@ export function emptyAssignments(settings: MachineSettings): Assignments {
   return { settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], unknown: {} };
 }
 
-/** Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not left them yet. */
-export function isHeldBy({ owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>, uuid: string): boolean {
+/**
+ * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not
+ * left them yet.
+ */
+export function isHeldBy(
+  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
+  uuid: string,
+): boolean {
   return owner.uuid === uuid || formerOwner === uuid;
 }
 
@@ -185,7 +212,9 @@ export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): rea
   return [...sums.values()];
 }
 
-/** All devices of a pod by resource, each once: later containers may have those of init containers. */
+/**
+ * All devices of a pod by resource, each once: later containers may have those of init containers.
+ */
 export function devicesOf({
   containers,
 }: Pick<PodAssignment, 'containers'>): Readonly<Record<string, readonly DeviceAssignment[]>> {
@@ -200,7 +229,10 @@ export function devicesOf({
   return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
 }
 
-/** What is asked of one list of pods again and again: by every plan on a state, and more than once by each. */
+/**
+ * What is asked of one list of pods again and again: by every plan on a state, and more than once
+ * by each.
+ */
 export function oncePerPods<T extends object>(
   find: (pods: readonly PodAssignment[]) => T,
 ): (pods: readonly PodAssignment[]) => T {
@@ -233,7 +265,10 @@ export interface CpusNow {
   readonly isolated: CpuSet;
 }
 
-/** Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated ones. */
+/**
+ * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
+ * ones.
+ */
 export type CpuPool = 'ordinary' | 'isolated';
 
 /** The managed CPUs among `online`: what numalign hands out or shares. */
@@ -262,7 +297,9 @@ export function freeCpus(state: Assignments, now: CpusNow, pool: CpuPool = 'ordi
 /** Where everything without exclusive CPUs runs. Derived, never stored. */
 export function sharedPool(state: Assignments, now: CpusNow): CpuSet {
   const { settings } = state;
-  const shared = universe(settings, now).difference(isolatedPool(settings, now)).difference(exclusiveCpus(state));
+  const shared = universe(settings, now)
+    .difference(isolatedPool(settings, now))
+    .difference(exclusiveCpus(state));
   return settings.strictCPUReservation ? shared.difference(settings.reservedSystemCPUs) : shared;
 }
 
@@ -274,7 +311,10 @@ export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
   return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
 }
 
-/** What tells devices apart: the address of a PCI device whatever the resource is called, else the id and its resource. */
+/**
+ * What tells devices apart: the address of a PCI device whatever the resource is called, else the
+ * id and its resource.
+ */
 export function deviceKey(resource: string, id: string): string {
   return PCI_ADDRESS.test(id) ? id : `${resource} ${id}`;
 }
@@ -314,7 +354,9 @@ export function withoutPods(state: Assignments): Assignments {
   return { ...state, pods: [], memory: NOTHING_BOOKED };
 }
 
-/** The state less some pods; what they had is free, and their CPUs are remembered by their names. */
+/**
+ * The state less some pods; what they had is free, and their CPUs are remembered by their names.
+ */
 export function removePods(state: Assignments, uids: ReadonlySet<string>): Assignments {
   if (uids.size === 0) return state;
   const isGone = ({ uid }: PodAssignment) => uids.has(uid);
@@ -342,13 +384,17 @@ function rememberCpus(last: readonly NamedCpus[], pod: PodAssignment): readonly 
 }
 
 /** The state with one pod as it is now; `memory`: what is booked with it. */
-export function replacePod(state: Assignments, pod: PodAssignment, memory: BookedMemory = state.memory): Assignments {
+export function replacePod(
+  state: Assignments,
+  pod: PodAssignment,
+  memory: BookedMemory = state.memory,
+): Assignments {
   return { ...state, pods: state.pods.map((each) => (each.uid === pod.uid ? pod : each)), memory };
 }
 
 /**
- * A container has started, and with it every one before: what init containers before it have had of memory is free for other pods. CPUs and devices
- * stay with the pod, as in the kubelet.
+ * A container has started, and with it every one before: what init containers before it have had of
+ * memory is free for other pods. CPUs and devices stay with the pod, as in the kubelet.
  */
 export function startContainer(state: Assignments, pod: PodAssignment, name: string): Assignments {
   const at = pod.containers.findIndex((container) => container.name === name);
@@ -358,7 +404,11 @@ export function startContainer(state: Assignments, pod: PodAssignment, name: str
     if (!hasEnded(container, i)) return started === container.started ? container : { ...container, started };
     return { ...container, started, memory: [], reusable: { ...container.reusable, memory: [] } };
   });
-  return replacePod(state, { ...pod, containers }, withoutMemory(state.memory, pod.containers.filter(hasEnded)));
+  return replacePod(
+    state,
+    { ...pod, containers },
+    withoutMemory(state.memory, pod.containers.filter(hasEnded)),
+  );
 }
 
 export function findPod(state: Assignments, uid: string): PodAssignment | undefined {

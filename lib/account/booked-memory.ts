@@ -1,8 +1,10 @@
-// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which groups of nodes. Pure.
+// Booked memory: how many bytes of each memory type are taken on each NUMA node, and by which
+// groups of nodes. Pure.
 
 /**
- * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which of them gives a freed byte back depends on what
- * came before: hence it is recorded and not derived.
+ * Bytes by NUMA node and memory type. Nodes of a group share what is allocated on them, and which
+ * of them gives a freed byte back depends on what came before: hence it is recorded and not
+ * derived.
  */
 export type BookedMemory = Readonly<Record<number, Readonly<Record<string, number>>>>;
 
@@ -24,7 +26,8 @@ function put<Value>(to: Record<string, Value>, name: string, value: Value): void
   else Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-// A copy that members can be added to. Much faster than a rest of destructuring, or than `put` for each.
+// A copy that members can be added to. Much faster than a rest of destructuring, or than `put` for
+// each.
 function without<Value>(members: Readonly<Record<string, Value>>, name: string): Record<string, Value> {
   const copy: Record<string, Value> = {};
   for (const key of Object.keys(members)) {
@@ -44,7 +47,10 @@ function withBytes(booked: BookedMemory, node: number, type: string, bytes: numb
   return next;
 }
 
-/** Takes bytes from the block's nodes, each as far as it goes, ascending. REQUIRES: they have as much between them. */
+/**
+ * Takes bytes from the block's nodes, each as far as it goes, ascending. REQUIRES: they have as
+ * much between them.
+ */
 export function bookMemory(
   booked: BookedMemory,
   { nodes, type, bytes }: MemoryBlock,
@@ -83,14 +89,20 @@ export function memoryBlocks(pods: readonly WithMemory[]): MemoryBlock[] {
   return blocks;
 }
 
-/** For each node on which memory is allocated the nodes that it is allocated together with, itself among them. */
+/**
+ * For each node on which memory is allocated the nodes that it is allocated together with, itself
+ * among them.
+ */
 export function memoryGroups(blocks: readonly MemoryBlock[]): ReadonlyMap<number, readonly number[]> {
   const groups = new Map<number, readonly number[]>();
   for (const { nodes } of blocks) for (const node of nodes) groups.set(node, nodes);
   return groups;
 }
 
-/** What contradicts itself in such a record, if anything: groups that overlap, or another sum than that of the blocks. */
+/**
+ * What contradicts itself in such a record, if anything: groups that overlap, or another sum than
+ * that of the blocks.
+ */
 export function bookingFlaw(booked: BookedMemory, pods: readonly WithMemory[]): string | undefined {
   const blocks = memoryBlocks(pods);
   const groups = memoryGroups(blocks);
@@ -106,10 +118,13 @@ export function bookingFlaw(booked: BookedMemory, pods: readonly WithMemory[]): 
     add(nodes, type, bytes);
   }
   for (const [node, types] of Object.entries(booked)) {
-    for (const [type, bytes] of Object.entries(types)) add(groups.get(Number(node)) ?? [Number(node)], type, -bytes);
+    for (const [type, bytes] of Object.entries(types))
+      add(groups.get(Number(node)) ?? [Number(node)], type, -bytes);
   }
   const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
-  return wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`;
+  return (
+    wrong && `the ${wrong[0]} that is booked is not what the grants hold (${Math.abs(wrong[1])} bytes apart)`
+  );
 }
 
 export interface MemoryBlock {

@@ -1,10 +1,11 @@
 // CPU identities: where CPUs were when they were granted, and where they are now. Pure.
 //
-// Ids of cores and packages are only names: a core is called by its lowest online CPU, and has another id as soon as that goes offline. A group of CPUs
-// counts as renamed, and nobody has moved, where all its CPUs are under one other id now and nobody else is; of CPUs that are known both then and now.
-// Everything else goes by the ids: it says too much rather than too little.
-// The id of a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with another node id is not near it any more,
-// whoever moved along.
+// Ids of cores and packages are only names: a core is called by its lowest online CPU, and has
+// another id as soon as that goes offline. A group of CPUs counts as renamed, and nobody has moved,
+// where all its CPUs are under one other id now and nobody else is; of CPUs that are known both
+// then and now. Everything else goes by the ids: it says too much rather than too little. The id of
+// a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with
+// another node id is not near it any more, whoever moved along.
 import type { Topology } from '../machine/topology.js';
 import { type Assignments, type CpuIdentity, cpusOf, memoryOf, type PodAssignment } from './assignments.js';
 
@@ -60,11 +61,12 @@ function translation(before: Rows, now: Rows) {
   ];
 }
 
-const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) => a?.every((id, column) => id === b[column]) === true;
+const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
+  a?.every((id, column) => id === b[column]) === true;
 
 /**
- * The next state with the machine's CPUs as they are now; but those that a grant holds and held before stay where they were when it got them, also
- * while they are offline.
+ * The next state with the machine's CPUs as they are now; but those that a grant holds and held
+ * before stay where they were when it got them, also while they are offline.
  */
 export function withIdentities(next: Assignments, recorded: Assignments, topology: Topology): Assignments {
   const identities = identitiesOf(topology);
@@ -97,7 +99,11 @@ export interface CpuMove {
 const place = ([, core, socket, node]: CpuIdentity) => Object.freeze({ core, package: socket, node });
 
 /** The CPUs of a pod on record that are elsewhere now; not those that are offline. */
-export function movedCpus(pod: PodAssignment, { cpus }: Pick<Assignments, 'cpus'>, topology: Topology): CpuMove[] {
+export function movedCpus(
+  pod: PodAssignment,
+  { cpus }: Pick<Assignments, 'cpus'>,
+  topology: Topology,
+): CpuMove[] {
   const [before, now] = [rowsOf(cpus), rowsOf(identitiesOf(topology))];
   const held = [...cpusOf(pod)].filter((cpu) => {
     const row = now.get(cpu);

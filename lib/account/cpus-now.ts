@@ -6,14 +6,17 @@ import type { Topology } from '../machine/topology.js';
 import { type CpusNow, cpusOf, type PodAssignment, poolOf } from './assignments.js';
 
 /**
- * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine none is isolated but by its settings.
- * `unbalanced`: those over which the kernel balances no load. `pods`: grants on record, which may have made ordinary CPUs an isolated partition: these are not isolated for others.
+ * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine
+ * none is isolated but by its settings. `unbalanced`: those over which the kernel balances no load.
+ * `pods`: grants on record, which may have made ordinary CPUs an isolated partition: these are not
+ * isolated for others.
  */
 export function cpusNow(
   topology: Topology,
   pods: readonly PodAssignment[] = [],
 ): CpusNow & { readonly unbalanced: CpuSet } {
-  if (topology.isSimulated) return { online: topology.cpus, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
+  if (topology.isSimulated)
+    return { online: topology.cpus, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
   const online = onlineCpus(topology);
   const once = (read: () => CpuSet) => {
     let cpus: CpuSet | undefined;

@@ -18,7 +18,9 @@ export interface EnforcementRequest {
   readonly require: EnforcementLevel;
   /** What to do where a shared member cannot be moved. */
   readonly unmovableMembers: 'fail' | 'report';
-  /** The request itself names the level that is aimed at, and is told why where it is not reached. */
+  /**
+   * The request itself names the level that is aimed at, and is told why where it is not reached.
+   */
   readonly isNamed?: boolean;
 }
 

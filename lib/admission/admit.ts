@@ -36,8 +36,10 @@ export interface Admission {
 }
 
 /**
- * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A request that waits is tried again in its turn.
- * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw, ERR_POD_CONFLICT
+ * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A
+ * request that waits is tried again in its turn.
+ * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw,
+ *   ERR_POD_CONFLICT
  */
 export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
   if (!request.wait) return transact(site, signal, (...step) => tryAdmit(site, request, ...step));
@@ -87,7 +89,11 @@ async function tryAdmit(
   let enforced: Enforced;
   try {
     enforced = await commit(next, providers.isEmpty, {
-      request: { ...site.enforcement, ...request.enforcement, isNamed: request.enforcement.enforcement !== undefined },
+      request: {
+        ...site.enforcement,
+        ...request.enforcement,
+        isNamed: request.enforcement.enforcement !== undefined,
+      },
     });
   } catch (error) {
     const failure = undo(question);
@@ -110,7 +116,9 @@ function questionOf(
   return { topology, present, state, request, resources: new Map(resources), providers: providers.list };
 }
 
-/** On the CPUs that the last grant of this name had, where they are free and will do; else on any. */
+/**
+ * On the CPUs that the last grant of this name had, where they are free and will do; else on any.
+ */
 function decideNamed(question: Question): Decision | Rejection {
   const { state, request, topology, present } = question;
   const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
@@ -138,8 +146,15 @@ function isShortage(error: unknown): boolean {
   return error instanceof NumalignError && SHORTAGES.includes(error.code);
 }
 
-/** Why even the empty machine would not admit it; undefined where it would. What custom providers have by then only they know. */
-function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assignments): NumalignError | undefined {
+/**
+ * Why even the empty machine would not admit it; undefined where it would. What custom providers
+ * have by then only they know.
+ */
+function rejectionWhenEmpty(
+  site: Site,
+  request: AdmissionRequest,
+  state: Assignments,
+): NumalignError | undefined {
   if (!site.providers.isEmpty) return undefined;
   const question = {
     ...questionOf(site, request, withoutPods(state), state.pods),
@@ -152,7 +167,8 @@ function rejectionWhenEmpty(site: Site, request: AdmissionRequest, state: Assign
 
 /**
  * What a pod that is admitted again has.
- * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to know it, and the name of another
+ * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to
+ *   know it, and the name of another
  */
 export function placedPod(
   state: Assignments,
@@ -175,10 +191,14 @@ export function placedPod(
     containers.map(({ requests }) => requests),
   );
   if (before === now) return placed;
-  throw new NumalignError('ERR_POD_CONFLICT', `pod ${uid} is admitted already, with other containers or requests`, {
-    value: now,
-    valid: before,
-  });
+  throw new NumalignError(
+    'ERR_POD_CONFLICT',
+    `pod ${uid} is admitted already, with other containers or requests`,
+    {
+      value: now,
+      valid: before,
+    },
+  );
 }
 
 function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {

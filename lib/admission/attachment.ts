@@ -23,9 +23,11 @@ export interface Attachment {
 }
 
 /**
- * Moves a process onto the CPUs of a container (undefined: of all of them); of one without exclusive CPUs into the shared pool. It is a shared member from then on, which may
- * stay on the grant's CPUs as long as there is the grant.
- * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_MEMBER_UNMOVABLE, ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
+ * Moves a process onto the CPUs of a container (undefined: of all of them); of one without
+ * exclusive CPUs into the shared pool. It is a shared member from then on, which may stay on the
+ * grant's CPUs as long as there is the grant.
+ * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_MEMBER_UNMOVABLE, ERR_INVALID_OPTION,
+ *   ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
 export function attachProcess(
   site: Site,
@@ -40,7 +42,9 @@ export function attachProcess(
     if (commit.refusal) throw commit.refusal;
     const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
     const cpus =
-      container === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === container)!.cpus;
+      container === undefined
+        ? runningCpus(pod)
+        : pod.containers.find(({ name }) => name === container)!.cpus;
     return registered(site, state, pid, { grant: pod.uid, container: container ?? null }, () => {
       if (cpus.isEmpty) {
         site.enforcer.shareAnyway(pid, state);
@@ -59,7 +63,10 @@ export function attachProcess(
   });
 }
 
-/** What `look` answers; where a process holds the grant, the error says what holds of attaching: such a process starts others on it itself. */
+/**
+ * What `look` answers; where a process holds the grant, the error says what holds of attaching:
+ * such a process starts others on it itself.
+ */
 export function openGrant<T>(uid: string, look: () => T): T {
   try {
     return look();
@@ -73,7 +80,10 @@ export function openGrant<T>(uid: string, look: () => T): T {
   }
 }
 
-/** @throws ERR_MEMBER_UNMOVABLE where a process is on CPUs that it was attached to: it runs in the shared pool once that grant ends */
+/**
+ * @throws ERR_MEMBER_UNMOVABLE where a process is on CPUs that it was attached to: it runs in the
+ *   shared pool once that grant ends
+ */
 export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid: number): void {
   const entry = enforcer.members?.registry.findProcess(pid);
   const pod = pods.find(({ uid }) => uid === entry?.grant);
@@ -87,7 +97,8 @@ export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid:
   );
 }
 
-// Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be moved, it is what it was before.
+// Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be
+// moved, it is what it was before.
 function registered<T>(
   { enforcer }: Site,
   state: Assignments,

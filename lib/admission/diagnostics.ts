@@ -1,4 +1,5 @@
-// Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed where nobody subscribes.
+// Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed
+// where nobody subscribes.
 
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/assignments.js';
@@ -47,7 +48,10 @@ export interface DiagnosticsContainer {
 
 /** A request of `acquire` or `admit` has been answered; bad input is not a request. */
 export interface AdmitMessage extends DiagnosticsStepMessage {
-  /** `already`: it was placed before. `rejected`: there is no room for it, or none as the policy asks. `failed`: it could not be decided or recorded. */
+  /**
+   * `already`: it was placed before. `rejected`: there is no room for it, or none as the policy
+   * asks. `failed`: it could not be decided or recorded.
+   */
   readonly outcome: 'admitted' | 'already' | 'rejected' | 'failed';
   /** The pod's uid, by which a grant is known; null where it was to be made up and has not been. */
   readonly uid: string | null;
@@ -59,7 +63,10 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   /** It was ready to wait for room: `durationMs` has that in it. */
   readonly wait: boolean;
   readonly containers: readonly DiagnosticsContainer[];
-  /** Rejected: the container for which there was no room; null: the whole pod, and where it is not rejected. */
+  /**
+   * Rejected: the container for which there was no room; null: the whole pod, and where it is not
+   * rejected.
+   */
   readonly container: string | null;
   /** As a list, such as `2-3`: all that the pod has; null where it has not been admitted. */
   readonly cpus: string | null;
@@ -178,8 +185,9 @@ export function publishError(source: Source, step: ErrorMessage['step'], error: 
 }
 
 /**
- * Does a step, at once or later, and publishes how it has ended. `describe` is called only where somebody subscribes, and must not throw. What the step throws
- * is thrown on, and told on the channel of errors too, unless it is a rejection.
+ * Does a step, at once or later, and publishes how it has ended. `describe` is called only where
+ * somebody subscribes, and must not throw. What the step throws is thrown on, and told on the
+ * channel of errors too, unless it is a rejection.
  */
 export function traced<S extends TracedStep, T>(
   step: S,
@@ -191,7 +199,11 @@ export function traced<S extends TracedStep, T>(
   const begin = performance.now();
   const tell = (ended: Ended<Awaited<T>>, code: string | null) => {
     const durationMs = performance.now() - begin;
-    publish(step, source, () => ({ durationMs, error: ended.error, code, ...describe(ended) }) as unknown as Fields<S>);
+    publish(
+      step,
+      source,
+      () => ({ durationMs, error: ended.error, code, ...describe(ended) }) as unknown as Fields<S>,
+    );
   };
   const done = (value: Awaited<T>): Awaited<T> => {
     tell({ value, error: null }, null);

@@ -27,7 +27,10 @@ export function heldGrant(site: Site, state: Assignments, grant: PodAssignment):
   return pod;
 }
 
-/** Records that a container has started; answers the pod as it is now. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE */
+/**
+ * Records that a container has started; answers the pod as it is now.
+ * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
+ */
 export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
   return transact(site, undefined, async (state, commit) => {
     const pod = heldGrant(site, state, grant);
@@ -80,5 +83,8 @@ export function unknownGrant(uid: unknown, { pods }: Assignments, path: string):
   }
   const named = pods.filter(({ name }) => name === uid).map((pod) => pod.uid);
   const hint = named.length === 0 ? '' : `: that is the name of ${named.join(' and ')}; give the id`;
-  return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${uid}" in ${path}${hint}`, { value: uid, valid });
+  return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${uid}" in ${path}${hint}`, {
+    value: uid,
+    valid,
+  });
 }

@@ -1,4 +1,5 @@
-// ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had, while somebody listens.
+// ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had,
+// while somebody listens.
 
 import type { Assignments, PodAssignment } from '../account/assignments.js';
 import type { GrantInfo } from '../decision/grant-info.js';
@@ -17,7 +18,10 @@ export interface StateChange {
   readonly removed: readonly GrantInfo[];
   /** A resize is told twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
-  /** Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also without a commit: `before` is `generation` then. */
+  /**
+   * Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also
+   * without a commit: `before` is `generation` then.
+   */
   readonly flagged: readonly GrantInfo[];
   /** What was damaged and has been put together again by this process. */
   readonly recovered: readonly StateRecovered[];
@@ -84,7 +88,8 @@ export class ManagerWatch {
       this.#seen = now;
       const infos = this.#infosOf(now);
       const flagged = this.#newlyFlagged(infos);
-      if (before && (hasChanged || flagged.length > 0)) this.#watched.tell(this.#change(before, now, infos, flagged));
+      if (before && (hasChanged || flagged.length > 0))
+        this.#watched.tell(this.#change(before, now, infos, flagged));
       this.#recoveries = this.#watched.recoveries().length;
       if (isQuietLook) this.#nextQuietLook = performance.now() + QUIET_MS;
       if (isQuietLook && !now.refusal && infos.some(({ alive }) => !alive)) this.#reclaim();

@@ -30,7 +30,10 @@ export interface PodContainer {
   readonly held: CpuSet;
   /** What the Topology Manager decided for it. */
   readonly hint: TopologyHint;
-  /** Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for it. */
+  /**
+   * Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for
+   * it.
+   */
   readonly memory: readonly MemoryBlock[];
   /** Its devices by resource. */
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
@@ -45,7 +48,10 @@ export interface Plan {
   readonly code: ErrorCode | null;
   /** What each container would get; empty where it is not admitted. */
   readonly containers: readonly PodContainer[];
-  /** What was merged, step by step until it was admitted or rejected; empty with the policy `none`, and where the pod is placed already. */
+  /**
+   * What was merged, step by step until it was admitted or rejected; empty with the policy `none`,
+   * and where the pod is placed already.
+   */
   readonly hints: readonly Offer[];
   readonly explanation: Explanation | null;
   readonly warnings: readonly Warning[];
@@ -73,7 +79,16 @@ function admittedPlan(
   { hints, warnings, exact }: Pick<Plan, 'hints' | 'warnings' | 'exact'>,
 ): Plan {
   const told = containers.map(podContainer);
-  return { admitted: true, reason: null, code: null, containers: told, hints, explanation: null, warnings, exact };
+  return {
+    admitted: true,
+    reason: null,
+    code: null,
+    containers: told,
+    hints,
+    explanation: null,
+    warnings,
+    exact,
+  };
 }
 
 /** The plan for a pod that is placed already. */
@@ -81,7 +96,10 @@ export function planOfPlaced(pod: PodAssignment): Plan {
   return admittedPlan(pod, { hints: [], warnings: [], exact: true });
 }
 
-/** Decides without doing it; with the state as it would be, if the pod is admitted. @throws ERR_HINT_PROVIDER */
+/**
+ * Decides without doing it; with the state as it would be, if the pod is admitted.
+ * @throws ERR_HINT_PROVIDER
+ */
 export function plan(question: Question): { readonly plan: Plan; readonly next: Assignments | undefined } {
   const decision = decide(question);
   const hints = decision.offers;
@@ -89,7 +107,16 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   if ('error' in decision) {
     const { code, details } = decision.error;
     const { reason, explanation } = details as { reason: AdmissionReason; explanation: Explanation };
-    const rejected = { admitted: false, reason, code, containers: [], hints, explanation, warnings: [], exact };
+    const rejected = {
+      admitted: false,
+      reason,
+      code,
+      containers: [],
+      hints,
+      explanation,
+      warnings: [],
+      exact,
+    };
     return { plan: rejected, next: undefined };
   }
   const failure = undo(question);
@@ -99,7 +126,10 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   return { plan: admittedPlan(pod, { hints, warnings, exact }), next };
 }
 
-/** The same decision, on the state as it is, without doing it. @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_* */
+/**
+ * The same decision, on the state as it is, without doing it.
+ * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
+ */
 export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
   const { topology, ledger, resources, providers } = site;
   const checkpoint = knownCheckpoint(site);
@@ -116,7 +146,8 @@ export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
     resources,
     providers: providers.list,
     owner: PERSISTENT_OWNER,
-    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold for it must stay. Nobody else hears of it.
+    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold
+    // for it must stay. Nobody else hears of it.
     uid: providers.isEmpty ? '' : randomUUID(),
     now: NEVER,
     dryRun: true,
@@ -124,7 +155,9 @@ export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
   return onRecord(planned, generation);
 }
 
-/** The answer of {@link Manager.plan}: a plan, and the generation of the state that it is made for. */
+/**
+ * The answer of {@link Manager.plan}: a plan, and the generation of the state that it is made for.
+ */
 export type PlanOnRecord = Plan & { readonly generation: number };
 
 // Member by member: to add one to a spread object takes many times as long.

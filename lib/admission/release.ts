@@ -8,8 +8,10 @@ import type { Site } from './site.js';
 import { transact } from './transact.js';
 
 /**
- * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs are theirs, after it they may be anybody's.
- * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's errors.
+ * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs
+ * are theirs, after it they may be anybody's.
+ * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's
+ *   errors.
  */
 export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<R> {
   const { topology, ledger, providers } = site;
@@ -35,7 +37,11 @@ export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T
   }).then((left) => vacate.settled(left));
 }
 
-/** Gives this process's share of a grant up: true where a child still lives by it, else the grant is released. @throws ERR_OWNER_SHARED */
+/**
+ * Gives this process's share of a grant up: true where a child still lives by it, else the grant is
+ * released.
+ * @throws ERR_OWNER_SHARED
+ */
 export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<boolean> {
   const { topology, ledger, providers } = site;
   const { uid } = grant;
@@ -44,7 +50,8 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
     const pod = findGrant(state, grant);
     if (!pod) return false;
     checkReleasable(site, pod);
-    // From here on it is ours no more, whatever becomes of the commit: the next transaction takes it for what a dead owner has left.
+    // From here on it is ours no more, whatever becomes of the commit: the next transaction takes
+    // it for what a dead owner has left.
     const isAlive = ledger.owners.handOver(uid);
     const left = vacate.leave(sharedPool(state, cpusNow(topology)));
     if (isAlive) {
@@ -58,7 +65,8 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
   });
 }
 
-// The pod is off the record, and the lock still held: a pod of the same uid may be next. @throws ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
+// The pod is off the record, and the lock still held: a pod of the same uid may be next. @throws
+// ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
 function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: Assignments): void {
   // It may have been admitted by another manager.
   providers.keep(pod);

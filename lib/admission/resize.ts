@@ -1,4 +1,5 @@
-// Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first, then done, so that whoever runs there hears of it before.
+// Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first,
+// then done, so that whoever runs there hears of it before.
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Assignments,
@@ -21,9 +22,12 @@ import type { Site } from './site.js';
 import { type EnforcedCommit, RESIZES_UNDER_WAY, reclaim, transact } from './transact.js';
 
 /**
- * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost, commits, and lets them use what is new. What is announced and what
- * it has now are both the grant's meanwhile. A refused resize changes nothing.
- * @throws a rejection as for an admission, ERR_INVALID_ARGUMENT for a pod of several containers, ERR_GRANT_BUSY, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors, what `followers` throws
+ * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost,
+ * commits, and lets them use what is new. What is announced and what it has now are both the
+ * grant's meanwhile. A refused resize changes nothing.
+ * @throws a rejection as for an admission, ERR_INVALID_ARGUMENT for a pod of several containers,
+ *   ERR_GRANT_BUSY, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors, what `followers`
+ *   throws
  */
 export async function resize<T>(
   site: Site,
@@ -60,12 +64,16 @@ export async function resize<T>(
     }
   } finally {
     RESIZES_UNDER_WAY.delete(uid);
-    // Every transaction of this process calls off what it has announced and does not do any more: this one need not be waited for.
+    // Every transaction of this process calls off what it has announced and does not do any more:
+    // this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});
   }
 }
 
-/** Puts on record what the grant will have. Where no CPU changes, nobody need hear of it before: the resize is done. */
+/**
+ * Puts on record what the grant will have. Where no CPU changes, nobody need hear of it before: the
+ * resize is done.
+ */
 function announce(
   site: Site,
   grant: PodAssignment,
@@ -88,9 +96,17 @@ interface Resized {
   readonly next: Assignments;
 }
 
-function announcement({ ledger }: Site, state: Assignments, now: PodAssignment, after: ContainerAssignment): Resized {
+function announcement(
+  { ledger }: Site,
+  state: Assignments,
+  now: PodAssignment,
+  after: ContainerAssignment,
+): Resized {
   const { name, cpus, held } = after;
-  const pod = { ...now, upcoming: { container: name, cpus, held, by: ledger.owners.recordFor('process').uuid } };
+  const pod = {
+    ...now,
+    upcoming: { container: name, cpus, held, by: ledger.owners.recordFor('process').uuid },
+  };
   return { pod, next: replacePod(state, pod) };
 }
 
@@ -105,7 +121,10 @@ interface Step {
   readonly commit: EnforcedCommit;
 }
 
-/** Undefined where the announcement is no longer on record: somebody has put back an older state meanwhile. */
+/**
+ * Undefined where the announcement is no longer on record: somebody has put back an older state
+ * meanwhile.
+ */
 async function carryOut<T>(
   { site, state, commit }: Step,
   pod: PodAssignment,
@@ -131,7 +150,10 @@ async function carryOut<T>(
     throw error;
   }
   const after = runningCpus(resized.pod);
-  return { pod: resized.pod, followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after) };
+  return {
+    pod: resized.pod,
+    followed: after.isSubsetOf(cpus) && followed ? followed : followers.widen(after),
+  };
 }
 
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
@@ -142,9 +164,13 @@ function current(site: Site, state: Assignments, grant: PodAssignment): PodAssig
 }
 
 function busy(uid: string): NumalignError {
-  return new NumalignError('ERR_GRANT_BUSY', `grant ${uid} is being resized already: wait until that is done`, {
-    value: uid,
-  });
+  return new NumalignError(
+    'ERR_GRANT_BUSY',
+    `grant ${uid} is being resized already: wait until that is done`,
+    {
+      value: uid,
+    },
+  );
 }
 
 /** @throws a rejection */
@@ -167,7 +193,13 @@ function decided(
     present: cpusNow(topology, state.pods),
     state: removePods(state, new Set([pod.uid])),
     request: {
-      pod: { uid: pod.uid, name: pod.name, qosClass: 'Guaranteed', notGuaranteed: null, containers: [container] },
+      pod: {
+        uid: pod.uid,
+        name: pod.name,
+        qosClass: 'Guaranteed',
+        notGuaranteed: null,
+        containers: [container],
+      },
       owner: 'process',
       placement: recordedPlacement(pod, defaults),
       enforcement: {},
@@ -187,7 +219,8 @@ function decided(
   const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
   const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
   const isBookedAnew = blocks.length > 0;
-  // Memory of which no amount has changed stays booked where it is, whatever has become of the nodes; what is not asked for any more is given back.
+  // Memory of which no amount has changed stays booked where it is, whatever has become of the
+  // nodes; what is not asked for any more is given back.
   const left = now.memory.filter((block) => !isAsked(block)).reduce(releaseMemory, state.memory);
   const after = {
     ...{ ...now, request: requests, cpus, held, hint },

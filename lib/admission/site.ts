@@ -27,7 +27,9 @@ export interface Site {
   readonly lockTimeoutMs: number;
 }
 
-/** What does not hold any more of a pod, as things are now; nothing of one that is off the record. */
+/**
+ * What does not hold any more of a pod, as things are now; nothing of one that is off the record.
+ */
 export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
   const { ledger, topology, resources } = site;
   const state = assignmentsOf(site, ledger.read());
@@ -36,7 +38,10 @@ export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readon
   return flagsOf(pod, state, topology, resources, cpusNow(topology));
 }
 
-/** What is on record, where that is known for certain. @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+/**
+ * What is on record, where that is known for certain.
+ * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
+ */
 export function knownAssignments(site: Site): Assignments {
   return knownCheckpoint(site).assignments;
 }

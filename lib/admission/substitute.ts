@@ -1,4 +1,5 @@
-// Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room it makes do with what is left until they are back.
+// Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room
+// it makes do with what is left until they are back.
 
 import {
   type Assignments,
@@ -38,13 +39,19 @@ export interface Substitution<T> {
   readonly lost: CpuSet;
   /** What it has for them. */
   readonly substitutes: CpuSet;
-  /** Those of `lost` that nothing was found for: on record they are the grant's as before, and its own again once they are back. */
+  /**
+   * Those of `lost` that nothing was found for: on record they are the grant's as before, and its
+   * own again once they are back.
+   */
   readonly revoked: CpuSet;
   /** CPUs that were revoked, and are online again. */
   readonly returned: CpuSet;
   /** Why nothing was found; else null. */
   readonly error: NumalignError | null;
-  /** Nothing is left of the grant for the time being: the threads of this process wait in the shared pool. */
+  /**
+   * Nothing is left of the grant for the time being: the threads of this process wait in the shared
+   * pool.
+   */
   readonly isParked: boolean;
   /** What became of the threads of this process. */
   readonly followed: T;
@@ -54,11 +61,16 @@ export interface Substitution<T> {
 const revocations = new Map<string, CpuSet>();
 
 /**
- * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them: of the same pool, by the options it was placed with, near those that it has; with
- * the policies restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share they go on sharing. Held SMT siblings come and go with
- * their CPUs. A container for which there is no room keeps what it has on record, and is tried again each time; its threads run on what is left of it, or wait in the shared
- * pool. Threads of this process follow; no other process's do: where they would have to, nothing is given up. `defaults`: for what is not on record of its placement.
- * @returns undefined where nothing has changed since the last look, or the grant is about to be changed by a resize or a transfer
+ * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them:
+ * of the same pool, by the options it was placed with, near those that it has; with the policies
+ * restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share
+ * they go on sharing. Held SMT siblings come and go with their CPUs. A container for which there is
+ * no room keeps what it has on record, and is tried again each time; its threads run on what is
+ * left of it, or wait in the shared pool. Threads of this process follow; no other process's do:
+ * where they would have to, nothing is given up. `defaults`: for what is not on record of its
+ * placement.
+ * @returns undefined where nothing has changed since the last look, or the grant is about to be
+ *   changed by a resize or a transfer
  * @throws ERR_OWNER_ALIVE where it is somebody else's, the ledger's errors
  */
 export async function substituteLostCpus<T>(
@@ -126,7 +138,8 @@ function carryOut<T>(
     const next = replacePod(state, pod);
     const kept = left.intersection(after);
     try {
-      // What is online and given up all the same, such as the other thread of a core, may be somebody's after the commit.
+      // What is online and given up all the same, such as the other thread of a core, may be
+      // somebody's after the commit.
       if (!kept.equals(left) && !kept.isEmpty) threads.narrow(kept);
       if (!left.isEmpty && kept.isEmpty) {
         threads.checkCanLeave();
@@ -178,7 +191,10 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
   return { pod: now, lost, error };
 }
 
-/** What a container has for its CPUs: those that are online, and others for the rest. @throws a rejection */
+/**
+ * What a container has for its CPUs: those that are online, and others for the rest.
+ * @throws a rejection
+ */
 function allocationFor(
   { topology, resources }: Site,
   state: Assignments,
@@ -191,7 +207,8 @@ function allocationFor(
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
   // An aligned container must stay so: its memory and devices are where they are.
-  const mustStay = placement.topologyPolicy === 'restricted' || placement.topologyPolicy === 'single-numa-node';
+  const mustStay =
+    placement.topologyPolicy === 'restricted' || placement.topologyPolicy === 'single-numa-node';
   const usable = pod.owner.kind === 'process' ? topology.allowed : topology.cpus;
   const near = cpusOfNodes(topology, nodes, placement.alignBySocket);
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
@@ -209,7 +226,11 @@ function allocationFor(
 }
 
 /** The pod with one container's CPUs replaced, in every container that shares them. */
-function withAllocation(pod: PodAssignment, { cpus, held }: ContainerAssignment, given: CpuAllocation): PodAssignment {
+function withAllocation(
+  pod: PodAssignment,
+  { cpus, held }: ContainerAssignment,
+  given: CpuAllocation,
+): PodAssignment {
   const gone = cpus.union(held).difference(given.cpus).difference(given.held);
   const more = given.held.difference(held);
   const fresh = [...given.cpus.difference(cpus)];

@@ -60,8 +60,14 @@ function containersOf(pod: AdmissionRequest['pod'], placement: Placement): reado
   return Object.freeze(
     pod.containers.map((container) => {
       const { name, kind, requests } = container;
-      const booksMemory = isBooked && Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
-      return Object.freeze({ name, kind, exclusiveCpus: exclusiveCount(pod, container, placement), booksMemory });
+      const booksMemory =
+        isBooked && Object.keys(requests).some((key) => isMemoryType(key) && requests[key]! > 0);
+      return Object.freeze({
+        name,
+        kind,
+        exclusiveCpus: exclusiveCount(pod, container, placement),
+        booksMemory,
+      });
     }),
   );
 }
@@ -80,7 +86,9 @@ export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () =>
   }));
 }
 
-function pinResultsOf(result: PinResult | PlaceThreadsResult | ChildProcess | Attachment): readonly PinResult[] {
+function pinResultsOf(
+  result: PinResult | PlaceThreadsResult | ChildProcess | Attachment,
+): readonly PinResult[] {
   if ('moved' in result) return [result];
   if (!('workers' in result)) return [];
   const { main, workers, pool, v8, others } = result;
@@ -88,7 +96,9 @@ function pinResultsOf(result: PinResult | PlaceThreadsResult | ChildProcess | At
 }
 
 /** {@link traced} for what is done to threads by a grant. */
-export function tracedApply<T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>>(
+export function tracedApply<
+  T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
+>(
   site: Source,
   grant: { readonly id: string; readonly cpus: CpuSet },
   action: ApplyAction,

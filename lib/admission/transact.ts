@@ -1,5 +1,12 @@
-// Transact: one step on the state for all processes, and its commit, by which the kernel keeps others off what is taken.
-import { type Assignments, type PodAssignment, removePods, replacePod, sharedPool } from '../account/assignments.js';
+// Transact: one step on the state for all processes, and its commit, by which the kernel keeps
+// others off what is taken.
+import {
+  type Assignments,
+  type PodAssignment,
+  removePods,
+  replacePod,
+  sharedPool,
+} from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
@@ -12,7 +19,10 @@ import type { Commit } from '../state/store.js';
 import { publishError } from './diagnostics.js';
 import { assignmentsOf, type Site } from './site.js';
 
-/** What was committed, and of new grants why they have not reached the level of enforcement that was aimed at. */
+/**
+ * What was committed, and of new grants why they have not reached the level of enforcement that was
+ * aimed at.
+ */
 export interface Enforced {
   readonly next: Assignments;
   readonly shortfalls: readonly string[];
@@ -25,15 +35,18 @@ export interface CommitOptions {
   readonly unpinned?: readonly UnpinnedThread[];
 }
 
-/** A commit by which the kernel keeps others off what is taken. @throws as {@link Enforcer.clear} and {@link Commit} */
+/**
+ * A commit by which the kernel keeps others off what is taken.
+ * @throws as {@link Enforcer.clear} and {@link Commit}
+ */
 export interface EnforcedCommit {
   (next: Assignments, isLast?: boolean, options?: CommitOptions): Promise<Enforced>;
   readonly refusal?: NumalignError | undefined;
 }
 
 /**
- * One step on the state for all processes: on `state`, without the grants of dead owners; `recorded` still has them. An opener has written the
- * first state, so that there always is one.
+ * One step on the state for all processes: on `state`, without the grants of dead owners;
+ * `recorded` still has them. An opener has written the first state, so that there always is one.
  */
 export async function transact<T>(
   site: Site,
@@ -46,10 +59,15 @@ export async function transact<T>(
     const recorded = assignmentsOf(site, checkpoint);
     const write: EnforcedCommit = Object.assign(
       (next: Assignments, isLast = false, options?: CommitOptions) =>
-        commitEnforced(site, recorded, next, commit, { isLast, later: () => (isGivenBack = true), ...options }),
+        commitEnforced(site, recorded, next, commit, {
+          isLast,
+          later: () => (isGivenBack = true),
+          ...options,
+        }),
       { refusal: commit.refusal },
     );
-    // Where nothing can be written nobody can tell either where threads may go that others have left behind.
+    // Where nothing can be written nobody can tell either where threads may go that others have
+    // left behind.
     const state = commit.refusal ? recorded : withoutDead(site, recorded);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
@@ -61,7 +79,8 @@ export async function transact<T>(
   }
 }
 
-// What was given back, as it is on record by now. A step of its own: the lock of the one before was let go with its commit, whatever keeps this process busy.
+// What was given back, as it is on record by now. A step of its own: the lock of the one before was
+// let go with its commit, whatever keeps this process busy.
 async function reopen(site: Site): Promise<void> {
   const { ledger, topology, enforcer, lockTimeoutMs } = site;
   try {
@@ -69,7 +88,8 @@ async function reopen(site: Site): Promise<void> {
       if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, [], true);
     });
   } catch (error) {
-    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next
+    // change.
     publishError(site, 'apply', error);
   }
 }
@@ -81,8 +101,8 @@ interface Last {
 }
 
 /**
- * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to the others: under the lock, so that nobody else clears it
- * meanwhile.
+ * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to
+ * the others: under the lock, so that nobody else clears it meanwhile.
  */
 export async function commitEnforced(
   site: Site,
@@ -95,7 +115,10 @@ export async function commitEnforced(
   const clearing = enforcer.clear(before, wanted, request, unpinned);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
-    await commit(withIdentities(next, before, topology), isLast && (settle === undefined || later !== undefined));
+    await commit(
+      withIdentities(next, before, topology),
+      isLast && (settle === undefined || later !== undefined),
+    );
   } catch (error) {
     undo();
     throw error;
@@ -107,7 +130,8 @@ export async function commitEnforced(
   try {
     settle?.();
   } catch (error) {
-    // It is committed, and must not be taken for undone. What is not open yet is opened by the next change.
+    // It is committed, and must not be taken for undone. What is not open yet is opened by the next
+    // change.
     publishError(site, 'apply', error);
   }
   return { next, shortfalls };
@@ -120,7 +144,10 @@ export function reclaim(site: Site): Promise<void> {
   });
 }
 
-/** The state less the grants of dead owners. Threads that ended Workers have left on their grants' CPUs move to the shared pool first. */
+/**
+ * The state less the grants of dead owners. Threads that ended Workers have left on their grants'
+ * CPUs move to the shared pool first.
+ */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners } = ledger;
   const pool = sharedPool(state, cpusNow(topology));
@@ -129,7 +156,9 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));
-  return left.pods.filter(({ uid, upcoming }) => upcoming !== null && isOff(uid, upcoming.by)).reduce(callOff, left);
+  return left.pods
+    .filter(({ uid, upcoming }) => upcoming !== null && isOff(uid, upcoming.by))
+    .reduce(callOff, left);
 
   // Who was to do it is dead, or has failed.
   function isOff(uid: string, by: string): boolean {
@@ -137,7 +166,10 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
   }
 }
 
-/** Ids of the grants that this environment is resizing: the others that it has announced will not come. */
+/**
+ * Ids of the grants that this environment is resizing: the others that it has announced will not
+ * come.
+ */
 export const RESIZES_UNDER_WAY = new Set<string>();
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {

@@ -1,4 +1,5 @@
-// Transfer: a grant changes hands between live processes. On record all the time, and free for nobody until whoever hands it over has left the CPUs.
+// Transfer: a grant changes hands between live processes. On record all the time, and free for
+// nobody until whoever hands it over has left the CPUs.
 
 import { findPod, type PodAssignment, replacePod, sharedPool } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -10,7 +11,10 @@ import { heldGrant, unknownGrant } from './held-grant.js';
 import { assignmentsOf, type Site } from './site.js';
 import { transact } from './transact.js';
 
-/** Puts a token on record: whoever shows it becomes the owner. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors */
+/**
+ * Puts a token on record: whoever shows it becomes the owner.
+ * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors
+ */
 export function offer(site: Site, grant: PodAssignment): Promise<string> {
   return transact(site, undefined, async (state, commit) => {
     const pod = heldGrant(site, state, grant);
@@ -46,7 +50,8 @@ export interface Leaving<T> extends Vacate<T, unknown> {
 // Tokens that this environment has shown itself: such a grant stays where it is.
 const shownHere = new Set<string>();
 
-// What stands in the way for a while only: a lock that is held for long, a full disk. The other side waits meanwhile.
+// What stands in the way for a while only: a lock that is held for long, a full disk. The other
+// side waits meanwhile.
 async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await look();
@@ -56,7 +61,10 @@ async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Waits until somebody has shown the token, and leaves: true. False where that cannot happen any more. */
+/**
+ * Waits until somebody has shown the token, and leaves: true. False where that cannot happen any
+ * more.
+ */
 export function handedOver<T>(
   site: Site,
   { uid, owner }: PodAssignment,
@@ -87,7 +95,8 @@ export function handedOver<T>(
 
 /**
  * Becomes the owner, and waits until the one before has left the CPUs.
- * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason, while the grant is another's, then ERR_OWNER_ALIVE
+ * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason, while the grant is
+ *   another's, then ERR_OWNER_ALIVE
  */
 export async function takeOver(site: Site, token: string, signal?: AbortSignal): Promise<PodAssignment> {
   const { ledger } = site;
@@ -107,7 +116,13 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     const isOwn = owner.uuid === offered.owner.uuid;
     former = offered.owner.pid;
     // What the former owner has announced it can carry out no more.
-    const taken = { ...offered, owner, transfer: null, formerOwner: isOwn ? null : offered.owner.uuid, upcoming: null };
+    const taken = {
+      ...offered,
+      owner,
+      transfer: null,
+      formerOwner: isOwn ? null : offered.owner.uuid,
+      upcoming: null,
+    };
     // Before anybody can see it.
     if (isOwn) shownHere.add(token);
     try {

@@ -25,7 +25,10 @@ import type { Topology } from '../machine/topology.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { StateRecovered } from '../state/store.js';
 
-/** The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or the pool has become smaller. */
+/**
+ * The kernel has fewer hugepages free on some NUMA nodes than there should be: others use them, or
+ * the pool has become smaller.
+ */
 export interface HugepagesTaken {
   readonly code: 'HUGEPAGES_TAKEN';
   readonly message: string;
@@ -38,7 +41,10 @@ export interface HugepagesTaken {
   readonly expected: number;
 }
 
-/** A device was asked for that nobody gives out here: no list of devices is registered for it, and there are no custom hint providers. */
+/**
+ * A device was asked for that nobody gives out here: no list of devices is registered for it, and
+ * there are no custom hint providers.
+ */
 export interface ResourceUnknown {
   readonly code: 'RESOURCE_UNKNOWN';
   readonly message: string;
@@ -55,7 +61,9 @@ export interface LapsedGrant {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** The state was of an earlier boot. Its grants are void; nothing of it is granted again by itself. */
+/**
+ * The state was of an earlier boot. Its grants are void; nothing of it is granted again by itself.
+ */
 export interface StateArchived {
   readonly code: 'STATE_ARCHIVED';
   readonly message: string;
@@ -76,7 +84,10 @@ export interface GrantFlagged {
   readonly flags: readonly Flag[];
 }
 
-/** A cgroup at or above the process that holds a grant lets it have less CPU time than the grant has CPUs. A grant does not lift that. */
+/**
+ * A cgroup at or above the process that holds a grant lets it have less CPU time than the grant has
+ * CPUs. A grant does not lift that.
+ */
 export interface CpuQuota {
   readonly code: 'CPU_QUOTA';
   readonly message: string;
@@ -100,7 +111,10 @@ export interface SettingUnmet {
   readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'isolatedCPUs' | 'reservedMemory';
 }
 
-/** Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings}, {@link Pod.warnings}, {@link Manager.warnings}. */
+/**
+ * Something that stands in nobody's way, and that the caller should know: {@link Grant.warnings},
+ * {@link Pod.warnings}, {@link Manager.warnings}.
+ */
 export type Warning =
   | CpuQuota
   | EnforcementShortfall
@@ -150,15 +164,21 @@ export function grantWarnings(
 }
 
 /** What the machine's settings name and the machine does not have at present. */
-export function settingWarnings({ settings }: Assignments, { nodes }: Topology, online: CpuSet): SettingUnmet[] {
+export function settingWarnings(
+  { settings }: Assignments,
+  { nodes }: Topology,
+  online: CpuSet,
+): SettingUnmet[] {
   const { managedCPUs, reservedSystemCPUs, isolatedCPUs, reservedMemory } = settings;
   const unmet = (option: SettingUnmet['option'], what: string): SettingUnmet =>
     Object.freeze({ code: 'SETTING_UNMET', message: `${option} names ${what}`, option });
-  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs, isolatedCPUs } as const).flatMap(([option, named]) => {
-    const missing = named?.difference(online);
-    if (!missing || missing.isEmpty) return [];
-    return [unmet(option as SettingUnmet['option'], `${cpusNamed(missing)}, not online at present`)];
-  });
+  const cpus = Object.entries({ managedCPUs, reservedSystemCPUs, isolatedCPUs } as const).flatMap(
+    ([option, named]) => {
+      const missing = named?.difference(online);
+      if (!missing || missing.isEmpty) return [];
+      return [unmet(option as SettingUnmet['option'], `${cpusNamed(missing)}, not online at present`)];
+    },
+  );
   const memory = Object.entries(reservedMemory).flatMap(([id, types]) =>
     Object.entries(types).flatMap(([type, bytes]) => {
       const node = nodes.find((each) => each.id === Number(id));
@@ -171,7 +191,10 @@ export function settingWarnings({ settings }: Assignments, { nodes }: Topology, 
   return [...cpus, ...memory];
 }
 
-/** What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where some are booked. */
+/**
+ * What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where
+ * some are booked.
+ */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {
   return hugepageWarnings(pod, question.state, question.topology).concat(resourceWarnings(question));
 }

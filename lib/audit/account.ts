@@ -1,5 +1,6 @@
-// Account: what has happened on a grant's CPUs since a beginning, kept up from snapshot to snapshot. Pure: an audit is the difference of two snapshots, and of those who have ended in between
-// what was last seen of them.
+// Account: what has happened on a grant's CPUs since a beginning, kept up from snapshot to
+// snapshot. Pure: an audit is the difference of two snapshots, and of those who have ended in
+// between what was last seen of them.
 
 import type { EnforcementLevel } from '../account/assignments.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -33,11 +34,17 @@ export interface ForeignTask {
   readonly pid: number;
   readonly tid: number;
   readonly command: string;
-  /** `owner`: a thread of the grant's own processes that is free to run elsewhere too. `kernel`: a kernel thread. */
+  /**
+   * `owner`: a thread of the grant's own processes that is free to run elsewhere too. `kernel`: a
+   * kernel thread.
+   */
   readonly kind: TaskSnapshot['kind'];
   /** A kernel thread that belongs to its CPU: nobody can keep it off. */
   readonly bound: boolean;
-  /** How long it has run since the last look, wherever that was; null where that is not known: it was on other CPUs then. */
+  /**
+   * How long it has run since the last look, wherever that was; null where that is not known: it
+   * was on other CPUs then.
+   */
   readonly runTimeNs: number | null;
 }
 
@@ -51,27 +58,48 @@ export interface CpuAudit extends CpuCounters {
 
 /** Sums over all threads and CPUs, with what CPUs had done before the grant lost them. */
 export interface AuditTotals extends ThreadCounters, CpuCounters {
-  /** Threads that have ended since, or left these CPUs; what they had done when last looked at is part of the sums. */
+  /**
+   * Threads that have ended since, or left these CPUs; what they had done when last looked at is
+   * part of the sums.
+   */
   readonly endedThreads: number;
-  /** How many times a task of another process (not of the kernel) was found that was not there at the look before. null: nobody has looked. */
+  /**
+   * How many times a task of another process (not of the kernel) was found that was not there at
+   * the look before. null: nobody has looked.
+   */
   readonly foreignTasks: number | null;
 }
 
-/** What has happened since a grant was pinned. All amounts are since `since`, unless they say otherwise; null is what cannot be read here. */
+/**
+ * What has happened since a grant was pinned. All amounts are since `since`, unless they say
+ * otherwise; null is what cannot be read here.
+ */
 export interface GrantAudit {
   readonly grant: string;
   readonly level: EnforcementLevel;
   /** Wall-clock time in ISO 8601. */
   readonly since: string;
   readonly elapsedMs: number;
-  /** Of the owner and its children: threads that are confined to the grant's CPUs. Of a grant of this process, while there are none: all its threads that may run there. */
+  /**
+   * Of the owner and its children: threads that are confined to the grant's CPUs. Of a grant of
+   * this process, while there are none: all its threads that may run there.
+   */
   readonly threads: readonly ThreadAudit[];
   readonly cpus: readonly CpuAudit[];
-  /** Whether no process is hidden from this one, so that `foreign` can be complete. Not so in most containers. null with `foreign: false`. */
+  /**
+   * Whether no process is hidden from this one, so that `foreign` can be complete. Not so in most
+   * containers. null with `foreign: false`.
+   */
   readonly seesAllTasks: boolean | null;
-  /** Of the cgroups of the grant's processes, and those above. null where none has a quota's account. */
+  /**
+   * Of the cgroups of the grant's processes, and those above. null where none has a quota's
+   * account.
+   */
   readonly throttling: ThrottlingCounters | null;
-  /** Pages of the grant's processes that are on other NUMA nodes than its own at this moment. null without `memory: true`. */
+  /**
+   * Pages of the grant's processes that are on other NUMA nodes than its own at this moment. null
+   * without `memory: true`.
+   */
   readonly offNodePages: number | null;
   readonly totals: AuditTotals;
 }
@@ -109,7 +137,8 @@ const START_NS = 10_000_000;
 // Thread ids are given again.
 const keyOf = ({ tid, startNs }: Pick<ThreadSnapshot, 'tid' | 'startNs'>) => `${tid} ${startNs}`;
 
-const wasBornSince = ({ startNs }: Pick<ThreadSnapshot, 'startNs'>, bootNs: number) => startNs + START_NS > bootNs;
+const wasBornSince = ({ startNs }: Pick<ThreadSnapshot, 'startNs'>, bootNs: number) =>
+  startNs + START_NS > bootNs;
 
 /** Begins with a snapshot. */
 export function openAccount(snapshot: Snapshot): Account {
@@ -129,7 +158,10 @@ export function openAccount(snapshot: Snapshot): Account {
 
 const byKey = (tasks: readonly TaskSnapshot[]) => new Map(tasks.map((task) => [keyOf(task), task]));
 
-/** Goes on with the next snapshot. Whatever comes in between counts from when it was first seen, but a thread that was born in between from its birth. */
+/**
+ * Goes on with the next snapshot. Whatever comes in between counts from when it was first seen, but
+ * a thread that was born in between from its birth.
+ */
 export function advance(account: Account, snapshot: Snapshot): Account {
   const { since, last } = account;
   const threads = new Map(
@@ -163,9 +195,12 @@ export function advance(account: Account, snapshot: Snapshot): Account {
     ),
     throttledBefore: sum(THROTTLING_COUNTERS, [
       account.throttledBefore,
-      ...left.map(([file, counters]) => difference(THROTTLING_COUNTERS, counters, account.throttling.get(file)!)),
+      ...left.map(([file, counters]) =>
+        difference(THROTTLING_COUNTERS, counters, account.throttling.get(file)!),
+      ),
     ]),
-    foreign: snapshot.tasks === null ? account.foreign : nextForeign(account, snapshot.tasks, snapshot.bootNs),
+    foreign:
+      snapshot.tasks === null ? account.foreign : nextForeign(account, snapshot.tasks, snapshot.bootNs),
   };
 }
 
@@ -173,8 +208,9 @@ function threadCounters(account: Account, thread: ThreadSnapshot): ThreadCounter
   return difference(THREAD_COUNTERS, thread.counters, account.threads.get(keyOf(thread))!);
 }
 
-// A task has run on these CPUs since the last look if its run time has grown, if it was not there then, or if it waits to run right now. (The kernel puts a
-// task on a CPU only to run it there.) Of the first look only what is runnable or was born since the beginning is known.
+// A task has run on these CPUs since the last look if its run time has grown, if it was not there
+// then, or if it waits to run right now. (The kernel puts a task on a CPU only to run it there.) Of
+// the first look only what is runnable or was born since the beginning is known.
 function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[], bootNs: number): Foreign {
   const ran = tasks.flatMap((task) => {
     const before = foreign?.tasks.get(keyOf(task));
@@ -189,7 +225,11 @@ function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[]
   return { bootNs, tasks: byKey(tasks), ran, count: (foreign?.count ?? 0) + came.length };
 }
 
-function runTime({ runTimeNs }: TaskSnapshot, before: TaskSnapshot | undefined, isBorn: boolean): number | null {
+function runTime(
+  { runTimeNs }: TaskSnapshot,
+  before: TaskSnapshot | undefined,
+  isBorn: boolean,
+): number | null {
   if (before === undefined) return isBorn ? runTimeNs : null;
   return Math.max(runTimeNs - before.runTimeNs, 0);
 }
@@ -218,7 +258,8 @@ export function auditOf(account: Account, grant: string, level: EnforcementLevel
     threads,
     cpus,
     seesAllTasks: last.seesAll,
-    throttling: throttled.length === 0 ? null : sum(THROTTLING_COUNTERS, [account.throttledBefore, ...throttled]),
+    throttling:
+      throttled.length === 0 ? null : sum(THROTTLING_COUNTERS, [account.throttledBefore, ...throttled]),
     offNodePages: last.offNodePages,
     totals: {
       ...sum(THREAD_COUNTERS, [ended.counters, ...threads]),

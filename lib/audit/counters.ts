@@ -13,13 +13,23 @@ export const THREAD_COUNTERS = [
 ] as const;
 export type ThreadCounters = Counters<(typeof THREAD_COUNTERS)[number]>;
 
-export const CPU_COUNTERS = ['interrupts', 'deviceInterrupts', 'softirqs', 'busyNs', 'idleNs', 'stealNs'] as const;
+export const CPU_COUNTERS = [
+  'interrupts',
+  'deviceInterrupts',
+  'softirqs',
+  'busyNs',
+  'idleNs',
+  'stealNs',
+] as const;
 export type CpuCounters = Counters<(typeof CPU_COUNTERS)[number]>;
 
 export const THROTTLING_COUNTERS = ['nrThrottled', 'throttledNs'] as const;
 export type ThrottlingCounters = Counters<(typeof THROTTLING_COUNTERS)[number]>;
 
-function made<Name extends string>(names: readonly Name[], amountOf: (name: Name) => number | null): Counters<Name> {
+function made<Name extends string>(
+  names: readonly Name[],
+  amountOf: (name: Name) => number | null,
+): Counters<Name> {
   // Not by Object.fromEntries, which is ten times as slow.
   const counters = {} as Record<Name, number | null>;
   for (const name of names) counters[name] = amountOf(name);
@@ -30,7 +40,10 @@ export function zero<Name extends string>(names: readonly Name[]): Counters<Name
   return made(names, () => 0);
 }
 
-/** null where one of the two is not known. Not below 0: the kernel drops the counts of an interrupt that is given up. */
+/**
+ * null where one of the two is not known. Not below 0: the kernel drops the counts of an interrupt
+ * that is given up.
+ */
 export function difference<Name extends string>(
   names: readonly Name[],
   now: Counters<Name>,
@@ -43,7 +56,10 @@ export function difference<Name extends string>(
 }
 
 /** null where one of them is not known. */
-export function sum<Name extends string>(names: readonly Name[], all: Iterable<Counters<Name>>): Counters<Name> {
+export function sum<Name extends string>(
+  names: readonly Name[],
+  all: Iterable<Counters<Name>>,
+): Counters<Name> {
   const list = [...all];
   return made(names, (name) =>
     list.reduce<number | null>(

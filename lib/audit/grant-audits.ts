@@ -11,9 +11,15 @@ import { subjectOf } from './subject.js';
 export interface AuditOptions {
   /** Begins anew: all counters are 0 now, and count from here. Default false. */
   reset?: boolean;
-  /** Also which tasks of others are on the CPUs, for which every process that /proc shows is looked at. Default true. */
+  /**
+   * Also which tasks of others are on the CPUs, for which every process that /proc shows is looked
+   * at. Default true.
+   */
   foreign?: boolean;
-  /** Also interrupts. On a machine with many CPUs the kernel takes milliseconds to write out their table. Default true. */
+  /**
+   * Also interrupts. On a machine with many CPUs the kernel takes milliseconds to write out their
+   * table. Default true.
+   */
   interrupts?: boolean;
   /** Also where the memory is, which takes time in proportion to it. Default false. */
   memory?: boolean;
@@ -32,7 +38,10 @@ type Place = Pick<Site, 'topology' | 'ledger'>;
 
 const keyOf = ({ ledger }: Place, { uid }: Pick<PodAssignment, 'uid'>) => `${ledger.path}\0${uid}`;
 
-/** To be called when threads of this process have been pinned for a grant: with the first of them its audit begins. */
+/**
+ * To be called when threads of this process have been pinned for a grant: with the first of them
+ * its audit begins.
+ */
 export function beginAudit(place: Place, pod: PodAssignment): void {
   const key = keyOf(place, pod);
   if (kept.get(key)?.isPinned) return;
@@ -47,7 +56,10 @@ export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
   kept.delete(keyOf(place, pod));
 }
 
-/** What has happened since the beginning, which is now where there is none yet. @throws ERR_INVALID_OPTION */
+/**
+ * What has happened since the beginning, which is now where there is none yet.
+ * @throws ERR_INVALID_OPTION
+ */
 export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
   const key = keyOf(place, pod);

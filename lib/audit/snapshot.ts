@@ -1,4 +1,5 @@
-// Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
+// Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of
+// others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
 
 import { native } from '../base/native.js';
@@ -15,7 +16,10 @@ import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters
 import type { Subject } from './subject.js';
 import { readThrottling } from './throttling.js';
 
-/** One thread of the grant: one that may run on its CPUs only, or where there is none of those and it is the own grant, any of this process. */
+/**
+ * One thread of the grant: one that may run on its CPUs only, or where there is none of those and
+ * it is the own grant, any of this process.
+ */
 export interface ThreadSnapshot {
   readonly pid: number;
   readonly tid: number;
@@ -57,7 +61,10 @@ export interface Snapshot {
   readonly cpus: readonly CpuSnapshot[];
   /** null: nobody has looked. */
   readonly tasks: readonly TaskSnapshot[] | null;
-  /** Whether `tasks` can have overlooked nobody who is hidden from this process. null: nobody has looked. */
+  /**
+   * Whether `tasks` can have overlooked nobody who is hidden from this process. null: nobody has
+   * looked.
+   */
   readonly seesAll: boolean | null;
   /** By the cpu.stat file. */
   readonly throttling: ReadonlyMap<string, ThrottlingCounters>;
@@ -75,7 +82,10 @@ export interface Views {
 
 type Row<Columns extends readonly string[]> = Readonly<Record<Columns[number], number>>;
 
-function rowsOf<const Columns extends readonly string[]>(columns: Columns, values: Float64Array): Row<Columns>[] {
+function rowsOf<const Columns extends readonly string[]>(
+  columns: Columns,
+  values: Float64Array,
+): Row<Columns>[] {
   const rows: Row<Columns>[] = [];
   for (let at = 0; at < values.length; ) {
     // Not by Object.fromEntries, which is ten times as slow.
@@ -102,7 +112,10 @@ export class TaskScan {
     );
   }
 
-  /** Whether a process is one of the roots, or was started from one. A child whose parent has ended belongs to nobody. */
+  /**
+   * Whether a process is one of the roots, or was started from one. A child whose parent has ended
+   * belongs to nobody.
+   */
   isBelow(process: number, roots: ReadonlySet<number>): boolean {
     for (let pid: number | undefined = process; pid !== undefined && pid > 0; pid = this.#parents.get(pid)) {
       if (roots.has(pid)) return true;
@@ -132,29 +145,34 @@ export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot
   );
 }
 
-/** Nothing of it throws: what cannot be read is null, and a process that has ended has no threads. */
+/**
+ * Nothing of it throws: what cannot be read is null, and a process that has ended has no threads.
+ */
 export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject, views: Views): Snapshot {
   const { scan } = views;
   const all = new Set(roots);
   const processes = new Set([...roots, ...known]);
-  for (const { pid, isConfined } of scan?.tasks ?? []) if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
+  for (const { pid, isConfined } of scan?.tasks ?? [])
+    if (isConfined && scan?.isBelow(pid, all)) processes.add(pid);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
-  const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...counters }, i) => ({
-    pid,
-    tid,
-    startNs,
-    processor,
-    role: THREAD_ROLES[role]!,
-    cpus: new CpuSet(masks[i]!),
-    counters: {
-      runTimeNs: orNull(counters.runTimeNs),
-      runDelayNs: orNull(counters.runDelayNs),
-      timeslices: orNull(counters.timeslices),
-      voluntarySwitches: orNull(counters.voluntarySwitches),
-      involuntarySwitches: orNull(counters.involuntarySwitches),
-      migrations: orNull(counters.migrations),
-    },
-  }));
+  const threads = rowsOf(THREAD_COLUMNS, rows).map(
+    ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
+      pid,
+      tid,
+      startNs,
+      processor,
+      role: THREAD_ROLES[role]!,
+      cpus: new CpuSet(masks[i]!),
+      counters: {
+        runTimeNs: orNull(counters.runTimeNs),
+        runDelayNs: orNull(counters.runDelayNs),
+        timeslices: orNull(counters.timeslices),
+        voluntarySwitches: orNull(counters.voluntarySwitches),
+        involuntarySwitches: orNull(counters.involuntarySwitches),
+        migrations: orNull(counters.migrations),
+      },
+    }),
+  );
   const own = new Set(threads.map(({ pid }) => pid));
   return {
     time: Date.now(),
@@ -168,7 +186,8 @@ export function takeSnapshot({ cpus, roots, known, isOwn, memoryNodes }: Subject
   };
 }
 
-// Where nothing is pinned for it, the own grant's threads are those of this process, wherever else they run.
+// Where nothing is pinned for it, the own grant's threads are those of this process, wherever else
+// they run.
 function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
   const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
   if (confined.rows.length > 0 || !isOwn) return confined;
@@ -212,7 +231,8 @@ function offNodePages(pids: Iterable<number>, nodes: NodeSet): number | null {
   for (const pid of pids) {
     const { byNode, pageBytes, source } = native.memoryPlacement(pid);
     if (source === '') return null;
-    for (let i = 0; i < byNode.length; i += 2) if (!nodes.has(byNode[i]!)) pages += byNode[i + 1]! / pageBytes;
+    for (let i = 0; i < byNode.length; i += 2)
+      if (!nodes.has(byNode[i]!)) pages += byNode[i + 1]! / pageBytes;
   }
   return pages;
 }

@@ -8,16 +8,25 @@ import type { Topology } from '../machine/topology.js';
 /** Whose CPUs are looked at. */
 export interface Subject {
   readonly cpus: CpuSet;
-  /** Processes whose threads, and whose children's, are the grant's as far as they are confined to its CPUs. */
+  /**
+   * Processes whose threads, and whose children's, are the grant's as far as they are confined to
+   * its CPUs.
+   */
   readonly roots: readonly number[];
   /** Processes that had such threads when last looked at. */
   readonly known: readonly number[];
-  /** Whether it is this process's own: then its threads count also while none of them is confined. (The owner's pid may be one of another pid namespace.) */
+  /**
+   * Whether it is this process's own: then its threads count also while none of them is confined.
+   * (The owner's pid may be one of another pid namespace.)
+   */
   readonly isOwn: boolean;
   readonly memoryNodes: NodeSet;
 }
 
-/** `isOwn`: this process owns the grant, or has pinned threads for it. `before`: the grant's threads when last looked at. */
+/**
+ * `isOwn`: this process owns the grant, or has pinned threads for it. `before`: the grant's threads
+ * when last looked at.
+ */
 export function subjectOf(
   topology: Topology,
   pod: PodAssignment,
@@ -36,8 +45,9 @@ export function subjectOf(
 }
 
 /**
- * The process that owns a grant, or those in the cgroup that does; none for a persistent owner, of which nobody knows who runs there, and for an owner that is not to be seen from here. Their children are found
- * by the scan.
+ * The process that owns a grant, or those in the cgroup that does; none for a persistent owner, of
+ * which nobody knows who runs there, and for an owner that is not to be seen from here. Their
+ * children are found by the scan.
  */
 function processesOf({ kind, pid, cgroup }: OwnerRecord): number[] {
   if (kind === 'cgroup' && cgroup) return processesIn(cgroup.path);

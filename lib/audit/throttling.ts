@@ -19,8 +19,9 @@ function cpuHierarchy(): Hierarchy | undefined {
 }
 
 /**
- * Of the cgroups in which these processes are, and of all above them as far as they are to be seen: a quota there holds them too. By the file; without those that keep no such
- * account. Empty where there is no CPU controller to be seen.
+ * Of the cgroups in which these processes are, and of all above them as far as they are to be seen:
+ * a quota there holds them too. By the file; without those that keep no such account. Empty where
+ * there is no CPU controller to be seen.
  */
 export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, ThrottlingCounters> {
   const found = new Map<string, ThrottlingCounters>();
@@ -44,7 +45,10 @@ function folderOfProcess(cpu: Hierarchy, pid: number): string | undefined {
   return path === undefined || path.startsWith('/..') ? undefined : folderOf(cpu, path);
 }
 
-/** v1 tells nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a group without a quota's account. */
+/**
+ * v1 tells nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a
+ * group without a quota's account.
+ */
 export function parseCpuStat(text: string): ThrottlingCounters | undefined {
   const value = (name: string) => {
     const digits = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1];

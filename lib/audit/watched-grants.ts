@@ -1,4 +1,5 @@
-// WatchedGrants: grants of a state folder, and what has happened to each of them since a look at it.
+// WatchedGrants: grants of a state folder, and what has happened to each of them since a look at
+// it.
 
 import { type PodAssignment, presentCpus } from '../account/assignments.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -15,7 +16,10 @@ export class WatchedGrants {
     this.#since = since;
   }
 
-  /** What has happened since; at the first look at a grant nothing yet. The machine is looked at once for all of them. */
+  /**
+   * What has happened since; at the first look at a grant nothing yet. The machine is looked at
+   * once for all of them.
+   */
   look(topology: Topology, pods: readonly PodAssignment[]): GrantAudit[] {
     const before = this.#accounts;
     if (pods.length === 0) {
@@ -30,7 +34,10 @@ export class WatchedGrants {
       return [pod, account ? advance(account, now) : openAccount(now)] as const;
     });
     this.#accounts = new Map(
-      accounts.map(([{ uid }, account]) => [uid, this.#since === 'first look' ? account : openAccount(account.last)]),
+      accounts.map(([{ uid }, account]) => [
+        uid,
+        this.#since === 'first look' ? account : openAccount(account.last),
+      ]),
     );
     return accounts.map(([{ uid, enforcement }, account]) => auditOf(account, uid, enforcement.level));
   }

@@ -1,4 +1,5 @@
-// The parts of Node that take it long to load, loaded where they are first used: most programs that import numalign start no Worker and no child.
+// The parts of Node that take it long to load, loaded where they are first used: most programs that
+// import numalign start no Worker and no child.
 import { createRequire } from 'node:module';
 
 // From anywhere: bundlers leave no import.meta.url in CommonJS.

@@ -41,8 +41,15 @@ function nearestOf(key: string, valid: readonly string[]): string | undefined {
   return another === undefined ? longer : undefined;
 }
 
-/** Refuses anything but an object whose keys are all in `valid`. @throws ERR_INVALID_OPTION, naming the valid key that was probably meant. */
-export function checkOptions(options: unknown, valid: readonly string[], what: string): Record<string, unknown> {
+/**
+ * Refuses anything but an object whose keys are all in `valid`.
+ * @throws ERR_INVALID_OPTION, naming the valid key that was probably meant.
+ */
+export function checkOptions(
+  options: unknown,
+  valid: readonly string[],
+  what: string,
+): Record<string, unknown> {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
@@ -88,7 +95,10 @@ const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
 /** What {@link isName} asks for, in words. */
 export const NAME = `a text of 1 to ${MAX_NAME_LENGTH} printable characters`;
 
-/** Whether a value can be a name. Names are printed: control characters would let one line look like another. */
+/**
+ * Whether a value can be a name. Names are printed: control characters would let one line look like
+ * another.
+ */
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_NAME_LENGTH && /^[^\p{C}]+$/u.test(value);
 }

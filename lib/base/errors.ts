@@ -1,4 +1,5 @@
-// The errors of numalign: one class, literal codes, the offending value and what would be valid in `details`.
+// The errors of numalign: one class, literal codes, the offending value and what would be valid in
+// `details`.
 import { getSystemErrorName } from 'node:util';
 
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
@@ -48,16 +49,25 @@ export type ErrorCode =
   | 'ERR_UNKNOWN_MEMBER'
   | 'ERR_UNKNOWN_TRANSFER';
 
-/** Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's description lists. */
+/**
+ * Facts about the error, by name: the offending `value`, what is `valid`, and whatever the code's
+ * description lists.
+ */
 export interface ErrorDetails extends Record<string, unknown> {
   cause?: unknown;
 }
 
-/** Every error that numalign throws on purpose. `code` is literal and stable; the message is for people. */
+/**
+ * Every error that numalign throws on purpose. `code` is literal and stable; the message is for
+ * people.
+ */
 export class NumalignError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<ErrorDetails>;
-  /** With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such as `EPERM`. */
+  /**
+   * With ERR_SYSCALL and ERR_CGROUP: the kernel's refusal as a positive errno, and its name, such
+   * as `EPERM`.
+   */
   declare readonly errno?: number;
   declare readonly errnoName?: string;
   /** With ERR_SYSCALL and ERR_CGROUP: which system call was refused. */
@@ -77,7 +87,9 @@ export class NumalignError extends Error {
 }
 NumalignError.prototype.name = 'NumalignError';
 
-/** What an error of Node's tells of the kernel, as the details of a {@link NumalignError} have it. */
+/**
+ * What an error of Node's tells of the kernel, as the details of a {@link NumalignError} have it.
+ */
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
 }

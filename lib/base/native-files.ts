@@ -6,7 +6,10 @@ export interface NativeLock {
   release(): void;
 }
 
-/** A locked file that says its owner is alive. Must be kept referenced: collecting it drops the lock. */
+/**
+ * A locked file that says its owner is alive. Must be kept referenced: collecting it drops the
+ * lock.
+ */
 export interface NativeOwner {
   readonly fd: number;
   write(text: string): void;
@@ -48,8 +51,10 @@ export interface NativeFolder {
   /** Whole, but not durably: what a crash of the machine leaves of it is not said. */
   replace(name: string, text: string): void;
   /**
-   * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one of its file (else ESTALE); released once the new file is durable
-   * if it `isLast`, after `text` was written to the file `record`. Answers the version of the new file: at once where the folder is in memory, else once the device has it.
+   * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one
+   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after `text`
+   * was written to the file `record`. Answers the version of the new file: at once where the folder
+   * is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
@@ -66,8 +71,9 @@ export interface NativeFolder {
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
   /**
-   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing has changed. `start`,
-   * `length`: the bytes that the lock covers, as /proc/locks shows them; else the whole file.
+   * A new file in place of any other, locked. Nobody sees half of it, and where it fails nothing
+   * has changed. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else
+   * the whole file.
    */
   createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;

@@ -38,11 +38,18 @@ export interface Native {
   ): Words;
 
   /** A family of hints; lib/hints.ts reads it. */
-  cpuHints(topology: TopologyHandle, available: Words, reusable: Words, count: number, alignBySocket: boolean): Words;
+  cpuHints(
+    topology: TopologyHandle,
+    available: Words,
+    reusable: Words,
+    count: number,
+    alignBySocket: boolean,
+  ): Words;
   /**
-   * A family of hints for all types of memory of one request. `amounts`: for each type [request, free by node..., allocatable by node...];
-   * `groups`: by node the nodes that share its allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...];
-   * `must`: the nodes that every hint includes, [low, high].
+   * A family of hints for all types of memory of one request. `amounts`: for each type [request,
+   * free by node..., allocatable by node...]; `groups`: by node the nodes that share its
+   * allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...]; `must`: the nodes
+   * that every hint includes, [low, high].
    */
   memoryHints(
     nodes: number,
@@ -52,55 +59,90 @@ export interface Native {
     reusable: readonly number[],
     must: readonly number[],
   ): Words;
-  /** A family of hints. `devices`: all that are registered, in rows of [low, high, available | reusable << 1]. */
+  /**
+   * A family of hints. `devices`: all that are registered, in rows of [low, high, available |
+   * reusable << 1].
+   */
   deviceHints(nodes: number, request: number, devices: readonly number[]): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
-  mergeHints(families: readonly Words[], nodes: number, policy: number, distances: Words | undefined): number[];
+  mergeHints(
+    families: readonly Words[],
+    nodes: number,
+    policy: number,
+    distances: Words | undefined,
+  ): number[];
 
-  /** `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not remembered. */
+  /**
+   * `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not
+   * remembered.
+   */
   pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
   /** Moves the threads that are pinned for a grant to the CPUs that it has now. */
   followGrant(grant: string, cpus: Words): NativePinOutcome;
-  /** Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is online. {@link followGrant} brings them back. */
+  /**
+   * Has the threads that are pinned for a grant wait in the shared pool: none of its CPUs is
+   * online. {@link followGrant} brings them back.
+   */
   parkGrant(grant: string, sharedPool: Words): NativePinOutcome;
   /** Threads of this process that are to run on a grant, by their ids. */
   grantThreads(grant: string): number[];
-  /** Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where they should be (`now`). Changes nothing. */
+  /**
+   * Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where
+   * they should be (`now`). Changes nothing.
+   */
   strayThreads(grant: string, cpus: Words): NativeMove[];
   /** Puts threads that are to run on a grant back to where they were put. */
   recallThreads(grant: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
-  /** What to tell the kernel for the calling thread to have again what it has, wherever its cpuset cuts that. */
+  /**
+   * What to tell the kernel for the calling thread to have again what it has, wherever its cpuset
+   * cuts that.
+   */
   askedMask(): Words;
   /** Tells it. False where its cpuset has none of these CPUs. */
   ask(cpus: Words): boolean;
-  /** The calling thread has chosen what could not be asked for: it has all of its cpuset until {@link settleChoices}. `all`: what to ask for then. */
+  /**
+   * The calling thread has chosen what could not be asked for: it has all of its cpuset until
+   * {@link settleChoices}. `all`: what to ask for then.
+   */
   askLater(chosen: Words, all: Words): void;
   /**
-   * Threads that are pinned for a grant are about to leave its cgroup: asks for what they have chosen. The kernel refuses a mask of which the cgroup that they go to has nothing, but from Linux
-   * 6.2 on it keeps one that it has taken.
+   * Threads that are pinned for a grant are about to leave its cgroup: asks for what they have
+   * chosen. The kernel refuses a mask of which the cgroup that they go to has nothing, but from
+   * Linux 6.2 on it keeps one that it has taken.
    */
   askChoices(grant: string): void;
   /**
-   * Threads get what they have chosen, and could not have when they left a grant, because their cpuset had none of it. `limit`: the CPUs that it has now. Answers how many; with
-   * `dryRun` it changes nothing.
+   * Threads get what they have chosen, and could not have when they left a grant, because their
+   * cpuset had none of it. `limit`: the CPUs that it has now. Answers how many; with `dryRun` it
+   * changes nothing.
    */
   settleChoices(limit: Words, dryRun: boolean): number;
-  /** Before threads are moved into a cgroup, which changes their masks: the next pin, placement or undoing goes by what they were. */
+  /**
+   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or
+   * undoing goes by what they were.
+   */
   rememberMasks(): void;
   /**
-   * Has it known, for pins from now on, what the threads that run on no grant have chosen. `limit`: the CPUs of their cpuset, none where these are not known: a
-   * thread that may run on all of them has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
+   * Has it known, for pins from now on, what the threads that run on no grant have chosen. `limit`:
+   * the CPUs of their cpuset, none where these are not known: a thread that may run on all of them
+   * has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
    */
   learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
-  /** What is known of the choices of threads that are pinned for no grant, with what the kernel was told last. */
+  /**
+   * What is known of the choices of threads that are pinned for no grant, with what the kernel was
+   * told last.
+   */
   choices(): NativeMemberThread[];
-  /** Keeps the threads of a process off `taken` by their masks; undefined where there is no such process. */
+  /**
+   * Keeps the threads of a process off `taken` by their masks; undefined where there is no such
+   * process.
+   */
   confineMember(
     pid: number,
     known: readonly NativeMemberThread[],
@@ -122,7 +164,8 @@ export interface Native {
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 
   /**
-   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the outcomes go by {@link THREAD_ROLES}.
+   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the
+   * outcomes go by {@link THREAD_ROLES}.
    */
   place(
     cpus: readonly (Words | undefined)[],
@@ -132,7 +175,10 @@ export interface Native {
     owner: string,
     replace: boolean,
   ): NativePinOutcome[];
-  /** Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only one, 0 where unknown. */
+  /**
+   * Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only
+   * one, 0 where unknown.
+   */
   bornOn<T>(cpus: Words, action: () => T): { value: T; tid: number };
   /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
   adopt(tid: number, granted: Words, grant: string, owner: string): void;
@@ -143,7 +189,10 @@ export interface Native {
   /** Queues as many jobs, which wait for each other. The last to be settled knows all threads. */
   probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
   scheduling(tid: number): NativeScheduling;
-  /** `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads. */
+  /**
+   * `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but
+   * on CPUs of real-time threads.
+   */
   schedule(
     tid: number,
     priority: number,
@@ -168,7 +217,10 @@ export interface Native {
   /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
   nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
 
-  /** Whether the owner's environment has ended while threads of this process were pinned for its grants. */
+  /**
+   * Whether the owner's environment has ended while threads of this process were pinned for its
+   * grants.
+   */
   isOrphanedOwner(uuid: string): boolean;
   closeOrphanedOwner(uuid: string): void;
 

@@ -6,17 +6,29 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as co
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
-/** Columns of one thread in {@link NativeThreads.rows}; `role` counts through {@link THREAD_ROLES}. */
+/**
+ * Columns of one thread in {@link NativeThreads.rows}; `role` counts through {@link THREAD_ROLES}.
+ */
 export const THREAD_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor', 'role'] as const),
-  ...(['runTimeNs', 'runDelayNs', 'timeslices', 'voluntarySwitches', 'involuntarySwitches', 'migrations'] as const),
+  ...([
+    'runTimeNs',
+    'runDelayNs',
+    'timeslices',
+    'voluntarySwitches',
+    'involuntarySwitches',
+    'migrations',
+  ] as const),
 ] as const;
 /** Columns of one CPU in the rows of {@link Native.cpuActivity}. */
 export const CPU_ACTIVITY_COLUMNS = [
   ...(['cpu', 'interrupts', 'deviceInterrupts', 'softirqs'] as const),
   ...(['busyNs', 'idleNs', 'stealNs', 'frequencyKHz'] as const),
 ] as const;
-/** Columns of one task in {@link NativeTasks.rows}; those from `isKernel` to `isConfined` are 0 or 1. */
+/**
+ * Columns of one task in {@link NativeTasks.rows}; those from `isKernel` to `isConfined` are 0 or
+ * 1.
+ */
 export const TASK_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor'] as const),
   ...(['isKernel', 'isBound', 'isRunnable', 'isConfined', 'runTimeNs'] as const),
@@ -41,7 +53,10 @@ export interface NativeTasks {
   seesAll: boolean;
 }
 
-/** A PCI device as it crosses the boundary. Empty texts and lists stand for what is unknown or not there. */
+/**
+ * A PCI device as it crosses the boundary. Empty texts and lists stand for what is unknown or not
+ * there.
+ */
 export interface NativePciDevice {
   id: string;
   class: number;
@@ -53,7 +68,10 @@ export interface NativePciDevice {
   parent: string;
 }
 
-/** A machine in flat arrays. `memory` and `distances` go by `nodes`, which is ascending in what the addon returns. */
+/**
+ * A machine in flat arrays. `memory` and `distances` go by `nodes`, which is ascending in what the
+ * addon returns.
+ */
 export interface TopologyDescription {
   cpus: Int32Array;
   nodes: Int32Array;

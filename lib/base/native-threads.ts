@@ -45,7 +45,10 @@ export interface NativePlacement {
   pageBytes: number;
 }
 
-/** A thread whose mask is not its own choice: what it has chosen, what it was given instead, and of what (the kernel leaves out what its cpuset does not have). */
+/**
+ * A thread whose mask is not its own choice: what it has chosen, what it was given instead, and of
+ * what (the kernel leaves out what its cpuset does not have).
+ */
 export interface NativeMemberThread {
   tid: number;
   chosen: Words;
@@ -57,7 +60,9 @@ export interface NativeMemberThread {
 
 export interface NativeConfinement {
   threads: NativeMemberThread[];
-  /** Still on CPUs that they must leave. `errno` 0: the kernel did something else than it was told. */
+  /**
+   * Still on CPUs that they must leave. `errno` 0: the kernel did something else than it was told.
+   */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
   /** Of a dry run: a thread is to be moved that this process may not move. */

@@ -1,4 +1,5 @@
-// Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it meaning.
+// Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it
+// meaning.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -61,7 +62,8 @@ function whyNotLoaded(file: string, folder: string, { code, message }: NodeJS.Er
 
 const NEEDS = 'it needs: apt-get install libhwloc-dev pkg-config g++ make python3';
 
-// By the addon, of which an environment has one, however often this module is evaluated there: it knows one wire.
+// By the addon, of which an environment has one, however often this module is evaluated there: it
+// knows one wire.
 const WIRED = Symbol.for('numalign.wired');
 
 function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native {
@@ -69,6 +71,9 @@ function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native
   return { ...addon, ...addon[WIRED] };
 }
 
-/** The addon. Every function throws NumalignError, or TypeError where an argument has the wrong shape. */
+/**
+ * The addon. Every function throws NumalignError, or TypeError where an argument has the wrong
+ * shape.
+ */
 export const native: Native = withWire(load());
 native.setErrorClass(NumalignError);

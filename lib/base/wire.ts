@@ -1,5 +1,6 @@
-// The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and come back. A typed array that was just made is slow to look into
-// for an addon, and slower to make: longer than most of the core's work takes.
+// The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and
+// come back. A typed array that was just made is slow to look into for an addon, and slower to
+// make: longer than most of the core's work takes.
 import { types } from 'node:util';
 import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
@@ -8,11 +9,20 @@ import type { TopologyHandle, Words } from './words.js';
 /** How many words are on the wire, or the words themselves where they are too many for it. */
 type Answer = number | Words;
 
-/** The functions of the addon that use the wire. Of every set and list they are told how many words of it are there, in the order of the arguments. */
+/**
+ * The functions of the addon that use the wire. Of every set and list they are told how many words
+ * of it are there, in the order of the arguments.
+ */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
   /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3. */
-  bestFit(topology: TopologyHandle, available: number, count: number, flags: number, cpuGroupSize: number): Answer;
+  bestFit(
+    topology: TopologyHandle,
+    available: number,
+    count: number,
+    flags: number,
+    cpuGroupSize: number,
+  ): Answer;
   cpuHints(
     topology: TopologyHandle,
     available: number,
@@ -20,13 +30,26 @@ export interface WiredFunctions {
     count: number,
     alignBySocket: boolean,
   ): Answer;
-  memoryHints(nodes: number, types: number, amounts: number, reusable: number, groups: number, must: number): Answer;
+  memoryHints(
+    nodes: number,
+    types: number,
+    amounts: number,
+    reusable: number,
+    groups: number,
+    must: number,
+  ): Answer;
   deviceHints(nodes: number, request: number, devices: number): Answer;
   wholeCores(topology: TopologyHandle, cpus: number): Answer;
   isHintFamily(words: number, nodes: number): boolean;
-  /** [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these words] */
+  /**
+   * [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these
+   * words]
+   */
   pin(tid: number, cpus: number, grant?: string, owner?: string, replace?: boolean): Answer;
-  /** On the wire: how many families, nodes, the policy, how many distances; of each family its length and its words; the distances. The answer is there too. */
+  /**
+   * On the wire: how many families, nodes, the policy, how many distances; of each family its
+   * length and its words; the distances. The answer is there too.
+   */
   mergeHints(): void;
 }
 
@@ -119,7 +142,8 @@ export function wired(addon: WiredFunctions): Wired {
 
   return {
     bestFit(topology, available, count, spread, alignByL3, distributeAcrossNuma, cpuGroupSize, wholeCores) {
-      const flags = (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
+      const flags =
+        (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
       return taken(addon.bestFit(topology, put(available, 0), count, flags, cpuGroupSize));
     },
 
@@ -135,7 +159,8 @@ export function wired(addon: WiredFunctions): Wired {
       return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
     },
 
-    deviceHints: (nodes, request, devices) => taken(addon.deviceHints(nodes, request, putNumbers(devices, 0))),
+    deviceHints: (nodes, request, devices) =>
+      taken(addon.deviceHints(nodes, request, putNumbers(devices, 0))),
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 

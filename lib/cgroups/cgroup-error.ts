@@ -53,7 +53,11 @@ const ROOT_OR_OWNER = 'root, or the user that the cgroup was delegated to';
 
 // Of open(2): nothing was asked of the cgroup yet.
 const UNOPENED: Record<string, Meaning> = {
-  ENOENT: ['missing', 'there is no such cgroup, or it has no such file', 'a cgroup with the cpuset controller'],
+  ENOENT: [
+    'missing',
+    'there is no such cgroup, or it has no such file',
+    'a cgroup with the cpuset controller',
+  ],
   ENODEV: ['missing', 'the cgroup was removed meanwhile', 'a cgroup that is there'],
   EACCES: ['no-access', 'it belongs to somebody else', ROOT_OR_OWNER],
   EPERM: ['no-access', 'it belongs to somebody else', ROOT_OR_OWNER],
@@ -63,14 +67,22 @@ const UNOPENED: Record<string, Meaning> = {
 
 const ATTACH: Record<string, Meaning> = {
   ESRCH: ['no-process', 'it has ended, or was never there', 'the number of a living process or thread'],
-  ENOSPC: ['no-cpus', 'the cgroup has no CPUs or no memory nodes yet', 'a cgroup whose CPUs and memory nodes are set'],
+  ENOSPC: [
+    'no-cpus',
+    'the cgroup has no CPUs or no memory nodes yet',
+    'a cgroup whose CPUs and memory nodes are set',
+  ],
   EACCES: [
     'no-access',
     'it belongs to another user, or comes from outside of what was delegated to this one',
     'root, or a process from inside of the delegated cgroup',
   ],
   EPERM: ['no-access', 'it belongs to another user', 'root, or a process of this user'],
-  ENOENT: ['no-access', 'it is in a cgroup that cannot be seen from here', 'a process inside of the cgroup namespace'],
+  ENOENT: [
+    'no-access',
+    'it is in a cgroup that cannot be seen from here',
+    'a process inside of the cgroup namespace',
+  ],
   EINVAL: [
     'kernel',
     'it is a thread of the kernel that is bound to its CPUs, or a real-time one without an allowance in this cgroup',
@@ -89,7 +101,11 @@ const ATTACH: Record<string, Meaning> = {
 };
 
 const SET_IDS: Record<string, Meaning> = {
-  EACCES: ['outside-parent', 'the cgroup above does not have all of them', 'a part of what the cgroup above has'],
+  EACCES: [
+    'outside-parent',
+    'the cgroup above does not have all of them',
+    'a part of what the cgroup above has',
+  ],
   EBUSY: [
     'in-use',
     'a cgroup below has more of them, or deadline tasks need them',
@@ -101,7 +117,11 @@ const SET_IDS: Record<string, Meaning> = {
     'not all of them are online, or a neighbour has some of them exclusively',
     'what is online and in no exclusive neighbour',
   ],
-  ENOSPC: ['no-cpus', 'there are processes in the cgroup, which need at least one', 'at least one, or an empty cgroup'],
+  ENOSPC: [
+    'no-cpus',
+    'there are processes in the cgroup, which need at least one',
+    'at least one, or an empty cgroup',
+  ],
   ENODEV: UNOPENED.ENODEV!,
 };
 
@@ -116,13 +136,21 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
       'this kernel does not know such a partition, or (before Linux 6.0) cannot make it with these CPUs',
       'member, root, or from Linux 6.1 on isolated, with CPUs that no cgroup beside it has',
     ],
-    EACCES: ['not-delegated', 'the partition of a cgroup belongs to the owner of the cgroup above', 'a cgroup below'],
+    EACCES: [
+      'not-delegated',
+      'the partition of a cgroup belongs to the owner of the cgroup above',
+      'a cgroup below',
+    ],
     EBUSY: ['in-use', 'the kernel is busy with it, or deadline tasks need the CPUs', 'to try again'],
   },
   'set-quota': {},
   'set-migration': {},
   'enable-controller': {
-    EBUSY: ['internal-processes', 'there are processes in it', 'a cgroup whose processes are all in cgroups below it'],
+    EBUSY: [
+      'internal-processes',
+      'there are processes in it',
+      'a cgroup whose processes are all in cgroups below it',
+    ],
     EOPNOTSUPP: [
       'threaded',
       'it lies in a threaded subtree, or below a cgroup that holds processes',
@@ -139,7 +167,11 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
     EACCES: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
     EPERM: ['no-access', 'the cgroup above belongs to somebody else', ROOT_OR_OWNER],
     ENOENT: ['missing', 'there is no cgroup above it', 'a path whose parent is a cgroup'],
-    EAGAIN: ['limit', 'cgroup.max.depth or cgroup.max.descendants of a cgroup above is reached', 'fewer cgroups'],
+    EAGAIN: [
+      'limit',
+      'cgroup.max.depth or cgroup.max.descendants of a cgroup above is reached',
+      'fewer cgroups',
+    ],
     ENOSPC: ['limit', 'the machine has no room for more cgroups', 'fewer cgroups'],
     EOPNOTSUPP: ['threaded', 'the cgroup above is threaded', 'a domain cgroup'],
     EROFS: UNOPENED.EROFS!,
@@ -167,7 +199,10 @@ export function cgroupRefusal(
   return new NumalignError('ERR_CGROUP', message, { reason, ...details });
 }
 
-/** The refusal of a system call as ERR_CGROUP. `doing` completes "cannot …". What is no system call's refusal is returned as it is. */
+/**
+ * The refusal of a system call as ERR_CGROUP. `doing` completes "cannot …". What is no system
+ * call's refusal is returned as it is.
+ */
 export function cgroupError(
   thrown: unknown,
   action: CgroupAction,
@@ -182,19 +217,29 @@ export function cgroupError(
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
   const needed = reason === 'no-access' ? 'it takes' : 'valid is';
-  return new NumalignError('ERR_CGROUP', `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${needed} ${valid}`, {
-    reason,
-    errno: -errno,
-    syscall,
-    path,
-    value,
-    valid,
-    cause: thrown,
-  });
+  return new NumalignError(
+    'ERR_CGROUP',
+    `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${needed} ${valid}`,
+    {
+      reason,
+      errno: -errno,
+      syscall,
+      path,
+      value,
+      valid,
+      cause: thrown,
+    },
+  );
 }
 
 /** The result of `action`, its refusal as {@link cgroupError}. */
-export function attempt<T>(action: CgroupAction, doing: string, path: string, value: unknown, step: () => T): T {
+export function attempt<T>(
+  action: CgroupAction,
+  doing: string,
+  path: string,
+  value: unknown,
+  step: () => T,
+): T {
   try {
     return step();
   } catch (error) {

@@ -1,4 +1,5 @@
-// The files of cgroup hierarchies: reading what may have gone, and the system calls that change a hierarchy.
+// The files of cgroup hierarchies: reading what may have gone, and the system calls that change a
+// hierarchy.
 import {
   closeSync,
   constants,
@@ -35,7 +36,8 @@ export function countChanges(): number {
 export const KERNEL_FILES: CgroupFiles = {
   write(path, text) {
     changes++;
-    // Not writeFileSync: it would create what is not there, and truncate. An empty line is what empties a set: no bytes at all are no write.
+    // Not writeFileSync: it would create what is not there, and truncate. An empty line is what
+    // empties a set: no bytes at all are no write.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NOFOLLOW);
     try {
       writeSync(fd, `${text}\n`);
@@ -76,7 +78,10 @@ export function childNames(path: string): string[] {
     .map(({ name }) => name);
 }
 
-/** Whether a process is seen in the cgroup or below it. Throws where one of them goes meanwhile: what was in it may be anywhere. */
+/**
+ * Whether a process is seen in the cgroup or below it. Throws where one of them goes meanwhile:
+ * what was in it may be anywhere.
+ */
 export function hasProcess(path: string): boolean {
   const events = readIfThere(join(path, 'cgroup.events'));
   if (events !== undefined) return /^populated 1$/m.test(events);

@@ -1,4 +1,5 @@
-// Paths and names of cgroups: what may be the root that we were given, and how a name becomes a folder below it.
+// Paths and names of cgroups: what may be the root that we were given, and how a name becomes a
+// folder below it.
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { display } from '../base/check-options.js';
@@ -11,7 +12,8 @@ const MAX_BYTES = 255; // NAME_MAX
 const CONTROL_FILES = ['tasks', 'notify_on_release', 'release_agent'];
 
 /**
- * A name as that of a cgroup: percent-encoded where it could be mistaken for a path or for one of the kernel's files, which all but a few have a dot.
+ * A name as that of a cgroup: percent-encoded where it could be mistaken for a path or for one of
+ * the kernel's files, which all but a few have a dot.
  * @throws ERR_CGROUP where it is empty, too long, or no text
  */
 export function encodeName(name: string): string {
@@ -43,17 +45,24 @@ export function decodeName(encoded: string): string | undefined {
   }
 }
 
-/** @throws ERR_CGROUP for anything but the plain absolute path of a cgroup below the hierarchy's own. */
+/**
+ * @throws ERR_CGROUP for anything but the plain absolute path of a cgroup below the hierarchy's
+ *   own.
+ */
 export function checkRootPath(path: string): void {
-  const valid = 'an absolute path inside the hierarchy, such as "/numalign", without "." and ".." and not "/"';
+  const valid =
+    'an absolute path inside the hierarchy, such as "/numalign", without "." and ".." and not "/"';
   const isPlain = (part: string) => !['', '.', '..'].includes(part) && !/\p{Cc}/u.test(part);
   if (typeof path === 'string' && path.startsWith('/') && path.split('/').slice(1).every(isPlain)) return;
-  throw cgroupRefusal('bad-path', `the cgroup root must be ${valid}, not ${display(path)}`, { value: path, valid });
+  throw cgroupRefusal('bad-path', `the cgroup root must be ${valid}, not ${display(path)}`, {
+    value: path,
+    valid,
+  });
 }
 
 /**
- * Looks at a folder of a hierarchy and at all above it: no links, and nothing else mounted over. What is not there yet is in order.
- * REQUIRES: `folder` is `point` or plainly below it.
+ * Looks at a folder of a hierarchy and at all above it: no links, and nothing else mounted over.
+ * What is not there yet is in order. REQUIRES: `folder` is `point` or plainly below it.
  * @throws ERR_CGROUP
  */
 export function checkFolder(point: string, folder: string): void {
@@ -65,7 +74,11 @@ export function checkFolder(point: string, folder: string): void {
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (!found) return;
     if (found.isDirectory() && found.dev === dev) continue;
-    const what = found.isSymbolicLink() ? 'a link' : found.isDirectory() ? 'another file system' : 'no folder';
+    const what = found.isSymbolicLink()
+      ? 'a link'
+      : found.isDirectory()
+        ? 'another file system'
+        : 'no folder';
     throw cgroupRefusal('bad-path', `${path} is ${what}; valid is ${valid}`, { path, value: folder, valid });
   }
 }
@@ -80,8 +93,9 @@ export function unitOf(point: string, folder: string): string | undefined {
 }
 
 /**
- * Whether systemd has left the inside of a unit to others (`Delegate=`). It marks the cgroup with an attribute: `trusted.delegate`, which only root can
- * see, and where the kernel has it `user.delegate`; and gives it to the user that the unit runs as.
+ * Whether systemd has left the inside of a unit to others (`Delegate=`). It marks the cgroup with
+ * an attribute: `trusted.delegate`, which only root can see, and where the kernel has it
+ * `user.delegate`; and gives it to the user that the unit runs as.
  */
 export function isDelegated(unit: string): boolean {
   const found = statSync(unit, { throwIfNoEntry: false });

@@ -1,4 +1,5 @@
-// CpusetGroup: one cgroup at or below our root, with the CPUs and memory nodes that its processes may use. What v1 and v2 have in common.
+// CpusetGroup: one cgroup at or below our root, with the CPUs and memory nodes that its processes
+// may use. What v1 and v2 have in common.
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { NumalignError } from '../base/errors.js';
@@ -28,29 +29,36 @@ export interface Partition {
 }
 
 export interface Throttling {
-  /** Periods in which the quota was used up, and the time that processes waited for the next, in µs. */
+  /**
+   * Periods in which the quota was used up, and the time that processes waited for the next, in µs.
+   */
   nrThrottled: number;
   throttledUs: number;
 }
 
 /**
- * A handle: it can be of a cgroup that is not there. Every operation is synchronous, and either done or undone when it returns. All throw ERR_CGROUP
- * where the kernel refuses, with `errno`, `syscall`, `path`, `reason`, `value` and `valid` in the details.
+ * A handle: it can be of a cgroup that is not there. Every operation is synchronous, and either
+ * done or undone when it returns. All throw ERR_CGROUP where the kernel refuses, with `errno`,
+ * `syscall`, `path`, `reason`, `value` and `valid` in the details.
  */
 export interface CpusetGroup {
   readonly path: string;
   exists(): boolean;
   /**
-   * Makes it and what is missing between it and our root, with these CPUs and memory nodes; cgroups between that have fewer are grown. One that is there
-   * is changed as far as it differs. The quota of cgroups that we made is lifted.
+   * Makes it and what is missing between it and our root, with these CPUs and memory nodes; cgroups
+   * between that have fewer are grown. One that is there is changed as far as it differs. The quota
+   * of cgroups that we made is lifted.
    * @param mems empty: not restricted (v2 only)
-   * @param options `migrateMemory`: pages move along with processes that come in and with the memory nodes (v1; v2 always does so for the latter)
+   * @param options `migrateMemory`: pages move along with processes that come in and with the
+   *   memory nodes (v1; v2 always does so for the latter)
    * @throws ERR_CGROUP also where the cgroup would not have all of these CPUs that are online
    */
   create(cpus: CpuSet, mems: NodeSet, options?: { migrateMemory?: boolean }): void;
   /**
-   * Cgroups below keep what they have of `cpus`, or get all of it; they are shrunk before and grown after those above them.
-   * @throws ERR_CGROUP also where it would not have all of those that are online, or a partition below would become invalid
+   * Cgroups below keep what they have of `cpus`, or get all of it; they are shrunk before and grown
+   * after those above them.
+   * @throws ERR_CGROUP also where it would not have all of those that are online, or a partition
+   *   below would become invalid
    */
   setCpus(cpus: CpuSet): void;
   /** As {@link setCpus}. `migrate`: pages move to the new nodes (v1; v2 always does so). */
@@ -77,12 +85,17 @@ export interface CpusetGroup {
   stats(): Throttling | null;
   /** All processes that are in it or below it go to another cgroup. */
   evacuate(home: string | ((pid: number) => string)): void;
-  /** Those threads of a process that are in it go to the cgroup with this folder; as a whole where all of them are. */
+  /**
+   * Those threads of a process that are in it go to the cgroup with this folder; as a whole where
+   * all of them are.
+   */
   moveBack(pid: number, to: string): void;
   /**
    * Removes it and those below it. One that is not there is no error.
-   * @param leftoversTo the folder of the cgroup where processes that are inside go first, as a whole where all their threads are inside
-   * @throws ERR_CGROUP where we did not make all of them (`not-made`), or processes are inside and were given no place (`in-use`)
+   * @param leftoversTo the folder of the cgroup where processes that are inside go first, as a
+   *   whole where all their threads are inside
+   * @throws ERR_CGROUP where we did not make all of them (`not-made`), or processes are inside and
+   *   were given no place (`in-use`)
    */
   remove(leftoversTo?: string | ((pid: number) => string)): void;
 }
@@ -94,7 +107,10 @@ export interface CpusetTree {
   readonly rootPath: string;
   readonly made: MadeGroups;
   readonly files: CgroupFiles;
-  /** Whether a folder that is not below our root may be told to hand controllers on: not inside of units that systemd keeps to itself. */
+  /**
+   * Whether a folder that is not below our root may be told to hand controllers on: not inside of
+   * units that systemd keeps to itself.
+   */
   isOpen(folder: string): boolean;
 }
 
@@ -120,7 +136,8 @@ export const MEMS: Ids<NodeSet> = {
 
 // How long processes that are born while others are moved out are followed.
 const BORN_MS = 1000;
-// How long what no file tells of is waited for: a process that has just ended, which the kernel counts a moment longer. One of another pid namespace stays.
+// How long what no file tells of is waited for: a process that has just ended, which the kernel
+// counts a moment longer. One of another pid namespace stays.
 const ENDED_MS = 100;
 
 // A millisecond, in which nothing of this thread runs.
@@ -269,7 +286,8 @@ export abstract class CommonGroup implements CpusetGroup {
 
   /** Removes it where we made it and nothing is in it. Answers whether it did. */
   removeIfEmpty(): boolean {
-    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated()) return false;
+    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated())
+      return false;
     this.#removeAlone(undefined);
     return true;
   }
@@ -300,10 +318,15 @@ export abstract class CommonGroup implements CpusetGroup {
   protected endPartition(): void {}
 
   /**
-   * Runs a change and then the checks that read back, and looks at these partitions in between, each after the one above it: the kernel makes one invalid
-   * without a word, and leaves it so when the reason has gone.
+   * Runs a change and then the checks that read back, and looks at these partitions in between,
+   * each after the one above it: the kernel makes one invalid without a word, and leaves it so when
+   * the reason has gone.
    */
-  protected configure(partitions: CommonGroup[], change: (changes: Changes) => void, check: () => void): void {
+  protected configure(
+    partitions: CommonGroup[],
+    change: (changes: Changes) => void,
+    check: () => void,
+  ): void {
     checkFolder(this.tree.mount, this.path);
     const kinds = partitions.map((group) => ({ group, kind: group.partition().kind as PartitionKind }));
     const renew = () => {
@@ -318,11 +341,15 @@ export abstract class CommonGroup implements CpusetGroup {
     });
   }
 
-  /** Sets CPUs or memory nodes, of cgroups below too. An empty set (v2) means those of the cgroup above. */
+  /**
+   * Sets CPUs or memory nodes, of cgroups below too. An empty set (v2) means those of the cgroup
+   * above.
+   */
   protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
     const groups = wanted.isEmpty ? [] : this.children();
     const former = this.read(ids);
-    // What moves must be here before cgroups below can move to it, and stay until they have left it.
+    // What moves must be here before cgroups below can move to it, and stay until they have left
+    // it.
     if (groups.length > 0 && !former.isEmpty) this.#set(changes, ids, former.union(wanted));
     for (const group of groups) {
       const has = group.read(ids);
@@ -337,7 +364,10 @@ export abstract class CommonGroup implements CpusetGroup {
     return this.#parse(`cpuset.${ids.name}`, ids);
   }
 
-  /** What it has, with what partitions at and below it have; these are looked for only where it has not all that is wanted. */
+  /**
+   * What it has, with what partitions at and below it have; these are looked for only where it has
+   * not all that is wanted.
+   */
   cpusFor(wanted: CpuSet): CpuSet {
     const effective = this.effectiveCpus();
     if (wanted.isSubsetOf(effective)) return effective;
@@ -361,8 +391,8 @@ export abstract class CommonGroup implements CpusetGroup {
 
   /** Those directly below. */
   protected children(): CommonGroup[] {
-    return attempt('look', `list ${this.path}`, this.path, undefined, () => childNames(this.path)).map((name) =>
-      this.at(join(this.path, name)),
+    return attempt('look', `list ${this.path}`, this.path, undefined, () => childNames(this.path)).map(
+      (name) => this.at(join(this.path, name)),
     );
   }
 
@@ -434,11 +464,15 @@ export abstract class CommonGroup implements CpusetGroup {
 
   #notMade(): Error {
     const valid = 'a cgroup that numalign made, with none below it that it did not make';
-    return cgroupRefusal('not-made', `${this.path} is not removed: numalign did not make it; valid is ${valid}`, {
-      path: this.path,
-      value: this.path,
-      valid,
-    });
+    return cgroupRefusal(
+      'not-made',
+      `${this.path} is not removed: numalign did not make it; valid is ${valid}`,
+      {
+        path: this.path,
+        value: this.path,
+        valid,
+      },
+    );
   }
 
   // Linux 6.12 has been seen to call one valid that ran on CPUs of the cgroup above.
@@ -501,7 +535,10 @@ export abstract class CommonGroup implements CpusetGroup {
     this.tree.made.remove(this.path, found.dev, found.ino);
   }
 
-  /** Empties the CPUs (v2). A process that has ended the kernel counts a moment longer than any file tells of it, and refuses meanwhile. */
+  /**
+   * Empties the CPUs (v2). A process that has ended the kernel counts a moment longer than any file
+   * tells of it, and refuses meanwhile.
+   */
   protected clearCpus(changes: Changes): void {
     for (let waited = 0; ; waited++) {
       try {
@@ -515,7 +552,8 @@ export abstract class CommonGroup implements CpusetGroup {
     }
   }
 
-  // The only place outside of our root where anything is written: a process goes back to where it came from.
+  // The only place outside of our root where anything is written: a process goes back to where it
+  // came from.
   #checkPlace(to: string): void {
     const isPlain = to
       .split('/')

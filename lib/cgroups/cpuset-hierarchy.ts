@@ -1,4 +1,5 @@
-// CpusetHierarchy: where this machine keeps cpusets, cgroup v1 or v2, and the part of it that is ours: one cgroup, our root, and what is below.
+// CpusetHierarchy: where this machine keeps cpusets, cgroup v1 or v2, and the part of it that is
+// ours: one cgroup, our root, and what is below.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -9,7 +10,13 @@ import { checkFolder, checkRootPath, decodeName, encodeName, isDelegated, unitOf
 import type { CommonGroup, CpusetGroup, CpusetTree, Partition, PartitionKind } from './cpuset-group.js';
 import { CpusetGroupV1 } from './cpuset-v1.js';
 import { CpusetGroupV2, whyNotEnabled, withoutCpuset } from './cpuset-v2.js';
-import { type CgroupLimits, folderOfProcess, limitsOfFolder, limitsOfProcess, readMembership } from './limits.js';
+import {
+  type CgroupLimits,
+  folderOfProcess,
+  limitsOfFolder,
+  limitsOfProcess,
+  readMembership,
+} from './limits.js';
 import type { MadeGroups } from './made-groups.js';
 import { findHierarchy, type Hierarchy, isAtOrBelow } from './mounts.js';
 
@@ -32,28 +39,47 @@ export interface CpusetHierarchy {
   /** @throws ERR_CGROUP which says why {@link canWrite} is false */
   checkWritable(): void;
   /**
-   * Makes our root if it is not there, with these CPUs and memory nodes as far as the cgroup above has them: that of a container has fewer than the machine. Writes nothing if it is
-   * so already. As {@link CpusetGroup.create}.
+   * Makes our root if it is not there, with these CPUs and memory nodes as far as the cgroup above
+   * has them: that of a container has fewer than the machine. Writes nothing if it is so already.
+   * As {@link CpusetGroup.create}.
    */
   ensureRoot(cpus: CpuSet, mems: NodeSet): void;
-  /** A handle of our root (no names) or of one below. A name is any text: it is percent-encoded where needed. @throws ERR_CGROUP (`bad-name`) */
+  /**
+   * A handle of our root (no names) or of one below. A name is any text: it is percent-encoded
+   * where needed.
+   * @throws ERR_CGROUP (`bad-name`)
+   */
   group(...names: string[]): CpusetGroup;
-  /** A handle of the cgroup with this folder, at or below our root. @throws ERR_CGROUP (`bad-path`) */
+  /**
+   * A handle of the cgroup with this folder, at or below our root.
+   * @throws ERR_CGROUP (`bad-path`)
+   */
   at(path: string): CpusetGroup;
-  /** Where a process or one of its threads is now. @throws ERR_CGROUP where it has ended, or is outside of what is mounted here */
+  /**
+   * Where a process or one of its threads is now.
+   * @throws ERR_CGROUP where it has ended, or is outside of what is mounted here
+   */
   groupOf(pid: number, tid?: number): CgroupPlace;
   /** One thread goes to the cgroup with this folder (v1). @throws ERR_CGROUP */
   moveThread(tid: number, to: string): void;
   /** The CPUs that threads in the cgroup with this folder may use. @throws ERR_CGROUP */
   effectiveCpusOf(path: string): CpuSet;
-  /** The names of the groups directly below our root, as {@link group} takes them. Folders of names that it would not make are left out. */
+  /**
+   * The names of the groups directly below our root, as {@link group} takes them. Folders of names
+   * that it would not make are left out.
+   */
   list(): string[];
-  /** The tightest limits at and above a process; without `pid`, on v2 at and above our root, on v1 those of this process. */
+  /**
+   * The tightest limits at and above a process; without `pid`, on v2 at and above our root, on v1
+   * those of this process.
+   */
   limits(pid?: number): CgroupLimits;
   /**
-   * Makes our root, and makes it a partition with these CPUs, changes its CPUs, or ends it (`member`, where no CPUs mean those of the cgroup above). Read
-   * back; what is not valid is undone. Writes nothing if it is so already.
-   * @throws ERR_CGROUP: `version` on v1; `not-delegated` where the cgroup above is no partition; `partition-invalid` with `text`, what was read back
+   * Makes our root, and makes it a partition with these CPUs, changes its CPUs, or ends it
+   * (`member`, where no CPUs mean those of the cgroup above). Read back; what is not valid is
+   * undone. Writes nothing if it is so already.
+   * @throws ERR_CGROUP: `version` on v1; `not-delegated` where the cgroup above is no partition;
+   *   `partition-invalid` with `text`, what was read back
    */
   setPartition(kind: PartitionKind, cpus: CpuSet): void;
   /** Why our root cannot be a partition, whatever its CPUs are; undefined where it can. */
@@ -65,9 +91,11 @@ export interface CpusetHierarchy {
 
 /**
  * Finds the hierarchy that has the cpuset controller and looks at our root in it. Writes nothing.
- * @param cgroupRoot its path inside the hierarchy as it is mounted here, such as `/numalign`; the cgroup above it must be there
- * @throws ERR_CGROUP: `none` without such a hierarchy; `bad-path` for a path that is relative, has `..`, or leads over a link or another mount; `missing`
- * where there is no cgroup above; `systemd-unit` inside of a unit that systemd does not delegate, or for a unit itself
+ * @param cgroupRoot its path inside the hierarchy as it is mounted here, such as `/numalign`; the
+ *   cgroup above it must be there
+ * @throws ERR_CGROUP: `none` without such a hierarchy; `bad-path` for a path that is relative, has
+ * `..`, or leads over a link or another mount; `missing` where there is no cgroup above;
+ * `systemd-unit` inside of a unit that systemd does not delegate, or for a unit itself
  */
 export function openCpusetHierarchy(
   cgroupRoot: string,
@@ -78,10 +106,14 @@ export function openCpusetHierarchy(
   const hierarchy = findHierarchy('cpuset');
   if (!hierarchy) {
     const valid = 'a machine or container with /sys/fs/cgroup mounted and the cpuset controller in it';
-    throw cgroupRefusal('none', `no cgroup hierarchy with the cpuset controller is mounted here; valid is ${valid}`, {
-      value: cgroupRoot,
-      valid,
-    });
+    throw cgroupRefusal(
+      'none',
+      `no cgroup hierarchy with the cpuset controller is mounted here; valid is ${valid}`,
+      {
+        value: cgroupRoot,
+        valid,
+      },
+    );
   }
   return new OpenHierarchy(hierarchy, cgroupRoot, made, files);
 }
@@ -168,7 +200,8 @@ class OpenHierarchy implements CpusetHierarchy {
   // With cgroup v2 the controller ends somewhere above most processes.
   #withCpuset(path: string): string {
     let at = path;
-    while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective'))) at = dirname(at);
+    while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective')))
+      at = dirname(at);
     return at;
   }
 
@@ -213,11 +246,15 @@ class OpenHierarchy implements CpusetHierarchy {
     const parent = dirname(this.rootPath);
     if (existsSync(parent)) return;
     const valid = 'a path whose parent is a cgroup';
-    throw cgroupRefusal('missing', `there is no cgroup ${parent} to have ${this.rootPath} in; valid is ${valid}`, {
-      path: parent,
-      value: this.rootPath,
-      valid,
-    });
+    throw cgroupRefusal(
+      'missing',
+      `there is no cgroup ${parent} to have ${this.rootPath} in; valid is ${valid}`,
+      {
+        path: parent,
+        value: this.rootPath,
+        valid,
+      },
+    );
   }
 
   #whyNotWritable(): unknown {
@@ -250,7 +287,10 @@ function checkAccess(path: string): void {
   }
 }
 
-/** The delegated unit that a root lies in; undefined where it lies in none. @throws ERR_CGROUP (`systemd-unit`) */
+/**
+ * The delegated unit that a root lies in; undefined where it lies in none.
+ * @throws ERR_CGROUP (`systemd-unit`)
+ */
 function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
   const unit = unitOf(hierarchy.mount.point, rootPath);
   if (unit === undefined) return undefined;
@@ -260,9 +300,13 @@ function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
       value: rootPath,
       valid,
     });
-  if (unit === rootPath) throw refuse('that is a systemd unit itself', 'a cgroup below a unit that is delegated');
+  if (unit === rootPath)
+    throw refuse('that is a systemd unit itself', 'a cgroup below a unit that is delegated');
   if (!marksOf(hierarchy, unit).some(isDelegated)) {
-    throw refuse(`systemd keeps ${basename(unit)} to itself`, 'a unit with Delegate=yes, or a path outside of units');
+    throw refuse(
+      `systemd keeps ${basename(unit)} to itself`,
+      'a unit with Delegate=yes, or a path outside of units',
+    );
   }
   return unit;
 }

@@ -60,7 +60,9 @@ export class CpusetGroupV1 extends CommonGroup {
   }
 
   partition(): Partition {
-    const [cpus, effective] = this.exists() ? [this.cpus(), this.effectiveCpus()] : [CpuSet.EMPTY, CpuSet.EMPTY];
+    const [cpus, effective] = this.exists()
+      ? [this.cpus(), this.effectiveCpus()]
+      : [CpuSet.EMPTY, CpuSet.EMPTY];
     return { kind: 'none', valid: false, text: '', cpus, effective };
   }
 

@@ -1,4 +1,5 @@
-// A group of a cgroup v2 hierarchy with the cpuset controller. See Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+// A group of a cgroup v2 hierarchy with the cpuset controller. See
+// Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { native } from '../base/native.js';
@@ -37,7 +38,13 @@ export class CpusetGroupV2 extends CommonGroup {
       const refusal = whyNotEnabled(this.tree, folder);
       if (refusal) throw refusal;
       const path = join(folder, 'cgroup.subtree_control');
-      changes.write(path, '+cpuset', '-cpuset', 'enable-controller', `enable the cpuset controller below ${folder}`);
+      changes.write(
+        path,
+        '+cpuset',
+        '-cpuset',
+        'enable-controller',
+        `enable the cpuset controller below ${folder}`,
+      );
     }
   }
 
@@ -47,10 +54,17 @@ export class CpusetGroupV2 extends CommonGroup {
   protected liftQuota(changes: Changes): void {
     const former = this.textIfThere('cpu.max');
     if (former === undefined || former.startsWith('max')) return;
-    changes.write(join(this.path, 'cpu.max'), 'max', former, 'set-quota', `lift the CPU quota of ${this.path}`);
+    changes.write(
+      join(this.path, 'cpu.max'),
+      'max',
+      former,
+      'set-quota',
+      `lift the CPU quota of ${this.path}`,
+    );
   }
 
-  // An overlap makes the partition invalid that was there first, without an error, and it stays so when the overlap has gone.
+  // An overlap makes the partition invalid that was there first, without an error, and it stays so
+  // when the overlap has gone.
   protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
       const taken = neighbour.cpus().intersection(cpus);
@@ -58,7 +72,10 @@ export class CpusetGroupV2 extends CommonGroup {
       const valid = `CPUs other than ${taken}`;
       const [reason, why] = neighbour.partition().valid
         ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
-        : (['partition-invalid', `${neighbour.path} has them too, and those of a partition must be its own`] as const);
+        : ([
+            'partition-invalid',
+            `${neighbour.path} has them too, and those of a partition must be its own`,
+          ] as const);
       throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${taken}: ${why}; valid is ${valid}`, {
         path: neighbour.path,
         value: cpus,
@@ -67,7 +84,8 @@ export class CpusetGroupV2 extends CommonGroup {
     }
   }
 
-  // While no process is below it, the kernel would take one in, and make it a root of threads: cgroups below could then hold no process.
+  // While no process is below it, the kernel would take one in, and make it a root of threads:
+  // cgroups below could then hold no process.
   protected checkLeaf(folder: string): void {
     if (isRealRoot(folder) || !readIfThere(join(folder, 'cgroup.subtree_control'))?.trim()) return;
     const valid = 'a cgroup with none below it';
@@ -81,7 +99,9 @@ export class CpusetGroupV2 extends CommonGroup {
   protected renewPartition(kind: PartitionKind): void {
     const path = join(this.path, PARTITION);
     for (const step of ['member', kind]) {
-      attempt('set-partition', `renew the partition ${this.path}`, path, step, () => this.tree.files.write(path, step));
+      attempt('set-partition', `renew the partition ${this.path}`, path, step, () =>
+        this.tree.files.write(path, step),
+      );
     }
   }
 
@@ -122,7 +142,12 @@ export class CpusetGroupV2 extends CommonGroup {
     this.#checkPartition(kind, cpus);
     const nested = this.partitions().filter(({ path }) => path !== this.path);
     if (kind === 'member' && nested.length > 0) {
-      throw this.#refuse('nested-partition', kind, `${nested[0]!.path} below it is one`, 'to end that one first');
+      throw this.#refuse(
+        'nested-partition',
+        kind,
+        `${nested[0]!.path} below it is one`,
+        'to end that one first',
+      );
     }
     this.configure(
       kind === 'member' ? nested : this.partitions(),
@@ -146,7 +171,8 @@ export class CpusetGroupV2 extends CommonGroup {
   // The kernel gives the CPUs of a removed one back to the group above only some time later.
   protected override endPartition(): void {
     const { kind } = this.partition();
-    if (kind === 'member' || kind === 'none' || childNames(this.path).length > 0 || this.isPopulated()) return;
+    if (kind === 'member' || kind === 'none' || childNames(this.path).length > 0 || this.isPopulated())
+      return;
     const path = join(this.path, PARTITION);
     attempt('set-partition', `end the partition ${this.path}`, path, 'member', () =>
       this.tree.files.write(path, 'member'),
@@ -174,7 +200,12 @@ export class CpusetGroupV2 extends CommonGroup {
     const parent = this.at(dirname(this.path));
     if (isRealRoot(parent.path) || parent.partition().valid) return undefined;
     if (isAtOrBelow(parent.path, this.tree.rootPath)) {
-      return this.#refuse('partition-invalid', kind, `${parent.path} above it is none`, 'to make that one first');
+      return this.#refuse(
+        'partition-invalid',
+        kind,
+        `${parent.path} above it is none`,
+        'to make that one first',
+      );
     }
     return this.#refuse(
       'not-delegated',
@@ -194,7 +225,8 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 
   #write(changes: Changes, kind: PartitionKind): void {
-    const doing = kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
+    const doing =
+      kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
     changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
   }
 
@@ -206,7 +238,8 @@ export class CpusetGroupV2 extends CommonGroup {
   }
 }
 
-// Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions included, and leaves them running there.
+// Linux 6.1 gives threads that come to the root of the hierarchy all CPUs, those of partitions
+// included, and leaves them running there.
 function keepOffPartitions(pid: number, allowed: CpuSet): void {
   const taken = new CpuSet(native.onlineCpus()).difference(allowed);
   if (!taken.isEmpty) moveProcess(pid, taken, allowed);
@@ -232,7 +265,10 @@ function isRealRoot(folder: string): boolean {
   return !existsSync(join(folder, 'cgroup.type'));
 }
 
-/** The folders above one that do not hand the cpuset controller on, outermost first. What is not there yet does not. */
+/**
+ * The folders above one that do not hand the cpuset controller on, outermost first. What is not
+ * there yet does not.
+ */
 export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string): string[] {
   const found: string[] = [];
   for (let folder = path; folder !== mount; ) {
@@ -244,7 +280,10 @@ export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string
   return found;
 }
 
-/** Why a folder cannot be told to hand the controller on, as far as can be seen before; undefined: it may. */
+/**
+ * Why a folder cannot be told to hand the controller on, as far as can be seen before; undefined:
+ * it may.
+ */
 export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string): Error | undefined {
   const refuse = (reason: 'systemd-unit' | 'internal-processes', why: string, valid: string) =>
     cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}; valid is ${valid}`, {
@@ -259,7 +298,8 @@ export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string):
       'a unit that systemd delegates the controller to (Delegate=cpuset)',
     );
   }
-  // The kernel would take it, as cpuset is a threaded controller: cgroups below could then hold no process.
+  // The kernel would take it, as cpuset is a threaded controller: cgroups below could then hold no
+  // process.
   if (!isRealRoot(folder) && readIfThere(join(folder, 'cgroup.procs'))?.trim()) {
     return refuse(
       'internal-processes',

@@ -51,7 +51,9 @@ export function folderOfProcess(hierarchy: Hierarchy, membership: string): strin
   return path === undefined ? undefined : folderOf(hierarchy, path);
 }
 
-/** The limits at and above a process, in whichever hierarchies the cpu and memory controllers are. */
+/**
+ * The limits at and above a process, in whichever hierarchies the cpu and memory controllers are.
+ */
 export function limitsOfProcess(pid: number): CgroupLimits {
   const membership = readMembership(pid);
   const from = (controller: string) => {

@@ -3,7 +3,10 @@
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 
-/** A path alone would not do: another cgroup may have it by now. Both go at a reboot, so what is kept here need not survive one. */
+/**
+ * A path alone would not do: another cgroup may have it by now. Both go at a reboot, so what is
+ * kept here need not survive one.
+ */
 export interface MadeGroups {
   add(path: string, device: bigint, inode: bigint): void;
   has(path: string, device: bigint, inode: bigint): boolean;
@@ -29,7 +32,10 @@ export class MadeGroupsInMemory implements MadeGroups {
   }
 }
 
-/** In a folder, a small file for each: the name is device and inode, what is in it the path. For all processes that share the folder. */
+/**
+ * In a folder, a small file for each: the name is device and inode, what is in it the path. For all
+ * processes that share the folder.
+ */
 export class FolderMadeGroups implements MadeGroups {
   readonly #open: () => NativeFolder;
   #folder: NativeFolder | undefined;

@@ -7,7 +7,10 @@ import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 export interface Mount {
   /** Where it is mounted. */
   readonly point: string;
-  /** The part of its file system that is mounted there: not `/` where a container sees a part of a hierarchy. */
+  /**
+   * The part of its file system that is mounted there: not `/` where a container sees a part of a
+   * hierarchy.
+   */
   readonly root: string;
   /** `cgroup`, `cgroup2`, … */
   readonly type: string;
@@ -29,13 +32,20 @@ function readMounts(): Mount[] {
     .map((line) => {
       const fields = line.split(' ');
       const [type, , options] = fields.slice(fields.indexOf('-', 6) + 1);
-      return { point: unescaped(fields[4]!), root: unescaped(fields[3]!), type: type!, options: options!.split(',') };
+      return {
+        point: unescaped(fields[4]!),
+        root: unescaped(fields[3]!),
+        type: type!,
+        options: options!.split(','),
+      };
     });
 }
 
 // Blanks and such are written as \040.
 function unescaped(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+  return text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  );
 }
 
 export function isAtOrBelow(path: string, folder: string): boolean {
@@ -53,8 +63,8 @@ export function mountOf(path: string, mounts = readMounts()): Mount | undefined 
 const UPPER = 'upperdir=';
 
 /**
- * The overlay mount of which a path is in the upper layer, by whatever name. Its files have other locks there than in
- * the mount. Undefined where no mount that this process sees is one.
+ * The overlay mount of which a path is in the upper layer, by whatever name. Its files have other
+ * locks there than in the mount. Undefined where no mount that this process sees is one.
  */
 export function overlayOf(path: string): Mount | undefined {
   const overlays = readMounts().filter(({ type }) => type === 'overlay');
@@ -88,7 +98,10 @@ function identityOf(folder: string): string[] {
   }
 }
 
-/** The hierarchy that has a controller, v1 or v2, found by looking: a controller is in one of them only. Undefined where none that can be seen has it. */
+/**
+ * The hierarchy that has a controller, v1 or v2, found by looking: a controller is in one of them
+ * only. Undefined where none that can be seen has it.
+ */
 export function findHierarchy(controller: string): Hierarchy | undefined {
   const mounts = readMounts();
   const found: Hierarchy[] = [];
@@ -119,14 +132,18 @@ export function pathIn(
 ): string | undefined {
   for (const line of text.split('\n')) {
     const [, id, controllers, path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
-    const isIt = version === 2 ? id === '0' && controllers === '' : controllers?.split(',').includes(controller);
+    const isIt =
+      version === 2 ? id === '0' && controllers === '' : controllers?.split(',').includes(controller);
     // So ends the line of a process that has ended, or whose cgroup was removed.
     if (isIt) return path!.replace(/ \(deleted\)$/, '');
   }
   return undefined;
 }
 
-/** The folder of a path of /proc/PID/cgroup: both it and the mount's root count from this process's cgroup namespace. Undefined where it is not mounted. */
+/**
+ * The folder of a path of /proc/PID/cgroup: both it and the mount's root count from this process's
+ * cgroup namespace. Undefined where it is not mounted.
+ */
 export function folderOf({ mount }: Hierarchy, path: string): string | undefined {
   if (!isAtOrBelow(path, mount.root)) return undefined;
   const rest = path.slice(mount.root === '/' ? 0 : mount.root.length);

@@ -1,11 +1,13 @@
 #!/usr/bin/env node
-// The command line's entry. Loads the rest itself, so that a missing addon is told like any other error.
+// The command line's entry. Loads the rest itself, so that a missing addon is told like any other
+// error.
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { kernelFacts, NumalignError } from '../base/errors.js';
 import { reportError } from './terminal/report-error.js';
 
-// A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that was closed; and a message that nobody reads must not end a running command.
+// A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that
+// was closed; and a message that nobody reads must not end a running command.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   const { code, message } = error;
   if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();

@@ -35,11 +35,15 @@ export function createProgram(): Command {
       // Only help is written there.
       writeOut: (text) => print(fillProse(text, stdoutPage().width)),
       // The help of who gives no command goes there too, in pieces; an error stays in its lines.
-      writeErr: (text) => printToStderr(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
+      writeErr: (text) =>
+        printToStderr(/^(numalign: |\()/.test(text) ? text : fillProse(text, stdoutPage().width)),
       // What a parser says in a whole sentence needs no more around it.
       outputError: (text, write) =>
         write(
-          text.replace(/^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/, 'numalign: '),
+          text.replace(
+            /^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/,
+            'numalign: ',
+          ),
         ),
     })
     .exitOverride();

@@ -1,4 +1,5 @@
-// The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies none and static (v1.32). Pure.
+// The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
+// none and static (v1.32). Pure.
 
 import { grantableCpus, sharedPool } from '../account/assignments.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
@@ -52,7 +53,8 @@ export function podExclusiveCount(pod: PodRequest, placement: Placement): number
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of CPUs.
+// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of
+// CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 
 function oneThreadACore(topology: Topology): Topology {
@@ -114,11 +116,19 @@ export function allocateCpus(draft: Draft, container: ContainerRequest, hint: To
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
 }
 
-function nearCpus(machine: Topology, { alignBySocket }: Placement, from: CpuSet, { nodes }: TopologyHint): CpuSet {
+function nearCpus(
+  machine: Topology,
+  { alignBySocket }: Placement,
+  from: CpuSet,
+  { nodes }: TopologyHint,
+): CpuSet {
   return nodes === null ? CpuSet.EMPTY : from.intersection(cpusOfNodes(machine, nodes, alignBySocket));
 }
 
-/** What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it shall have. */
+/**
+ * What a container that is resized keeps of its CPUs: all of them, or by best fit as many as it
+ * shall have.
+ */
 export function keptCpus(
   { topology, placement }: Pick<Draft, 'topology' | 'placement'>,
   { cpus, held }: CpuAllocation,
@@ -127,17 +137,29 @@ export function keptCpus(
   if (count >= cpus.size) return { cpus, held };
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const left = takeCpus(machine, placement, cpus, count);
-  return { cpus: left, held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY };
+  return {
+    cpus: left,
+    held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
+  };
 }
 
-/** What a container keeps whose CPUs have gone offline: those that are online, in whole cores where it must be. Siblings are held on. */
+/**
+ * What a container keeps whose CPUs have gone offline: those that are online, in whole cores where
+ * it must be. Siblings are held on.
+ */
 export function onlineCpusKept(
-  { topology, present: { online }, state, placement }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
+  {
+    topology,
+    present: { online },
+    state,
+    placement,
+  }: Pick<Draft, 'topology' | 'present' | 'state' | 'placement'>,
   { cpus, held }: CpuAllocation,
 ): CpuAllocation {
   const here = cpus.intersection(online);
   if (placement.holdSiblings) {
-    // One that is offline itself comes back to where it was. Where offline CPUs are, only the record tells for certain.
+    // One that is offline itself comes back to where it was. Where offline CPUs are, only the
+    // record tells for certain.
     const coreOf = new Map(state.cpus.map(([cpu, core]) => [cpu, core]));
     const lost = new Set([...cpus.difference(here)].map((cpu) => coreOf.get(cpu)));
     const away = [...held.difference(online)].filter((cpu) => !lost.has(coreOf.get(cpu)));
@@ -157,22 +179,37 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   if (from.size < missing) throw insufficient(draft, missing, from);
   // Without a hint near what it has.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
-  const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, from, { ...hint, nodes }), missing);
+  const more = takeNearFirst(
+    machine,
+    placement,
+    from,
+    nearCpus(machine, placement, from, { ...hint, nodes }),
+    missing,
+  );
   const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
   return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
 }
 
-function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, near: CpuSet, count: number): CpuSet {
+function takeNearFirst(
+  machine: Topology,
+  placement: Placement,
+  from: CpuSet,
+  near: CpuSet,
+  count: number,
+): CpuSet {
   const take = (nearby: number, isWhole: boolean) => {
     const aligned = takeCpus(machine, placement, near, nearby, isWhole);
     if (nearby === count) return aligned;
-    return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
+    return aligned.union(
+      takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole),
+    );
   };
   const most = Math.min(near.size, count);
   const cpus = take(most, false);
   const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
   if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
-  // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is no need to try.
+  // Cores of different sizes may not add up on the near nodes alone; if they do nowhere, there is
+  // no need to try.
   const tryTake = (nearby: number) => {
     try {
       return take(nearby, true);
@@ -187,10 +224,15 @@ function takeNearFirst(machine: Topology, placement: Placement, from: CpuSet, ne
     if (whole) return whole;
   }
   if (anywhere) return anywhere;
-  throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, { value: count });
+  throw smtAlignment(`CPUs asked for: ${count}; the free cores (${from}) do not add up to it`, {
+    value: count,
+  });
 }
 
-/** Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes. @throws ERR_INSUFFICIENT_CPUS */
+/**
+ * Takes `count` of `from` by best fit; `isWhole`: in whole cores whatever their sizes.
+ * @throws ERR_INSUFFICIENT_CPUS
+ */
 export function takeCpus(
   machine: Topology,
   placement: Placement,
@@ -318,7 +360,9 @@ export function checkSharedPool(draft: Draft): void {
   };
   const asked = podExclusiveCount(pod, placement);
   const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, asked).from), asked - 1);
-  const message = pool.isEmpty ? 'no CPU is left to share: everything else needs one' : keptShared(before, asked, most);
+  const message = pool.isEmpty
+    ? 'no CPU is left to share: everything else needs one'
+    : keptShared(before, asked, most);
   throw new NumalignError('ERR_SHARED_POOL_EMPTY', message, {
     reason: 'UnexpectedAdmissionError',
     value: asked,

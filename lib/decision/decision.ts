@@ -1,4 +1,5 @@
-// Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom hint providers do.
+// Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what
+// custom hint providers do.
 
 import {
   type Assignments,
@@ -22,11 +23,24 @@ import type { AdmissionRequest } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
-import { allocateCpus, checkSharedPool, cpuHints, exclusiveCount, keptCpus, withCpus } from './cpu-manager.js';
+import {
+  allocateCpus,
+  checkSharedPool,
+  cpuHints,
+  exclusiveCount,
+  keptCpus,
+  withCpus,
+} from './cpu-manager.js';
 import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
 import type { DeviceResources } from './device-resources.js';
 import { type Draft, firstDraft, withKept } from './draft.js';
-import { type AdmissionReason, type Explanation, explain, holdersOf, type OfferedHints } from './explanation.js';
+import {
+  type AdmissionReason,
+  type Explanation,
+  explain,
+  holdersOf,
+  type OfferedHints,
+} from './explanation.js';
 import {
   askForAmounts,
   askForHints,
@@ -109,9 +123,10 @@ export function decide(
 }
 
 /**
- * Decides. What custom providers have allocated stays with them only where the pod is admitted. A rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT,
- * ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER and ERR_PREFERRED_ALLOCATION where a
- * callback could not choose.
+ * Decides. What custom providers have allocated stays with them only where the pod is admitted. A
+ * rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
+ * ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER
+ * and ERR_PREFERRED_ALLOCATION where a callback could not choose.
  * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
 export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
@@ -136,7 +151,14 @@ function begin(question: Question, pool: CpuPool): Progress {
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
   const draft = firstDraft({ topology, present, pool, state, pod, placement, allowed, resources });
-  return { question, pool, draft: resizing(draft, question), containers: [], offers: [], container: undefined };
+  return {
+    question,
+    pool,
+    draft: resizing(draft, question),
+    containers: [],
+    offers: [],
+    container: undefined,
+  };
 }
 
 // CPUs that are announced are settled; else what is given up is chosen before anything is taken.
@@ -168,7 +190,9 @@ function place(progress: Progress): void {
 function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): TopologyHint {
   [progress.container] = progress.question.request.pod.containers;
   const { requests } = progress.container!;
-  const isGrowing = Object.entries(requests).some(([resource, amount]) => amount > (now!.request[resource] ?? 0));
+  const isGrowing = Object.entries(requests).some(
+    ([resource, amount]) => amount > (now!.request[resource] ?? 0),
+  );
   return isGrowing ? admittedHint(progress) : now!.hint;
 }
 
@@ -188,9 +212,13 @@ function admittedHint(progress: Progress): TopologyHint {
   );
   progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
   if (merged.admitted) return merged.hint;
-  throw new NumalignError('ERR_TOPOLOGY_AFFINITY', `the resources cannot be aligned as ${topologyPolicy} asks`, {
-    reason: 'TopologyAffinityError',
-  });
+  throw new NumalignError(
+    'ERR_TOPOLOGY_AFFINITY',
+    `the resources cannot be aligned as ${topologyPolicy} asks`,
+    {
+      reason: 'TopologyAffinityError',
+    },
+  );
 }
 
 // In the kubelet's order, and custom providers behind.
@@ -208,11 +236,19 @@ function collectHints(progress: Progress): OfferedHints[] {
   return offered;
 }
 
-function offer(offered: OfferedHints[], provider: string | null, given: Readonly<Record<string, HintFamily>>): void {
+function offer(
+  offered: OfferedHints[],
+  provider: string | null,
+  given: Readonly<Record<string, HintFamily>>,
+): void {
   for (const resource of Object.keys(given)) offered.push({ provider, resource, hints: given[resource]! });
 }
 
-function allocate(progress: Progress, container: ContainerRequest, hint: TopologyHint): Progress['containers'][number] {
+function allocate(
+  progress: Progress,
+  container: ContainerRequest,
+  hint: TopologyHint,
+): Progress['containers'][number] {
   const { request, providers } = progress.question;
   const { draft } = progress;
   const devices = draft.kept?.devices ?? allocateDevices(draft, container, hint);
@@ -226,7 +262,17 @@ function allocate(progress: Progress, container: ContainerRequest, hint: Topolog
   );
   const { name, kind, requests } = container;
   const { cpus, held } = allocation;
-  return { name, kind, started: request.isForCaller, request: requests, cpus, held, hint, devices, unknown: {} };
+  return {
+    name,
+    kind,
+    started: request.isForCaller,
+    request: requests,
+    cpus,
+    held,
+    hint,
+    devices,
+    unknown: {},
+  };
 }
 
 function hintRequest({ question, container }: Progress): HintRequest {
@@ -262,7 +308,9 @@ function podAssignment({ question, pool, draft, containers }: Progress): PodAssi
     containers: containers.map((container) => withMemoryAndReusable(draft, container)),
     policy: placement.topologyPolicy,
     scope: placement.scope,
-    options: isIsolated ? { ...placementOptions(placement), [ISOLATED_OPTION]: true } : placementOptions(placement),
+    options: isIsolated
+      ? { ...placementOptions(placement), [ISOLATED_OPTION]: true }
+      : placementOptions(placement),
     owner,
     enforcement: JUST_PLACED.enforcement,
     upcoming: JUST_PLACED.upcoming,
@@ -299,7 +347,10 @@ function withMemoryAndReusable(
   };
 }
 
-/** Has custom providers give back what they allocated for a pod that is not admitted after all. Answers the first error. */
+/**
+ * Has custom providers give back what they allocated for a pod that is not admitted after all.
+ * Answers the first error.
+ */
 export function undo(question: Question): unknown {
   if (question.providers.length === 0) return undefined;
   return askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
@@ -310,7 +361,11 @@ export function undo(question: Question): unknown {
 // A provider that keeps what it should give back must not go unnoticed.
 export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
   const { details, cause, code } = error;
-  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, { ...details, cause, rollback });
+  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, {
+    ...details,
+    cause,
+    rollback,
+  });
 }
 
 type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
@@ -363,7 +418,10 @@ function messageOf(message: string, { text }: Explanation): string {
 
 /** The placements that differ in a weaker policy, the strictest first. */
 function weakerPolicies(placement: Placement): Placement[] {
-  const weaker = TOPOLOGY_MANAGER_POLICIES.slice(0, TOPOLOGY_MANAGER_POLICIES.indexOf(placement.topologyPolicy));
+  const weaker = TOPOLOGY_MANAGER_POLICIES.slice(
+    0,
+    TOPOLOGY_MANAGER_POLICIES.indexOf(placement.topologyPolicy),
+  );
   return weaker.reverse().map((topologyPolicy) => ({ ...placement, topologyPolicy }));
 }
 

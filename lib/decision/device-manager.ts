@@ -1,7 +1,14 @@
-// The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's (v1.32); where that picks among equals at random, the
-// lowest id comes first here. Pure, but for preferred-allocation callbacks.
+// The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's
+// (v1.32); where that picks among equals at random, the lowest id comes first here. Pure, but for
+// preferred-allocation callbacks.
 
-import { type DeviceAssignment, deviceKey, deviceKeys, heldDevices, oncePerPods } from '../account/assignments.js';
+import {
+  type DeviceAssignment,
+  deviceKey,
+  deviceKeys,
+  heldDevices,
+  oncePerPods,
+} from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { byteOrder, type Device } from '../input/devices.js';
@@ -42,7 +49,10 @@ function keysOf({ name, devices }: DeviceResource): readonly string[] {
 const availableBesides = oncePerPods(() => new WeakMap<readonly Device[], readonly Device[]>());
 
 /** The healthy devices that nobody holds. */
-export function availableDevices({ state, takenDevices }: Draft, resource: DeviceResource): readonly Device[] {
+export function availableDevices(
+  { state, takenDevices }: Draft,
+  resource: DeviceResource,
+): readonly Device[] {
   const { name, devices } = resource;
   const lists = availableBesides(state.pods);
   let available = lists.get(devices);
@@ -63,10 +73,14 @@ function reusableIds({ reusableDevices }: Draft, { name }: DeviceResource): Read
 }
 
 /**
- * The hints for a container, or for the whole pod, by resource. Devices of which none tells its NUMA nodes have no preference.
+ * The hints for a container, or for the whole pod, by resource. Devices of which none tells its
+ * NUMA nodes have no preference.
  * @throws ERR_PREFERRED_ALLOCATION
  */
-export function deviceHints(draft: Draft, container: ContainerRequest | undefined): Record<string, HintFamily> {
+export function deviceHints(
+  draft: Draft,
+  container: ContainerRequest | undefined,
+): Record<string, HintFamily> {
   const hints: Record<string, HintFamily> = {};
   for (const [resource, count] of deviceRequests(draft, container)) {
     hints[resource.name] = hintsOf(draft, resource, count);
@@ -114,7 +128,8 @@ function hintsOf(draft: Draft, resource: DeviceResource, count: number): HintFam
 // Sets of NUMA nodes for which a callback is asked, while others wait.
 const MOST_CHOICES = 256;
 
-// Masks in which the callback finds no good choice are not preferred, as long as it finds one in others.
+// Masks in which the callback finds no good choice are not preferred, as long as it finds one in
+// others.
 function shapedByChoice(
   resource: DeviceResource,
   family: HintFamily,
@@ -131,7 +146,8 @@ function shapedByChoice(
   let isAnyGood = false;
   for (const { nodes } of preferred) {
     const near = resource.devices.filter(
-      ({ id, numaNodes }) => reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
+      ({ id, numaNodes }) =>
+        reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
     );
     const ids = near.map(({ id }) => id);
     const choice = askForPreferred(
@@ -150,10 +166,15 @@ function shapedByChoice(
 export type DeviceAllocation = Readonly<Record<string, readonly DeviceAssignment[]>>;
 
 /**
- * Takes devices for one container: what init containers have left, then those near the hint's NUMA nodes, then any.
+ * Takes devices for one container: what init containers have left, then those near the hint's NUMA
+ * nodes, then any.
  * @throws ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
-export function allocateDevices(draft: Draft, container: ContainerRequest, hint: TopologyHint): DeviceAllocation {
+export function allocateDevices(
+  draft: Draft,
+  container: ContainerRequest,
+  hint: TopologyHint,
+): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
   const takenDevices = new Set(draft.takenDevices);
   for (const [resource, count] of deviceRequests(draft, container)) {
@@ -173,7 +194,12 @@ export function allocateDevices(draft: Draft, container: ContainerRequest, hint:
   return allocation;
 }
 
-function choose(draft: Draft, resource: DeviceResource, count: number, hint: TopologyHint): readonly string[] {
+function choose(
+  draft: Draft,
+  resource: DeviceResource,
+  count: number,
+  hint: TopologyHint,
+): readonly string[] {
   const reusable = reusableIds(draft, resource);
   const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : [];
   const needed = count - kept.length;
@@ -194,7 +220,8 @@ function choose(draft: Draft, resource: DeviceResource, count: number, hint: Top
   return [...must, ...preferred, ...rest].slice(0, count);
 }
 
-// Devices near the hint's nodes, those that are near no other node first; and all others, those that tell no node last.
+// Devices near the hint's nodes, those that are near no other node first; and all others, those
+// that tell no node last.
 function byAffinity(resource: DeviceResource, available: readonly Device[], { nodes }: TopologyHint) {
   if (nodes === null || !isAligned(resource)) return { aligned: [], others: available.map(({ id }) => id) };
   const near: string[] = [];
@@ -218,12 +245,16 @@ function byAffinity(resource: DeviceResource, available: readonly Device[], { no
 function insufficient({ name, devices }: DeviceResource, count: number, free: number): NumalignError {
   const sick = devices.filter(({ healthy }) => !healthy).length;
   const why = sick > 0 ? ` (${sick} of ${devices.length} are unhealthy)` : '';
-  return new NumalignError('ERR_INSUFFICIENT_DEVICES', `devices of ${name} asked for: ${count}, free: ${free}${why}`, {
-    reason: 'UnexpectedAdmissionError',
-    value: count,
-    valid: free > 0 ? `1 to ${free}` : 'none at present',
-    resource: name,
-  });
+  return new NumalignError(
+    'ERR_INSUFFICIENT_DEVICES',
+    `devices of ${name} asked for: ${count}, free: ${free}${why}`,
+    {
+      reason: 'UnexpectedAdmissionError',
+      value: count,
+      valid: free > 0 ? `1 to ${free}` : 'none at present',
+      resource: name,
+    },
+  );
 }
 
 /** The draft once a container has been given its devices. */

@@ -1,4 +1,5 @@
-// DeviceResources: the devices that one manager knows, by the name of the resource. What a preferred-allocation callback answers is checked here.
+// DeviceResources: the devices that one manager knows, by the name of the resource. What a
+// preferred-allocation callback answers is checked here.
 import { display, invalidOption, thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Device } from '../input/devices.js';
@@ -15,8 +16,10 @@ export interface PreferredAllocationRequest {
 }
 
 /**
- * Which devices go well together. Null: no opinion, any will do. Fewer than `size`: among these there is no good choice; NUMA nodes with a good one are then
- * preferred, and where there is none at all, it has no say. Called while the state is locked: it must neither wait nor return a promise.
+ * Which devices go well together. Null: no opinion, any will do. Fewer than `size`: among these
+ * there is no good choice; NUMA nodes with a good one are then preferred, and where there is none
+ * at all, it has no say. Called while the state is locked: it must neither wait nor return a
+ * promise.
  */
 export type PreferredAllocation = (request: PreferredAllocationRequest) => Iterable<string> | null;
 
@@ -37,12 +40,16 @@ export function checkPreferredAllocation(value: unknown): PreferredAllocation | 
 }
 
 function failed({ name }: DeviceResource, why: string, cause?: unknown): NumalignError {
-  return new NumalignError('ERR_PREFERRED_ALLOCATION', `the preferred allocation for ${name} failed: ${why}`, {
-    value: name,
-    valid: 'some of the available ids, each once, with those that must be included; or null',
-    reason: 'UnexpectedAdmissionError',
-    cause,
-  });
+  return new NumalignError(
+    'ERR_PREFERRED_ALLOCATION',
+    `the preferred allocation for ${name} failed: ${why}`,
+    {
+      value: name,
+      valid: 'some of the available ids, each once, with those that must be included; or null',
+      reason: 'UnexpectedAdmissionError',
+      cause,
+    },
+  );
 }
 
 // Asked inside its own answer, by a plan of its own, it would never end.
@@ -68,7 +75,8 @@ function read(resource: DeviceResource, request: PreferredAllocationRequest, cal
 }
 
 /**
- * What the resource's callback would choose: at most `size` ids, with those that must be included; null: it has no opinion.
+ * What the resource's callback would choose: at most `size` ids, with those that must be included;
+ * null: it has no opinion.
  * @throws ERR_PREFERRED_ALLOCATION where it throws, or answers anything else
  */
 export function askForPreferred(

@@ -1,4 +1,5 @@
-// Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and replaces its own part. Pure.
+// Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and
+// replaces its own part. Pure.
 
 import type { Assignments, ContainerAssignment, CpuPool, CpusNow } from '../account/assignments.js';
 import { freeCpus } from '../account/assignments.js';
@@ -13,7 +14,10 @@ import type { DeviceResources } from './device-resources.js';
 export interface MemoryDraft {
   /** With what the pod has taken so far. */
   readonly booked: BookedMemory;
-  /** What each of its containers has; what a later one has taken over from an init container is the later one's. */
+  /**
+   * What each of its containers has; what a later one has taken over from an init container is the
+   * later one's.
+   */
   readonly blocks: ReadonlyMap<string, readonly MemoryBlock[]>;
   /** What init containers have left behind for later ones on just these nodes. */
   readonly reusable: readonly MemoryBlock[];
@@ -44,7 +48,10 @@ export interface Draft {
   readonly free: CpuSet;
   /** All that its containers have taken so far. */
   readonly taken: CpuSet;
-  /** What its init containers have left behind for later ones; those of sidecars and of containers that stay are not among them. */
+  /**
+   * What its init containers have left behind for later ones; those of sidecars and of containers
+   * that stay are not among them.
+   */
   readonly reusable: CpuSet;
   readonly memory: MemoryDraft;
   /** The same of devices: by their keys, and their ids by resource. */
@@ -62,7 +69,10 @@ const NO_IDS: Draft['reusableDevices'] = new Map();
 
 /** A draft without any container yet. */
 export function firstDraft(
-  given: Pick<Draft, 'topology' | 'present' | 'pool' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'>,
+  given: Pick<
+    Draft,
+    'topology' | 'present' | 'pool' | 'state' | 'pod' | 'placement' | 'allowed' | 'resources'
+  >,
 ): Draft {
   const { topology, state, present, pool, pod, placement, allowed, resources } = given;
   // Member by member: to add some to a spread object takes many times as long.
@@ -84,7 +94,10 @@ export function firstDraft(
   };
 }
 
-/** The draft of a container that is resized. `own`: all CPUs that it has now; of these it can have no others than those it keeps. */
+/**
+ * The draft of a container that is resized. `own`: all CPUs that it has now; of these it can have
+ * no others than those it keeps.
+ */
 export function withKept(draft: Draft, kept: Kept, own: CpuSet): Draft {
   const ids = Object.entries(kept.devices).map(
     ([resource, list]) => [resource, new Set(list.map(({ id }) => id))] as const,

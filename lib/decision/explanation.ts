@@ -39,7 +39,9 @@ export interface OfferedHints {
 export interface Holder {
   readonly id: string;
   readonly name: string;
-  /** What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices. */
+  /**
+   * What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices.
+   */
   readonly holds: string;
   readonly pid: number | null;
 }
@@ -54,9 +56,15 @@ export interface ResourceExplanation {
   readonly nodes: readonly NodeAmount[];
   /** What is kept for the system, for people; null: nothing. */
   readonly reserved: string | null;
-  /** The isolated CPUs, granted or not, for people; null: there are none, or the resource has no such. */
+  /**
+   * The isolated CPUs, granted or not, for people; null: there are none, or the resource has no
+   * such.
+   */
   readonly isolated: string | null;
-  /** What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy devices; null: nothing. */
+  /**
+   * What is free, but cannot be had, for people: CPUs closed to the process that asks, unhealthy
+   * devices; null: nothing.
+   */
   readonly unusable: string | null;
   /** The hints that were offered. */
   readonly hints: HintFamily | null;
@@ -126,7 +134,9 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   // Where siblings are held, the machine has one CPU a core.
   const { machine, from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
-  const possible = grantableCpus(state.settings, present, pool).intersection(allowed).intersection(machine.cpus);
+  const possible = grantableCpus(state.settings, present, pool)
+    .intersection(allowed)
+    .intersection(machine.cpus);
   return {
     resource: 'cpu',
     provider: null,
@@ -157,7 +167,14 @@ function memoryExplanations({ draft, container, offered }: RejectionFacts): Reso
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
     return {
-      ...{ resource, provider: null, asked, isolated: null, unusable: null, hints: ownHints(offered, resource) },
+      ...{
+        resource,
+        provider: null,
+        asked,
+        isolated: null,
+        unusable: null,
+        hints: ownHints(offered, resource),
+      },
       nodes: own.map(({ node, free, allocatable }) => ({ node, free, possible: allocatable })),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,
       holders: holders(state, (pod) =>
@@ -179,7 +196,8 @@ function deviceExplanations({ draft, container, offered }: RejectionFacts): Reso
       ...{ resource: name, provider: null, asked, reserved: null, hints: ownHints(offered, name) },
       nodes: draft.topology.numaNodes
         .map((node) => {
-          const isNear = ({ numaNodes }: { numaNodes: readonly number[] | null }) => numaNodes?.includes(node) ?? false;
+          const isNear = ({ numaNodes }: { numaNodes: readonly number[] | null }) =>
+            numaNodes?.includes(node) ?? false;
           return { node, free: available.filter(isNear).length, possible: devices.filter(isNear).length };
         })
         .filter(({ possible }) => possible > 0),
@@ -211,14 +229,17 @@ function hintsText(hints: HintFamily | null): string[] {
   if (hints === null) return [];
   const shown = hints
     .first(HINTS_IN_TEXT + 1)
-    .map(({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`);
+    .map(
+      ({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`,
+    );
   if (shown.length > HINTS_IN_TEXT) shown[HINTS_IN_TEXT] = '…';
   return [`  hints offered: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
 }
 
 function resourceText(explanation: ResourceExplanation): string[] {
   const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
-  const amount = (number: number) => (provider === null && isMemoryType(resource) ? formatBytes(number) : number);
+  const amount = (number: number) =>
+    provider === null && isMemoryType(resource) ? formatBytes(number) : number;
   const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
   const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
   return [

@@ -1,4 +1,5 @@
-// Flags: what of a grant on record does not hold any more, since the machine or its settings have changed. A flagged grant stays as it is. Pure.
+// Flags: what of a grant on record does not hold any more, since the machine or its settings have
+// changed. A flagged grant stays as it is. Pure.
 
 import {
   type Assignments,
@@ -19,8 +20,9 @@ import type { DeviceResources } from './device-resources.js';
 import { allocatableOn, isMemoryKnown } from './memory-manager.js';
 
 /**
- * Held CPUs that are offline (they are the grant's again when they come back), reserved for the system by now, or not managed any more; or of a grant of
- * isolated CPUs those that are not isolated any more.
+ * Held CPUs that are offline (they are the grant's again when they come back), reserved for the
+ * system by now, or not managed any more; or of a grant of isolated CPUs those that are not
+ * isolated any more.
  */
 export interface CpuFlag {
   readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED' | 'CPU_NOT_ISOLATED';
@@ -64,8 +66,9 @@ export interface DeviceGone {
 export type Flag = CpuFlag | CpuMoved | MemoryGone | DeviceGone;
 
 /**
- * What does not hold any more of a pod on record. `resources`: devices that are registered; of others only PCI devices are looked for, in the machine.
- * `present`: the CPUs as they are at this moment.
+ * What does not hold any more of a pod on record. `resources`: devices that are registered; of
+ * others only PCI devices are looked for, in the machine. `present`: the CPUs as they are at this
+ * moment.
  */
 export function flagsOf(
   pod: PodAssignment,
@@ -95,7 +98,11 @@ function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpusNo
   const found: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
     ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'reserved for the system by now'],
-    ['CPU_UNMANAGED', managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs), 'not managed any more'],
+    [
+      'CPU_UNMANAGED',
+      managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs),
+      'not managed any more',
+    ],
     ['CPU_NOT_ISOLATED', poolOf(pod) === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'not isolated any more'],
   ];
   return found
@@ -120,8 +127,13 @@ function moveFlags(pod: PodAssignment, state: Assignments, topology: Topology): 
   return [Object.freeze({ code: 'CPU_MOVED', message, cpus, moves: Object.freeze(moves) })];
 }
 
-function memoryFlags(pod: PodAssignment, { memory, settings }: Assignments, topology: Topology): MemoryGone[] {
-  // Nodes that share memory do so as a whole: how what is booked is divided among them says nothing.
+function memoryFlags(
+  pod: PodAssignment,
+  { memory, settings }: Assignments,
+  topology: Topology,
+): MemoryGone[] {
+  // Nodes that share memory do so as a whole: how what is booked is divided among them says
+  // nothing.
   return memoryOf(pod).flatMap(({ nodes, type, bytes }): MemoryGone[] => {
     const gone = nodes.filter((id) => !topology.numaNodes.includes(id));
     const there = topology.nodes.filter(({ id }) => nodes.includes(id));
@@ -139,7 +151,8 @@ function memoryFlags(pod: PodAssignment, { memory, settings }: Assignments, topo
   });
 }
 
-// What somebody has registered is taken at its word. Of resources that nobody has registered here, the machine tells PCI devices at least, if it tells any.
+// What somebody has registered is taken at its word. Of resources that nobody has registered here,
+// the machine tells PCI devices at least, if it tells any.
 function deviceFlags(pod: PodAssignment, topology: Topology, resources: DeviceResources): DeviceGone[] {
   return Object.entries(devicesOf(pod)).flatMap(([resource, held]): DeviceGone[] => {
     const registered = resources.get(resource)?.devices;
@@ -153,6 +166,14 @@ function deviceFlags(pod: PodAssignment, topology: Topology, resources: DeviceRe
       ...(gone.length > 0 ? [`${gone.join(', ')} gone`] : []),
       ...(ill.length > 0 ? [`${ill.join(', ')} ill`] : []),
     ];
-    return [Object.freeze({ code: 'DEVICE_GONE', message: `${resource}: ${parts.join('; ')}`, resource, gone, ill })];
+    return [
+      Object.freeze({
+        code: 'DEVICE_GONE',
+        message: `${resource}: ${parts.join('; ')}`,
+        resource,
+        gone,
+        ill,
+      }),
+    ];
   });
 }

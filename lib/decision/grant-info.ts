@@ -31,7 +31,10 @@ export interface GrantInfo {
   /** As {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
   readonly enforcement: EnforcementLevel;
-  /** The cgroup by which it is enforced, as a path; made when something is to run in it. null where there is none. */
+  /**
+   * The cgroup by which it is enforced, as a path; made when something is to run in it. null where
+   * there is none.
+   */
   readonly cgroup: string | null;
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
@@ -42,13 +45,19 @@ export interface GrantInfo {
   readonly alive: boolean;
   /** The CPUs that it is about to have instead, where a resize is announced; else null. */
   readonly upcoming: CpuSet | null;
-  /** What of it does not hold any more, since the machine or its settings have changed. It stays as it is. */
+  /**
+   * What of it does not hold any more, since the machine or its settings have changed. It stays as
+   * it is.
+   */
   readonly flags: readonly Flag[];
   /** Wall-clock time in ISO 8601. */
   readonly admittedAt: string;
 }
 
-/** Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load (`unbalanced`) by now. */
+/**
+ * Whether a pod has isolated CPUs: taken as such, or such over which the kernel balances no load
+ * (`unbalanced`) by now.
+ */
 export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
   const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
   return isTaken || presentCpus(pod).intersects(unbalanced);

@@ -1,4 +1,5 @@
-// HintProvider: a resource of the caller's own that takes part in admission. What it answers is checked here.
+// HintProvider: a resource of the caller's own that takes part in admission. What it answers is
+// checked here.
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { QosClass } from '../input/pod-request.js';
@@ -8,7 +9,10 @@ import { type ProviderHints, packHints } from './merge-hints.js';
 /** What a NUMA node has of a resource. */
 export interface NodeAmount {
   readonly node: number;
-  /** What the request could take now; CPUs under full-pcpus-only and hold-sibling in whole cores only. */
+  /**
+   * What the request could take now; CPUs under full-pcpus-only and hold-sibling in whole cores
+   * only.
+   */
   readonly free: number;
   /** What the node could ever give: of CPUs the managed ones that are not reserved. */
   readonly possible: number;
@@ -20,9 +24,15 @@ export interface HintRequest {
   /** The container, or null where hints are for the whole pod (scope `pod`). */
   readonly container: string | null;
   readonly kind: 'init' | 'sidecar' | 'app' | null;
-  /** By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs at one time. */
+  /**
+   * By resource: `cpu` in millicores, everything else in whole units. Of a whole pod: what it needs
+   * at one time.
+   */
   readonly requests: Readonly<Record<string, number>>;
-  /** The decision is only planned: what is allocated will be released at once. The pod's uid is then one of its own. */
+  /**
+   * The decision is only planned: what is allocated will be released at once. The pod's uid is then
+   * one of its own.
+   */
   readonly dryRun: boolean;
 }
 
@@ -33,8 +43,9 @@ export interface ReleaseRequest {
 }
 
 /**
- * A provider of topology hints, as the kubelet's managers are. Its functions are called under the state's lock and must neither wait nor return a
- * promise. What one of them throws rolls the whole admission back (ERR_HINT_PROVIDER).
+ * A provider of topology hints, as the kubelet's managers are. Its functions are called under the
+ * state's lock and must neither wait nor return a promise. What one of them throws rolls the whole
+ * admission back (ERR_HINT_PROVIDER).
  */
 export interface HintProvider {
   readonly name: string;
@@ -43,8 +54,9 @@ export interface HintProvider {
   /** Takes what one container asks for, near the merged hint as far as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
-   * Gives back what was taken for a pod: it is released (whoever did that: seen at this manager's next transaction), its owner has died, or its admission
-   * failed later on. Also called for a pod without any, and again where it has thrown.
+   * Gives back what was taken for a pod: it is released (whoever did that: seen at this manager's
+   * next transaction), its owner has died, or its admission failed later on. Also called for a pod
+   * without any, and again where it has thrown.
    */
   release(pod: ReleaseRequest): void;
   /** What there is by resource, for the explanation of a rejection. May be left out. */
@@ -55,7 +67,8 @@ const METHODS = ['hints', 'allocate', 'release'] as const;
 
 /** The provider with the name it has now. @throws ERR_INVALID_OPTION */
 export function checkProvider(provider: unknown): HintProvider {
-  if (typeof provider !== 'object' || provider === null) invalidOption('provider', provider, 'a HintProvider');
+  if (typeof provider !== 'object' || provider === null)
+    invalidOption('provider', provider, 'a HintProvider');
   const given = provider as HintProvider;
   const { name } = given;
   if (!isName(name)) invalidOption('name', name, NAME);
@@ -77,7 +90,8 @@ export function checkProvider(provider: unknown): HintProvider {
   });
 }
 
-// Promises in an answer that is refused: nobody will wait for them, and that they fail must not end the process.
+// Promises in an answer that is refused: nobody will wait for them, and that they fail must not end
+// the process.
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {
@@ -137,7 +151,10 @@ function isAmount(value: unknown): value is NodeAmount {
   return [node, free, possible].every((number) => Number.isFinite(number) && number >= 0);
 }
 
-/** What a provider tells of a resource; nothing where it does not, or fails: the reason of a rejection must not be lost. */
+/**
+ * What a provider tells of a resource; nothing where it does not, or fails: the reason of a
+ * rejection must not be lost.
+ */
 export function askForAmounts(
   provider: HintProvider | undefined,
   request: HintRequest,
@@ -146,8 +163,11 @@ export function askForAmounts(
   let amounts: unknown;
   try {
     amounts = provider?.amounts?.(request) ?? {};
-    const list = (Object.hasOwn(amounts as object, resource) && (amounts as Record<string, unknown>)[resource]) || [];
-    return [...(list as unknown[])].filter(isAmount).map(({ node, free, possible }) => ({ node, free, possible }));
+    const list =
+      (Object.hasOwn(amounts as object, resource) && (amounts as Record<string, unknown>)[resource]) || [];
+    return [...(list as unknown[])]
+      .filter(isAmount)
+      .map(({ node, free, possible }) => ({ node, free, possible }));
   } catch {
     return [];
   } finally {

@@ -36,8 +36,10 @@ export class HintProviders {
   }
 
   /**
-   * Releases what is held for pods that are not on record any more, however they went: by this manager, another one, another process, or with their
-   * owner. Answers the error for `uid`, ERR_HINT_PROVIDER; of others the process is warned, once. REQUIRES: the state's lock, and its newest pods.
+   * Releases what is held for pods that are not on record any more, however they went: by this
+   * manager, another one, another process, or with their owner. Answers the error for `uid`,
+   * ERR_HINT_PROVIDER; of others the process is warned, once. REQUIRES: the state's lock, and its
+   * newest pods.
    */
   releaseAllBut(pods: readonly Held[], uid?: string): unknown {
     if (this.#held.size === 0) return undefined;

@@ -1,4 +1,5 @@
-// The machine's settings: chosen from what an opener gives, checked against the machine, compared with what is recorded. Pure.
+// The machine's settings: chosen from what an opener gives, checked against the machine, compared
+// with what is recorded. Pure.
 
 import {
   type Assignments,
@@ -51,7 +52,8 @@ export function applySettings(settings: MachineSettings, required: RequiredSetti
 }
 
 /**
- * Settings with the reserved CPUs chosen where only their number is given: as many as are `recorded` will do, whichever they are.
+ * Settings with the reserved CPUs chosen where only their number is given: as many as are
+ * `recorded` will do, whichever they are.
  * @throws ERR_INVALID_OPTION
  */
 export function chosenSettings(
@@ -80,27 +82,38 @@ export function chosenSettings(
 }
 
 /**
- * Settings must name CPUs and memory that the machine has, or that are on record: what it has lost since may stay in the settings.
+ * Settings must name CPUs and memory that the machine has, or that are on record: what it has lost
+ * since may stay in the settings.
  * @throws ERR_INVALID_OPTION
  */
-export function checkKnown(required: RequiredSettings, topology: Topology, recorded = DEFAULT_SETTINGS): void {
+export function checkKnown(
+  required: RequiredSettings,
+  topology: Topology,
+  recorded = DEFAULT_SETTINGS,
+): void {
   const known = topology.cpus.union(topology.possible);
   for (const name of ['managedCPUs', 'reservedSystemCPUs', 'isolatedCPUs'] as const) {
     const beyond = required[name]?.difference(known).difference(recorded[name] ?? CpuSet.EMPTY);
     if (!beyond || beyond.isEmpty) continue;
-    throw new NumalignError('ERR_INVALID_OPTION', `${name} names CPUs ${beyond}, which this machine does not have`, {
-      option: name,
-      value: required[name]?.toString(),
-      valid: known.toString(),
-    });
+    throw new NumalignError(
+      'ERR_INVALID_OPTION',
+      `${name} names CPUs ${beyond}, which this machine does not have`,
+      {
+        option: name,
+        value: required[name]?.toString(),
+        valid: known.toString(),
+      },
+    );
   }
   for (const [id, types] of Object.entries(required.reservedMemory ?? {})) {
     const node = topology.nodes.find((each) => each.id === Number(id));
     for (const [type, bytes] of Object.entries(types)) {
       if (bytes <= bookedOn(recorded.reservedMemory, Number(id), type)) continue;
-      if (!node) invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
+      if (!node)
+        invalidOption('reservedMemory', Number(id), `of the NUMA nodes ${topology.numaNodes.join(', ')}`);
       const total = totalOn(node, type);
-      if (bytes > total) invalidOption(`reservedMemory of ${type} on NUMA node ${id}`, bytes, `at most ${total} bytes`);
+      if (bytes > total)
+        invalidOption(`reservedMemory of ${type} on NUMA node ${id}`, bytes, `at most ${total} bytes`);
     }
   }
 }
@@ -118,7 +131,10 @@ export function checkLeavesPool(state: Assignments, now: CpusNow): void {
   );
 }
 
-/** Groups in use are known by their root: it stays as long as CPUs are exclusive. @throws ERR_CONFIG_CONFLICT */
+/**
+ * Groups in use are known by their root: it stays as long as CPUs are exclusive.
+ * @throws ERR_CONFIG_CONFLICT
+ */
 export function checkCgroupRoot(state: Assignments, { cgroupRoot }: MachineSettings): void {
   const recorded = state.settings.cgroupRoot;
   if (recorded === null || recorded === cgroupRoot || exclusiveCpus(state).isEmpty) return;
@@ -141,13 +157,21 @@ function memoryText(memory: BookedMemory): string {
     .join(', ');
 }
 
-/** What an opener requires must be what is recorded. @throws ERR_CONFIG_CONFLICT, with the differences */
+/**
+ * What an opener requires must be what is recorded.
+ * @throws ERR_CONFIG_CONFLICT, with the differences
+ */
 function checkAgreement(recorded: MachineSettings, required: RequiredSettings, path: string): void {
-  const nothing: Readonly<Record<string, string>> = { isolatedCPUs: 'what the kernel isolates', cgroupRoot: 'none' };
+  const nothing: Readonly<Record<string, string>> = {
+    isolatedCPUs: 'what the kernel isolates',
+    cgroupRoot: 'none',
+  };
   const show = (value: unknown, name: string) => {
     if (value === null) return nothing[name] ?? 'all';
     const text =
-      typeof value === 'object' && !(value instanceof CpuSet) ? memoryText(value as BookedMemory) : String(value);
+      typeof value === 'object' && !(value instanceof CpuSet)
+        ? memoryText(value as BookedMemory)
+        : String(value);
     return text === '' ? 'none' : text;
   };
   const differences = Object.entries(required)
@@ -161,7 +185,9 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
       recorded: show(recorded[name as keyof RequiredSettings], name),
     }));
   if (differences.length === 0) return;
-  const text = differences.map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`).join('; ');
+  const text = differences
+    .map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`)
+    .join('; ');
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
     `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
@@ -187,7 +213,8 @@ type Given = Pick<Config, 'settings' | 'placement'>;
 
 /**
  * The state of a machine that has none yet.
- * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where nothing would be left to share
+ * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where
+ *   nothing would be left to share
  */
 export function firstState({ settings, placement }: Given, topology: Topology, now: CpusNow): Assignments {
   const required = chosenSettings(settings, placement, topology, now);
@@ -198,7 +225,10 @@ export function firstState({ settings, placement }: Given, topology: Topology, n
   return state;
 }
 
-/** Whether an opener can use the state on record. @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION */
+/**
+ * Whether an opener can use the state on record.
+ * @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION
+ */
 export function checkRecorded(
   { settings }: Assignments,
   given: Given,

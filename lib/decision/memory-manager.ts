@@ -1,5 +1,5 @@
-// The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are booked. Follows the kubelet's policies None and Static
-// (v1.32). Pure.
+// The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
+// booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 
 import { type Assignments, type MachineSettings, oncePerPods } from '../account/assignments.js';
 import {
@@ -23,8 +23,9 @@ import type { Draft } from './draft.js';
 import { mergeFamilies } from './merge-hints.js';
 
 /**
- * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out what hugepages take, and is `free` + `reserved` +
- * `systemReserved`, unless more is granted than the node has by now.
+ * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
+ * what hugepages take, and is `free` + `reserved` + `systemReserved`, unless more is granted than
+ * the node has by now.
  */
 export interface MemoryTable {
   readonly node: number;
@@ -98,7 +99,9 @@ type MemoryRequests = ReadonlyMap<string, number>;
 
 const NO_REQUESTS: MemoryRequests = new Map();
 
-/** Whether a machine's description says anything of memory, and sets of its nodes can be told apart. */
+/**
+ * Whether a machine's description says anything of memory, and sets of its nodes can be told apart.
+ */
 export function isMemoryKnown({ nodes }: Topology): boolean {
   return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
 }
@@ -109,7 +112,10 @@ function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topolo
 
 const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
 
-/** What is asked of the Memory Manager for a container, or for the whole pod: of that, as the kubelet, only types that its app containers ask for. */
+/**
+ * What is asked of the Memory Manager for a container, or for the whole pod: of that, as the
+ * kubelet, only types that its app containers ask for.
+ */
 export function memoryRequests(
   { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
@@ -154,7 +160,8 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   const { nodes, numaNodes } = topology;
   const types = [...requests.keys()];
   const groups = groupsOf(draft);
-  // A group that has lost a node takes nothing more: it is to be as it was when the node comes back.
+  // A group that has lost a node takes nothing more: it is to be as it was when the node comes
+  // back.
   const isThere = (node: number) => numaNodes.includes(node);
   const isClosed = (node: number) => groups.get(node)?.every(isThere) === false;
   const groupWords: number[] = [];
@@ -183,8 +190,14 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
   return new HintFamily(words, numaNodes);
 }
 
-/** The hints for a container, or for the whole pod, by type: all types must fit on the same nodes. Empty: no preference. */
-export function memoryHints(draft: Draft, container: ContainerRequest | undefined): Record<string, HintFamily> {
+/**
+ * The hints for a container, or for the whole pod, by type: all types must fit on the same nodes.
+ * Empty: no preference.
+ */
+export function memoryHints(
+  draft: Draft,
+  container: ContainerRequest | undefined,
+): Record<string, HintFamily> {
   const requests = memoryRequests(draft, container);
   if (requests.size === 0) return {};
   const family = candidates(draft, requests, keptNodes(draft));
@@ -198,13 +211,15 @@ function keptNodes({ kept }: Draft): readonly number[] {
   return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : [];
 }
 
-const keptBytes = ({ kept }: Draft, type: string) => kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
+const keptBytes = ({ kept }: Draft, type: string) =>
+  kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
 
 function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
   return [...requests].some(([type, bytes]) => bytes > keptBytes(draft, type));
 }
 
-// A container that is resized in something else: its memory stays as it is, whatever has become of the nodes.
+// A container that is resized in something else: its memory stays as it is, whatever has become of
+// the nodes.
 function isKept(draft: Draft, requests: MemoryRequests): boolean {
   return draft.kept !== undefined && [...requests].every(([type, bytes]) => bytes === keptBytes(draft, type));
 }
@@ -221,10 +236,15 @@ function bestOf(family: HintFamily): { nodes: number[]; preferred: boolean } | u
 }
 
 /**
- * Books what a container asks for: on the hint's NUMA nodes, on more than these where they have not enough.
+ * Books what a container asks for: on the hint's NUMA nodes, on more than these where they have not
+ * enough.
  * @throws ERR_INSUFFICIENT_MEMORY
  */
-export function allocateMemory(draft: Draft, container: ContainerRequest, hint: TopologyHint): readonly MemoryBlock[] {
+export function allocateMemory(
+  draft: Draft,
+  container: ContainerRequest,
+  hint: TopologyHint,
+): readonly MemoryBlock[] {
   const requests = memoryRequests(draft, container);
   if (requests.size === 0 || isKept(draft, requests)) return [];
   const nodes = chooseNodes(draft, requests, hint);
@@ -253,10 +273,13 @@ function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint)
   };
   if (hint.nodes === null) replace('no set of NUMA nodes that can share it has as much free');
   const [only] = chosen.nodes;
-  // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot read its own state after that.
+  // Unlike the kubelet, which takes a single node out of a group that shares its memory, and cannot
+  // read its own state after that.
   const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
   if (breaksGroup || !haveEnough(draft, requests, chosen.nodes)) {
-    replace(`no set of NUMA nodes that can share it, ${NodeSet.from(chosen.nodes)} among them, has as much free`);
+    replace(
+      `no set of NUMA nodes that can share it, ${NodeSet.from(chosen.nodes)} among them, has as much free`,
+    );
   }
   const { nodes } = chosen;
   const clash = nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes));
@@ -296,13 +319,21 @@ function amountIn(blocks: readonly MemoryBlock[], { nodes, type }: MemoryBlock):
   return blocks.find((block) => block.type === type && isSame(block.nodes, nodes))?.bytes ?? 0;
 }
 
-function replaceAmount(blocks: readonly MemoryBlock[], block: MemoryBlock, bytes: number): readonly MemoryBlock[] {
+function replaceAmount(
+  blocks: readonly MemoryBlock[],
+  block: MemoryBlock,
+  bytes: number,
+): readonly MemoryBlock[] {
   const others = blocks.filter((each) => each.type !== block.type || !isSame(each.nodes, block.nodes));
   return bytes > 0 ? [...others, { ...block, bytes }] : others;
 }
 
 /** The draft once a container has been given its memory. */
-export function withMemory(draft: Draft, { name, kind }: ContainerRequest, given: readonly MemoryBlock[]): Draft {
+export function withMemory(
+  draft: Draft,
+  { name, kind }: ContainerRequest,
+  given: readonly MemoryBlock[],
+): Draft {
   if (given.length === 0) return draft;
   const { nodes } = draft.topology;
   let { booked, reusable } = draft.memory;
@@ -315,7 +346,8 @@ export function withMemory(draft: Draft, { name, kind }: ContainerRequest, given
       const node = nodes.find((each) => each.id === id);
       return node ? freeOn(draft, node, block.type) : 0;
     });
-    // An init container leaves all of its own to those that come later; of what others have left, these take.
+    // An init container leaves all of its own to those that come later; of what others have left,
+    // these take.
     const left = kind === 'init' ? Math.max(reused, block.bytes) : Math.max(0, reused - block.bytes);
     reusable = replaceAmount(reusable, block, left);
     handOver(blocks, draft.pod, block);
@@ -325,7 +357,11 @@ export function withMemory(draft: Draft, { name, kind }: ContainerRequest, given
 }
 
 // What is taken over from init containers counts once, and with the container that has it now.
-function handOver(blocks: Map<string, readonly MemoryBlock[]>, { containers }: PodRequest, taken: MemoryBlock): void {
+function handOver(
+  blocks: Map<string, readonly MemoryBlock[]>,
+  { containers }: PodRequest,
+  taken: MemoryBlock,
+): void {
   let left = taken.bytes;
   for (const { name, kind } of containers) {
     const held = blocks.get(name);

@@ -1,4 +1,5 @@
-// The merge of topology hints under a policy: what the Topology Manager decides. The core does it without walking the cross product.
+// The merge of topology hints under a policy: what the Topology Manager decides. The core does it
+// without walking the cross product.
 import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -13,7 +14,10 @@ import {
 import { NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../machine/hints.js';
 
-/** What one hint provider answers: for each resource its hints, null for no preference, an empty list where it cannot be met; null: nothing to say. */
+/**
+ * What one hint provider answers: for each resource its hints, null for no preference, an empty
+ * list where it cannot be met; null: nothing to say.
+ */
 export type ProviderHints = Readonly<Record<string, HintFamily | Iterable<TopologyHint> | null>> | null;
 
 export interface MergeOptions {
@@ -21,15 +25,24 @@ export interface MergeOptions {
   numaNodes: Iterable<number>;
   policy: TopologyManagerPolicy;
   policyOptions?: TopologyManagerPolicyOptions;
-  /** A row for each node with a distance to each node, both by ascending id. Without it `prefer-closest-numa-nodes` has no effect. */
+  /**
+   * A row for each node with a distance to each node, both by ascending id. Without it
+   * `prefer-closest-numa-nodes` has no effect.
+   */
   distances?: readonly (readonly number[])[];
 }
 
 export interface MergeResult {
-  /** `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a preference. */
+  /**
+   * `nodes: null` with the policy `none`, and with `single-numa-node` where no provider has a
+   * preference.
+   */
   readonly hint: TopologyHint;
   readonly admitted: boolean;
-  /** False: on more than 16 nodes the search ran out of its budget, or devices are near several nodes; a better hint may exist. */
+  /**
+   * False: on more than 16 nodes the search ran out of its budget, or devices are near several
+   * nodes; a better hint may exist.
+   */
   readonly exact: boolean;
 }
 
@@ -52,20 +65,36 @@ export function mergeFamilies(
   const words: Words[] = [];
   // What has no preference plays no part.
   for (const family of families) if (!family.isAny) words.push(family.words);
-  const merged = native.mergeHints(words, numaNodes.length, TOPOLOGY_MANAGER_POLICIES.indexOf(policy), distances);
+  const merged = native.mergeHints(
+    words,
+    numaNodes.length,
+    TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
+    distances,
+  );
   const flags = merged[2]!;
   return {
-    hint: Object.freeze({ nodes: flags & 1 ? null : nodesAt(merged, numaNodes), preferred: (flags & 2) !== 0 }),
+    hint: Object.freeze({
+      nodes: flags & 1 ? null : nodesAt(merged, numaNodes),
+      preferred: (flags & 2) !== 0,
+    }),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
 }
 
-function noFamily(resource: string, { numaNodes: value }: HintFamily, numaNodes: readonly number[]): NumalignError {
-  return new NumalignError('ERR_INVALID_ARGUMENT', `the hints for ${resource} are of another machine, or none`, {
-    value,
-    valid: numaNodes,
-  });
+function noFamily(
+  resource: string,
+  { numaNodes: value }: HintFamily,
+  numaNodes: readonly number[],
+): NumalignError {
+  return new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    `the hints for ${resource} are of another machine, or none`,
+    {
+      value,
+      valid: numaNodes,
+    },
+  );
 }
 
 function isSameList(a: readonly number[], b: readonly number[]): boolean {
@@ -79,7 +108,11 @@ const isFamily = ({ words, numaNodes }: HintFamily) =>
   types.isUint32Array(words) && native.isHintFamily(words, numaNodes.length);
 
 // The words of what is a family already are looked at by the merge, where it gets them.
-function packed(resource: string, given: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
+function packed(
+  resource: string,
+  given: Iterable<TopologyHint> | null,
+  numaNodes: readonly number[],
+): HintFamily {
   if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
   if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
   throw noFamily(resource, given, numaNodes);
@@ -88,10 +121,14 @@ function packed(resource: string, given: Iterable<TopologyHint> | null, numaNode
 function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
   if (hints === null || hints === undefined) return {};
   if (typeof hints === 'object' && !Array.isArray(hints)) return hints;
-  throw new NumalignError('ERR_INVALID_ARGUMENT', 'the hints of a provider must be an object by resource, or null', {
-    value: hints,
-    valid: '{ [resource]: hints }',
-  });
+  throw new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    'the hints of a provider must be an object by resource, or null',
+    {
+      value: hints,
+      valid: '{ [resource]: hints }',
+    },
+  );
 }
 
 /** The hints of one provider, packed. @throws ERR_INVALID_ARGUMENT */
@@ -111,7 +148,9 @@ function parseDistances(distances: unknown, count: number): Words {
     distances.length === count &&
     distances.every(
       (row) =>
-        Array.isArray(row) && row.length === count && row.every((d) => Number.isInteger(d) && d >= 0 && d <= 0xffff),
+        Array.isArray(row) &&
+        row.length === count &&
+        row.every((d) => Number.isInteger(d) && d >= 0 && d <= 0xffff),
     );
   if (!isRight) invalidOption('distances', distances, `${count} rows of ${count} numbers`);
   return Uint32Array.from((distances as number[][]).flat());
@@ -122,7 +161,8 @@ function parseDistances(distances: unknown, count: number): Words {
  * @throws ERR_INVALID_OPTION, ERR_INVALID_ARGUMENT for hints of another shape or other nodes
  */
 export function mergeHints(providers: readonly ProviderHints[], options: MergeOptions): MergeResult {
-  if (!Array.isArray(providers)) invalidOption('providers', providers, 'a list of what each provider answers');
+  if (!Array.isArray(providers))
+    invalidOption('providers', providers, 'a list of what each provider answers');
   checkOptions(options, MERGE_OPTIONS, 'mergeHints');
   const numaNodes = nodeIds(options.numaNodes);
   if (numaNodes.length < 1 || numaNodes.length > MAX_HINT_NODES) {

@@ -1,4 +1,5 @@
-// MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null: it cannot be seen from here.
+// MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null:
+// it cannot be seen from here.
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -25,9 +26,15 @@ export interface CgroupFacts {
   readonly isUsed: boolean;
   readonly whyNotWritable: string | undefined;
   readonly whyNoPartition: string | undefined;
-  /** The cgroup of this process, as --cgroup-root takes it; undefined where it cannot be seen from here. */
+  /**
+   * The cgroup of this process, as --cgroup-root takes it; undefined where it cannot be seen from
+   * here.
+   */
   readonly own: string | undefined;
-  /** A root that this user could use at or above his own cgroup, but not directly below the hierarchy's. */
+  /**
+   * A root that this user could use at or above his own cgroup, but not directly below the
+   * hierarchy's.
+   */
   readonly delegated: string | undefined;
 }
 

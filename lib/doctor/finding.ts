@@ -1,6 +1,9 @@
 // Findings: what was found of one thing that matters, and what to change.
 
-/** `problem`: numalign does not work here, or a grant is not worth what it promises. `warning`: less than the machine could give. `unknown`: it cannot be seen from here. */
+/**
+ * `problem`: numalign does not work here, or a grant is not worth what it promises. `warning`: less
+ * than the machine could give. `unknown`: it cannot be seen from here.
+ */
 export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const;
 export type FindingStatus = (typeof FINDING_STATUSES)[number];
 
@@ -20,4 +23,8 @@ export interface Finding extends Verdict {
 export const ok = (found: string): Verdict => ({ status: 'ok', found, advice: null });
 export const warning = (found: string, advice: string): Verdict => ({ status: 'warning', found, advice });
 export const problem = (found: string, advice: string): Verdict => ({ status: 'problem', found, advice });
-export const unknown = (found: string, advice: string | null = null): Verdict => ({ status: 'unknown', found, advice });
+export const unknown = (found: string, advice: string | null = null): Verdict => ({
+  status: 'unknown',
+  found,
+  advice,
+});

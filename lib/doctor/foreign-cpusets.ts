@@ -1,4 +1,5 @@
-// Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=, containers, pods.
+// Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=,
+// containers, pods.
 import { dirname, join, relative } from 'node:path';
 import { textOf } from '../base/text-of.js';
 import { childNames } from '../cgroups/cgroup-files.js';
@@ -9,7 +10,10 @@ import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 // There can be many thousands of them; those that matter are near the top.
 const MOST_LOOKED_AT = 4096;
 
-/** `own`: the folder of our root, left out with all below it, and so are those above, which our CPUs come from. null where there are no cpusets to be seen. */
+/**
+ * `own`: the folder of our root, left out with all below it, and so are those above, which our CPUs
+ * come from. null where there are no cpusets to be seen.
+ */
 export function readForeignCpusets(
   own: string | undefined,
   hierarchy: Hierarchy | undefined = findHierarchy('cpuset'),

@@ -6,7 +6,10 @@ export interface InterruptRow {
   readonly counts: ReadonlyMap<number, number>;
 }
 
-/** Rows of devices; undefined for a text that is none, such as the empty one that some containers are shown. */
+/**
+ * Rows of devices; undefined for a text that is none, such as the empty one that some containers
+ * are shown.
+ */
 export function parseInterrupts(text: string): InterruptRow[] | undefined {
   const [head, ...lines] = text.split('\n');
   const cpus = head!.match(/\bCPU\d+\b/g)?.map((name) => Number(name.slice('CPU'.length)));
@@ -16,7 +19,9 @@ export function parseInterrupts(text: string): InterruptRow[] | undefined {
     const [, irq, rest] = /^ *(\d+):(.*)$/.exec(line) ?? [];
     if (irq === undefined) return [];
     const words = rest!.trim().split(/ +/);
-    const counts = new Map(cpus.map((cpu, i) => [cpu, Number(words[i])] as const).filter(([, count]) => count > 0));
+    const counts = new Map(
+      cpus.map((cpu, i) => [cpu, Number(words[i])] as const).filter(([, count]) => count > 0),
+    );
     return [{ irq: Number(irq), name: rest!.trim().split(/ {2,}/).at(-1)!, counts }];
   });
 }

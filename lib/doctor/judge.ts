@@ -51,11 +51,13 @@ function stateFolder({
 }: MachineFacts): Verdict {
   const mend = `as root \`${mendText(path)}\``;
   if (refusal !== undefined) {
-    const other = '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
+    const other =
+      '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
     const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${shellWord(path)}\``;
     const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
     if (notTheGroups !== undefined) return problem(refusal, `${mend}, and once ${join}; or ${other}`);
-    const advice = scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
+    const advice =
+      scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
     return problem(refusal, advice);
   }
   const where = `${path} (${scope}, ${fileSystem ?? 'unknown file system'})`;
@@ -67,7 +69,10 @@ function stateFolder({
     return warning(`${found}, but is this container's own`, `mount the machine's ${path} into the container`);
   }
   if (fileSystem !== null && /^(nfs|cifs|smb|9p|ceph|fuse)/.test(fileSystem)) {
-    return warning(`${found}; whether its locks hold is up to a server`, 'a folder on a file system of this machine');
+    return warning(
+      `${found}; whether its locks hold is up to a server`,
+      'a folder on a file system of this machine',
+    );
   }
   return ok(found);
 }
@@ -110,17 +115,24 @@ function memoryPolicy({ memoryPolicyRefusal, seccomp, numaNodes }: MachineFacts)
   if (numaNodes === 1) return ok(`${found}; there is only one`);
   if (memoryPolicyRefusal === 'ENOSYS') return warning(found, 'a kernel with CONFIG_NUMA');
   const filter = seccomp === 0 ? 'the security module' : "the container's seccomp profile";
-  return warning(found, `have ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`);
+  return warning(
+    found,
+    `have ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`,
+  );
 }
 
 function cgroups(facts: MachineFacts): Verdict {
   const { cgroups } = facts;
   if (typeof cgroups === 'string') {
-    return warning(cgroups, 'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then masks must do');
+    return warning(
+      cgroups,
+      'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then masks must do',
+    );
   }
   const { version, root, rootPath, isUsed, whyNotWritable, delegated } = cgroups;
   if (whyNotWritable !== undefined) {
-    const other = delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${shellWord(delegated)}\``;
+    const other =
+      delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${shellWord(delegated)}\``;
     return warning(`v${version}, not for this user: ${whyNotWritable}`, `run as root, or with ${other}`);
   }
   const found = `v${version}, ${rootPath} can be used`;
@@ -137,10 +149,16 @@ function delegation({ cgroups }: MachineFacts): Verdict {
   if (own === undefined) return unknown('the cgroup of this process cannot be seen from here');
   const found = `neither ${own} nor a cgroup above it is delegated to this user`;
   if (version === 1) {
-    return warning(found, 'as root, make a cgroup that this user owns (`chown -R`), and give `--cgroup-root` below it');
+    return warning(
+      found,
+      'as root, make a cgroup that this user owns (`chown -R`), and give `--cgroup-root` below it',
+    );
   }
   const unit = '`Delegate=cpuset` and `DelegateSubgroup=main`';
-  return warning(found, `start from a systemd unit with ${unit}, and give \`--cgroup-root\` below the unit's cgroup`);
+  return warning(
+    found,
+    `start from a systemd unit with ${unit}, and give \`--cgroup-root\` below the unit's cgroup`,
+  );
 }
 
 /** The strongest level of a grant made here. */
@@ -220,7 +238,9 @@ function cpusets(facts: MachineFacts): Verdict {
     );
   }
   const found = 'no other cgroup was given CPUs that numalign hands out';
-  return foreignCpusets.isComplete ? ok(found) : unknown(`${found}, as far as was looked: there are very many`);
+  return foreignCpusets.isComplete
+    ? ok(found)
+    : unknown(`${found}, as far as was looked: there are very many`);
 }
 
 const endPartition = (mount: string, { path }: ForeignCpuset) =>
@@ -255,7 +275,9 @@ function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {
 
 function governors({ governors, candidates }: MachineFacts): Verdict {
   if (governors === null) return unknown('no cpufreq here: the firmware or the host of this machine decides');
-  const slow = governors.filter(({ governor, cpus }) => governor !== 'performance' && cpus.intersects(candidates));
+  const slow = governors.filter(
+    ({ governor, cpus }) => governor !== 'performance' && cpus.intersects(candidates),
+  );
   if (slow.length === 0) return ok('performance');
   const names = [...new Set(slow.map(({ governor }) => governor))];
   const cpusOf = (name: string) =>
@@ -349,13 +371,16 @@ function kubelet(facts: MachineFacts): Verdict {
 }
 
 const STOPS: Readonly<Record<string, (candidates: CpuSet) => string>> = {
-  irqbalance: (cpus) => `\`IRQBALANCE_BANNED_CPULIST=${cpus}\` in its environment, or \`systemctl stop irqbalance\``,
+  irqbalance: (cpus) =>
+    `\`IRQBALANCE_BANNED_CPULIST=${cpus}\` in its environment, or \`systemctl stop irqbalance\``,
   numad: () => '`systemctl stop numad`',
 };
 
 function movers({ movers, seesAllProcesses, candidates }: MachineFacts): Verdict {
   if (movers.length > 0) {
-    const stops = [...new Set(movers.map(({ name }) => name))].map((name) => `${name}: ${STOPS[name]!(candidates)}`);
+    const stops = [...new Set(movers.map(({ name }) => name))].map(
+      (name) => `${name}: ${STOPS[name]!(candidates)}`,
+    );
     return warning(
       `${listSome(movers, ({ name, pid }) => `${name} (process ${pid})`)}: it moves interrupts or processes onto granted CPUs`,
       stops.join('; '),

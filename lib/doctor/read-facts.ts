@@ -76,9 +76,9 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     online,
     managed,
     candidates,
-    firstCore: (topology.cores.find(({ cpus }) => cpus.intersects(candidates))?.cpus ?? CpuSet.EMPTY).intersection(
-      managed,
-    ),
+    firstCore: (
+      topology.cores.find(({ cpus }) => cpus.intersects(candidates))?.cpus ?? CpuSet.EMPTY
+    ).intersection(managed),
     allowed: affinity(),
     numaNodes: topology.nodes.length,
     cpusPerCore: topology.cpusPerCore,
@@ -165,7 +165,9 @@ function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']):
 // The folder of this process's own cgroup.
 function ownFolder(controller: string): string | undefined {
   const hierarchy = findHierarchy(controller);
-  return hierarchy && (unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid))) ?? undefined);
+  return (
+    hierarchy && (unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid))) ?? undefined)
+  );
 }
 
 // From the mount's point, as --cgroup-root takes it.
@@ -174,11 +176,14 @@ function ownPath(mount: string): string | undefined {
   return folder === undefined ? undefined : `/${relative(mount, folder)}`;
 }
 
-// The nearest cgroup above this process below which numalign could have its own, where that is not the root of all.
+// The nearest cgroup above this process below which numalign could have its own, where that is not
+// the root of all.
 function delegatedRoot(mount: string): string | undefined {
   const name = MACHINE_CGROUP_ROOT;
   for (let above = ownPath(mount) ?? '/'; above !== '/'; above = dirname(above)) {
-    const isOpen = unlessRefused(() => openCpusetHierarchy(above + name, new MadeGroupsInMemory()).canWrite());
+    const isOpen = unlessRefused(() =>
+      openCpusetHierarchy(above + name, new MadeGroupsInMemory()).canWrite(),
+    );
     if (isOpen) return above + name;
   }
   return undefined;
@@ -196,7 +201,9 @@ function refusalOf(check: () => void): string | undefined {
 // A pid namespace, or hidepid, leaves only some to be seen.
 function seesAllProcesses(): boolean {
   try {
-    return readlinkSync('/proc/self/ns/pid') === INITIAL_PID_NAMESPACE && textOf('/proc/1/comm') !== undefined;
+    return (
+      readlinkSync('/proc/self/ns/pid') === INITIAL_PID_NAMESPACE && textOf('/proc/1/comm') !== undefined
+    );
   } catch {
     return false;
   }

@@ -1,6 +1,8 @@
-// CpusetLayout: which groups there are below the configured root, and what they may use. Plain: <root>/shared has the shared pool, <root>/<uid>%2F<container> a container's CPUs. As a
-// partition: the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no shared group. A container's group is a leaf: the kernel makes no partition of
-// all CPUs of a group whose processes are deeper.
+// CpusetLayout: which groups there are below the configured root, and what they may use. Plain:
+// <root>/shared has the shared pool, <root>/<uid>%2F<container> a container's CPUs. As a partition:
+// the root has just the exclusive CPUs, the kernel keeps everybody else off them, and there is no
+// shared group. A container's group is a leaf: the kernel makes no partition of all CPUs of a group
+// whose processes are deeper.
 import { readlinkSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -66,7 +68,8 @@ const isBelow = (path: string, above: string) => path === above || path.startsWi
 /** Where processes of a group go that is to be removed. */
 type Home = string | ((pid: number) => string);
 
-// A group may be outside of what is mounted here, as seen from a container: then nothing can be told of it.
+// A group may be outside of what is mounted here, as seen from a container: then nothing can be
+// told of it.
 function whereMounted<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -95,7 +98,9 @@ export class CpusetLayout {
     return this.hierarchy.group(`${uid}/${container}`);
   }
 
-  /** Where a grant is enforced, for people: the group of its first container with exclusive CPUs. */
+  /**
+   * Where a grant is enforced, for people: the group of its first container with exclusive CPUs.
+   */
   pathOf(pod: PodAssignment): string {
     return this.groupOf(pod, pod.containers.find(({ cpus }) => !cpus.isEmpty)!.name).path;
   }
@@ -125,7 +130,9 @@ export class CpusetLayout {
     return whereMounted(() => this.hierarchy.effectiveCpusOf(this.hierarchy.groupOf(pid).path));
   }
 
-  /** What threads of a process may use that run on no grant; undefined where that cannot be told. */
+  /**
+   * What threads of a process may use that run on no grant; undefined where that cannot be told.
+   */
   cpusOutsideGrants(pid: number): CpuSet | undefined {
     const path = this.#pathOf(pid);
     if (path === undefined) return undefined;
@@ -136,7 +143,8 @@ export class CpusetLayout {
   }
 
   /**
-   * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset, and what only the group of a grant, the shared group or the partition of these grants keeps
+   * The CPUs that a process could be given by changing groups of ours alone: those of its cpuset,
+   * and what only the group of a grant, the shared group or the partition of these grants keeps
    * from it.
    */
   cpusWithinReach(pid: number, pods: readonly PodAssignment[]): CpuSet {
@@ -171,13 +179,17 @@ export class CpusetLayout {
     return this.#shared.exists() && !this.isPartition;
   }
 
-  /** Whether a cpuset below the root, and no partition, keeps a process in the shared pool while it runs on no grant. */
+  /**
+   * Whether a cpuset below the root, and no partition, keeps a process in the shared pool while it
+   * runs on no grant.
+   */
   holdsInPool(pid: number): boolean {
     return this.#isPlain || (!this.isPartition && this.isOurs(this.#pathOf(pid) ?? ''));
   }
 
   /**
-   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; of `lasting` those at the level `isolated` are partitions in it.
+   * Makes the root a partition of the CPUs of these grants, or ends it where there are none; of
+   * `lasting` those at the level `isolated` are partitions in it.
    * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
    */
   setPartition(pods: readonly PodAssignment[], lasting: readonly PodAssignment[]): void {
@@ -219,7 +231,8 @@ export class CpusetLayout {
   }
 
   /**
-   * What somebody has changed: groups of grants and of the shared pool, the partition, groups of grants that are gone. Answers also how much there was to look at. Changes nothing.
+   * What somebody has changed: groups of grants and of the shared pool, the partition, groups of
+   * grants that are gone. Answers also how much there was to look at. Changes nothing.
    * @throws ERR_CGROUP
    */
   strays(
@@ -254,7 +267,13 @@ export class CpusetLayout {
     for (const group of this.leftovers(pods)) {
       if (!group.isMade()) continue;
       const what = `${group.path} is left of a grant that is gone`;
-      found.push({ kind: 'leftover', pod: null, path: group.path, what, repair: () => group.remove(this.home) });
+      found.push({
+        kind: 'leftover',
+        pod: null,
+        path: group.path,
+        what,
+        repair: () => group.remove(this.home),
+      });
     }
     return { checked, found };
   }
@@ -268,11 +287,16 @@ export class CpusetLayout {
       .flatMap((pod) => this.#groupsOf(pod).map(({ group }) => group.partition()));
     const isRight = wanted.isEmpty
       ? kind !== 'root'
-      : kind === 'root' && valid && cpus.equals(wanted) && isolated.every((each) => each.valid || each.kind === 'none');
+      : kind === 'root' &&
+        valid &&
+        cpus.equals(wanted) &&
+        isolated.every((each) => each.valid || each.kind === 'none');
     if (isRight) return [];
     const { rootPath } = this.hierarchy;
     const what = `${rootPath} is "${text}" with CPUs ${cpus} instead of ${wanted.isEmpty ? 'no partition' : `a partition of ${wanted}`}`;
-    return [{ kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods, pods) }];
+    return [
+      { kind: 'partition', pod: null, path: rootPath, what, repair: () => this.setPartition(pods, pods) },
+    ];
   }
 
   #mems(): NodeSet {
@@ -284,15 +308,23 @@ export class CpusetLayout {
     return this.hierarchy.version === 1 ? all : this.#mems();
   }
 
-  /** Gives the shared group, and the registered groups below the root, the shared pool. @throws ERR_CGROUP */
+  /**
+   * Gives the shared group, and the registered groups below the root, the shared pool.
+   * @throws ERR_CGROUP
+   */
   setPool(pool: CpuSet, members: readonly SharedMember[]): void {
     for (const group of this.#poolGroups(members)) this.#fit(group, pool);
   }
 
-  /** Whether {@link setPool} has the kernel give threads all CPUs of their cpuset, whatever they have chosen. */
+  /**
+   * Whether {@link setPool} has the kernel give threads all CPUs of their cpuset, whatever they
+   * have chosen.
+   */
   resetsMasks(pool: CpuSet, members: readonly SharedMember[]): boolean {
     const cpus = this.#present(pool);
-    return !keepsMasks() && !cpus.isEmpty && this.#poolGroups(members).some((group) => !group.cpus().equals(cpus));
+    return (
+      !keepsMasks() && !cpus.isEmpty && this.#poolGroups(members).some((group) => !group.cpus().equals(cpus))
+    );
   }
 
   #poolGroups(members: readonly SharedMember[]): CpusetGroup[] {
@@ -302,7 +334,10 @@ export class CpusetLayout {
     return [this.#shared, ...groups].filter((group) => group.exists());
   }
 
-  /** Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it reads back. */
+  /**
+   * Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it
+   * reads back.
+   */
   isWithin(path: string, pool: CpuSet): boolean {
     if (!this.isOurs(path)) return false;
     const group = this.hierarchy.at(path);
@@ -314,10 +349,13 @@ export class CpusetLayout {
     const refusal = this.hierarchy.whyNoPartition();
     if (refusal) return refusal.message;
     const stranger = this.#isPlain ? this.#shared.path : this.#stranger(pods);
-    return stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`;
+    return (
+      stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`
+    );
   }
 
-  // A group below the root with processes in it that is no grant's: a partition would put them on the grants' CPUs.
+  // A group below the root with processes in it that is no grant's: a partition would put them on
+  // the grants' CPUs.
   #stranger(pods: readonly PodAssignment[]): string | undefined {
     const { rootPath } = this.hierarchy;
     if (!this.hierarchy.group().exists()) return undefined;
@@ -352,13 +390,15 @@ export class CpusetLayout {
       return isBelow(path, this.#shared.path) && this.isWithin(this.#shared.path, pool);
     } catch (error) {
       // It has ended, or /proc does not show it.
-      if (error instanceof NumalignError) return error.details.reason === 'no-process' && isUnused(member.pid);
+      if (error instanceof NumalignError)
+        return error.details.reason === 'no-process' && isUnused(member.pid);
       throw error;
     }
   }
 
   /**
-   * Has a process run in the shared group. One that somebody has put into a group of its own stays there, and so does every process of cgroup v2, where a group is more than a cpuset.
+   * Has a process run in the shared group. One that somebody has put into a group of its own stays
+   * there, and so does every process of cgroup v2, where a group is more than a cpuset.
    */
   joinShared(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): void {
     if (!this.couldJoinShared(pid)) return;
@@ -372,7 +412,10 @@ export class CpusetLayout {
     }
   }
 
-  /** Has a process that is in the group of a grant leave it, with what it has started by now. @throws ERR_CGROUP */
+  /**
+   * Has a process that is in the group of a grant leave it, with what it has started by now.
+   * @throws ERR_CGROUP
+   */
   leaveGrants(pid: number, pool: CpuSet, all: CpuSet, mems: NodeSet): void {
     const { hierarchy } = this;
     const path = this.#pathOf(pid);
@@ -430,14 +473,20 @@ export class CpusetLayout {
     this.hierarchy.moveThread(tid, to);
   }
 
-  /** Gives the groups of a grant the CPUs that it has, and `more` (of a pod of one container). @throws ERR_CGROUP */
+  /**
+   * Gives the groups of a grant the CPUs that it has, and `more` (of a pod of one container).
+   * @throws ERR_CGROUP
+   */
   fit(pod: PodAssignment, more: CpuSet): void {
     for (const { group, cpus } of this.#groupsOf(pod)) {
       this.#fit(group, pod.containers.length === 1 ? cpus.union(more) : cpus);
     }
   }
 
-  /** Removes a grant's groups; what still runs in them goes to the shared pool. @throws ERR_CGROUP where something cannot leave */
+  /**
+   * Removes a grant's groups; what still runs in them goes to the shared pool.
+   * @throws ERR_CGROUP where something cannot leave
+   */
   remove(pod: PodAssignment, home: Home = this.home): void {
     // Out of all of them before any is removed: one that somebody else has made inside stays.
     for (const { group } of this.#groupsOf(pod)) group.evacuate(home);
@@ -459,11 +508,16 @@ export class CpusetLayout {
   }
 
   /** The processes in a grant's groups. */
-  processesOf(pod: PodAssignment): readonly { readonly group: CpusetGroup; readonly pids: readonly number[] }[] {
+  processesOf(
+    pod: PodAssignment,
+  ): readonly { readonly group: CpusetGroup; readonly pids: readonly number[] }[] {
     return this.#groupsOf(pod).map(({ group }) => ({ group, pids: group.processes() }));
   }
 
-  /** Ends the plain layout: those in the shared group go back to the top of the hierarchy. @throws ERR_CGROUP */
+  /**
+   * Ends the plain layout: those in the shared group go back to the top of the hierarchy.
+   * @throws ERR_CGROUP
+   */
   dissolveShared(): void {
     if (!this.#shared.exists()) return;
     this.#shared.remove(this.hierarchy.mount);

@@ -4,12 +4,18 @@ import type { OwnerRecord } from '../account/assignments.js';
 import { hasEnded, innerPid, isProcOurs, statOf } from '../processes/process-identity.js';
 import { commandOf } from './member-registry.js';
 
-/** Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by its pid. */
+/**
+ * Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by
+ * its pid.
+ */
 export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return owner === pid && hasOpen(pid, `/owners/${uuid}`) !== false;
 }
 
-/** Whether a process was started by an owner, or by what that has started: it has inherited the owner's lock, or its parents lead there. */
+/**
+ * Whether a process was started by an owner, or by what that has started: it has inherited the
+ * owner's lock, or its parents lead there.
+ */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
 }
@@ -20,7 +26,10 @@ export interface Survivor {
   readonly command: string;
 }
 
-/** Who keeps the grants of owners that have ended or given them up, by the owner's uuid: whoever has inherited the owner's lock. Nobody while the owner has it, or where it cannot be seen. */
+/**
+ * Who keeps the grants of owners that have ended or given them up, by the owner's uuid: whoever has
+ * inherited the owner's lock. Nobody while the owner has it, or where it cannot be seen.
+ */
 export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
   const isLeft = ({ kind, pid, uuid }: OwnerRecord) =>
     kind === 'process' && pid !== null && hasOpen(pid, `/owners/${uuid}`) === false;

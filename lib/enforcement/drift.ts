@@ -4,9 +4,11 @@ import type { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 
 /**
- * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one
- * of other CPUs. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run where it must not, or may not where it could. `leftover`: a cgroup whose grant is
- * gone. `level`: a grant is kept from others less strongly than was on record.
+ * `thread`: a thread that runs for a grant and may run outside of it. `cgroup`: the cgroup of a
+ * grant has other CPUs, or has lost threads. `partition`: the root is no valid partition, or one of
+ * other CPUs. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run
+ * where it must not, or may not where it could. `leftover`: a cgroup whose grant is gone. `level`:
+ * a grant is kept from others less strongly than was on record.
  */
 export type DriftKind = 'thread' | 'cgroup' | 'partition' | 'pool' | 'member' | 'leftover' | 'level';
 
@@ -18,11 +20,17 @@ export interface Drift {
   /** For people. */
   readonly what: string;
   readonly repaired: boolean;
-  /** It was repaired twice and is different again: it is left alone until it is found right, or the grant changes. */
+  /**
+   * It was repaired twice and is different again: it is left alone until it is found right, or the
+   * grant changes.
+   */
   readonly contested: boolean;
 }
 
-/** CPUs of a grant of this process have gone offline, or are back: what a manager tells by its event `hotplug`. */
+/**
+ * CPUs of a grant of this process have gone offline, or are back: what a manager tells by its event
+ * `hotplug`.
+ */
 export interface Hotplug {
   readonly id: string;
   /** What the grant runs on now. */
@@ -30,10 +38,15 @@ export interface Hotplug {
   readonly lost: CpuSet;
   /** What it has got for them. */
   readonly substitutes: CpuSet;
-  /** Those of `lost` for which there was nothing: on record they stay the grant's, and are its own again once they are back. */
+  /**
+   * Those of `lost` for which there was nothing: on record they stay the grant's, and are its own
+   * again once they are back.
+   */
   readonly revoked: CpuSet;
   readonly returned: CpuSet;
-  /** Nothing is left of it for the time being: the threads of this process wait in the shared pool. */
+  /**
+   * Nothing is left of it for the time being: the threads of this process wait in the shared pool.
+   */
   readonly isParked: boolean;
   /** Why there was nothing. */
   readonly error: NumalignError | null;
@@ -60,7 +73,10 @@ export interface Found {
   readonly what: string;
   /** The same for the same thing in the same state. */
   readonly key: string;
-  /** Answers how many masks it has set. REQUIRES: the state's lock. @throws ERR_CGROUP, ERR_SYSCALL */
+  /**
+   * Answers how many masks it has set. REQUIRES: the state's lock.
+   * @throws ERR_CGROUP, ERR_SYSCALL
+   */
   repair(): number;
 }
 

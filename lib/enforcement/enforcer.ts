@@ -1,5 +1,6 @@
-// Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are cleared before the commit, and read back; those that are given back
-// are opened to the others after it. So a crash in between leaves the shared pool too small, never an overlap.
+// Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are
+// cleared before the commit, and read back; those that are given back are opened to the others
+// after it. So a crash in between leaves the shared pool too small, never an overlap.
 import { join } from 'node:path';
 import {
   type Assignments,
@@ -55,8 +56,10 @@ export interface Applied {
 
 export interface Enforcer {
   /**
-   * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for it. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
-   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it requires; then everything is as it was
+   * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for
+   * it. REQUIRES: the state's lock, and the commit of the answer's `next` right after.
+   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT where a new grant does not reach what it
+   *   requires; then everything is as it was
    */
   clear(
     before: Assignments,
@@ -71,8 +74,9 @@ export interface Enforcer {
    */
   apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): Applied;
   /**
-   * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be
-   * repaired. @throws ERR_CGROUP
+   * What is not as a state says, as far as it is ours to change: below `cgroupRoot`, and of the
+   * shared members. Needs no lock, and changes nothing; `isGivenUp`: of what will not be repaired.
+   * @throws ERR_CGROUP
    */
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
   /** The level at which CPUs are kept from the shared members now, with no partition. */
@@ -81,21 +85,31 @@ export interface Enforcer {
   layoutOf(settings: MachineSettings): CpusetLayout | undefined;
   readonly members: SharedMembers | undefined;
   /**
-   * Has it known what the threads of this process have chosen that run on no grant. Before anything that changes their masks, or what their cpuset has: afterwards the kernel shows
-   * only a part of it.
+   * Has it known what the threads of this process have chosen that run on no grant. Before anything
+   * that changes their masks, or what their cpuset has: afterwards the kernel shows only a part of
+   * it.
    */
   learnChoices(settings: MachineSettings): void;
-  /** CPUs that this process may use, or only groups of ours keep from it; none where there are no such groups. */
+  /**
+   * CPUs that this process may use, or only groups of ours keep from it; none where there are no
+   * such groups.
+   */
   cpusWithinReach(state: Assignments): CpuSet;
   /** This process runs in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, reopened: () => void): void;
   /** As often as {@link join}. */
   leave(): void;
-  /** A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES: the lock. */
+  /**
+   * A registered process goes to the shared pool: into its cgroup where that is possible. REQUIRES:
+   * the lock.
+   */
   share(pid: number, state: Assignments): void;
   /** The same, and out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP */
   shareAnyway(pid: number, state: Assignments): void;
-  /** A process that is no member any more goes back to where {@link share} took it from, where nothing is exclusive. REQUIRES: the lock. */
+  /**
+   * A process that is no member any more goes back to where {@link share} took it from, where
+   * nothing is exclusive. REQUIRES: the lock.
+   */
   unshare(pid: number, state: Assignments): void;
 }
 
@@ -252,13 +266,15 @@ export class MachineEnforcer implements Enforcer {
     return ['some shared members are in no cgroup of ours, and kept off by their masks only'];
   }
 
-  // What is no news: without cgroups nobody expects them, and who is no member here may have left that to others.
+  // What is no news: without cgroups nobody expects them, and who is no member here may have left
+  // that to others.
   #usual({ cgroupRoot }: MachineSettings): EnforcementLevel {
     return cgroupRoot === null ? 'recorded' : 'cpuset';
   }
 
   #layout({ cgroupRoot }: MachineSettings): FoundLayout {
-    if (cgroupRoot === null) return 'the settings of this state name no cgroup root, so that no cgroups are used';
+    if (cgroupRoot === null)
+      return 'the settings of this state name no cgroup root, so that no cgroups are used';
     const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#layouts.set(cgroupRoot, found);
     return found;
@@ -282,10 +298,12 @@ export class MachineEnforcer implements Enforcer {
     return this.#take({ before, next, added, gone, isTaken, isGivenBack, unpinned }, request);
   }
 
-  // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own code runs.
+  // Not asynchronous where nobody has to be asked: the lock must not be held while the caller's own
+  // code runs.
   #take(step: Step, request: EnforcementRequest): Promise<Cleared> | Cleared {
     const { next, gone } = step;
-    // The owners of grants that go with an admission are dead: nobody is on their CPUs any more, and where everything else is taken members have nowhere else to go.
+    // The owners of grants that go with an admission are dead: nobody is on their CPUs any more,
+    // and where everything else is taken members have nowhere else to go.
     const before = step.added.length > 0 ? without(step.before, gone) : step.before;
     const shortfalls: string[] = [];
     const undo = this.#undoing(step);
@@ -295,13 +313,23 @@ export class MachineEnforcer implements Enforcer {
     };
     try {
       // Whoever still runs there, though the grant ends.
-      const left = [...this.#sweep(step.before, next), ...gone.flatMap((pod) => this.#dissolve(pod, before.settings))];
+      const left = [
+        ...this.#sweep(step.before, next),
+        ...gone.flatMap((pod) => this.#dissolve(pod, before.settings)),
+      ];
       const partitioned = this.#inPartition({ ...step, before }, request, shortfalls);
       if (!partitioned) this.#setPartition([before, next], step.unpinned);
       this.#fitGroups(before, next);
       const confined = this.#confine([before, partitioned ?? next], step.unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#taken(step, partitioned, { ...confined, stuck: [...left, ...stuck] }, request, shortfalls, undo);
+        this.#taken(
+          step,
+          partitioned,
+          { ...confined, stuck: [...left, ...stuck] },
+          request,
+          shortfalls,
+          undo,
+        );
       if (confined.stuck.length === 0) return finish([]);
       // Whoever did not leave before is no reason not to give back.
       if (!step.isTaken) return finish(confined.stuck);
@@ -329,9 +357,16 @@ export class MachineEnforcer implements Enforcer {
     shortfalls.push(...standing.stuck.map(stuckText));
     const level = weaker(levelOf(standing), enforcement);
     if (!partitioned && added.length > 0 && !isAtLeast(level, require)) {
-      throw enforcementError(level, require, [...shortfalls, ...this.#whyNot(level, standing, next.settings)]);
+      throw enforcementError(level, require, [
+        ...shortfalls,
+        ...this.#whyNot(level, standing, next.settings),
+      ]);
     }
-    if (!partitioned && added.length > 0 && !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))) {
+    if (
+      !partitioned &&
+      added.length > 0 &&
+      !isAtLeast(level, isNamed ? enforcement : this.#usual(next.settings))
+    ) {
       shortfalls.push(...this.#whyNot(level, standing, next.settings));
     }
     const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
@@ -344,7 +379,8 @@ export class MachineEnforcer implements Enforcer {
     return { next: reached, shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
-  // Those who were moved out of groups come back; where that fails, what went wrong first is what the caller must hear of.
+  // Those who were moved out of groups come back; where that fails, what went wrong first is what
+  // the caller must hear of.
   #undoing({ before, gone }: Step): () => void {
     const layout = this.layoutOf(before.settings);
     const inside = gone
@@ -381,15 +417,18 @@ export class MachineEnforcer implements Enforcer {
     this.apply(state, [], true);
   }
 
-  // The groups of grants that are about to have other CPUs have those of before too, until it is done.
+  // The groups of grants that are about to have other CPUs have those of before too, until it is
+  // done.
   #fitGroups(before: Assignments, next: Assignments): void {
-    for (const { pod, known } of refitted(before, next)) this.layoutOf(next.settings)?.fit(pod, runningCpus(known));
+    for (const { pod, known } of refitted(before, next))
+      this.layoutOf(next.settings)?.fit(pod, runningCpus(known));
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (added.length === 0) return next;
     const found = this.layoutOf(next.settings);
-    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one of its own, however weakly others are kept off.
+    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one
+    // of its own, however weakly others are kept off.
     const layout = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
       added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
@@ -404,7 +443,8 @@ export class MachineEnforcer implements Enforcer {
     shortfalls: string[],
   ): Assignments | undefined {
     const layout = this.layoutOf(next.settings);
-    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2) return undefined;
+    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2)
+      return undefined;
     const why = layout.whyNoPartition([...before.pods, ...next.pods]);
     if (why !== undefined) {
       shortfalls.push(why);
@@ -433,7 +473,11 @@ export class MachineEnforcer implements Enforcer {
   }
 
   // Before the kernel resets them.
-  #choicesOf(layout: CpusetLayout, states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): MemberChoices {
+  #choicesOf(
+    layout: CpusetLayout,
+    states: readonly Assignments[],
+    unpinned: readonly UnpinnedThread[],
+  ): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
     const ordinary = this.#topology().cpus.difference(bootIsolatedCpus());
     return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), ordinary);
@@ -465,7 +509,8 @@ export class MachineEnforcer implements Enforcer {
     const added = podsNotIn(last, first);
     const staying = last.pods.filter((pod) => !added.includes(pod));
     const before = new Map(first.pods.map((pod) => [pod.uid, cpusOf(pod)]));
-    const rightfulCpus = (pod: PodAssignment) => cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
+    const rightfulCpus = (pod: PodAssignment) =>
+      cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
     const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.#topology();
@@ -483,7 +528,9 @@ export class MachineEnforcer implements Enforcer {
     const found: Found[] = [];
     const groups = layout?.strays(pods, pool, list) ?? { checked: 0, found: [] };
     for (const { kind, pod, path, what, repair } of groups.found) {
-      const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
+      const of = pod
+        ? `${grantKey(pod)} ${cpusOf(pod)}`
+        : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
       const once = () => {
         if (kind !== 'partition') repair();
         else {
@@ -514,7 +561,9 @@ export class MachineEnforcer implements Enforcer {
       found.push({ kind: 'member', uid: null, what, key, repair });
     }
     const isPoolSet =
-      layout !== undefined && !layout.isPartition && !found.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
+      layout !== undefined &&
+      !layout.isPartition &&
+      !found.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
     const strays = this.members.strays(
       confinement,
       (member) =>
@@ -531,7 +580,9 @@ export class MachineEnforcer implements Enforcer {
         repair: () => {
           const { moved, reason } = repair();
           if (reason === undefined) return moved;
-          throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText({ member, reason, names: [] }), { value: member });
+          throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText({ member, reason, names: [] }), {
+            value: member,
+          });
         },
       });
     }
@@ -556,7 +607,9 @@ export class MachineEnforcer implements Enforcer {
       return 'recorded';
     }
     const isConfined = (member: SharedMember) =>
-      layout !== undefined && !layout.isPartition && layout.confines(member, list, confinement.pods, confinement.pool);
+      layout !== undefined &&
+      !layout.isPartition &&
+      layout.confines(member, list, confinement.pods, confinement.pool);
     const { found, byMask } = this.members.strays(confinement, isConfined);
     if (list.length === 0 || found.length > 0) return 'recorded';
     return byMask === 0 ? 'cpuset' : 'members';
@@ -649,7 +702,9 @@ export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
   return new MachineEnforcer(topology, state, members, (cgroupRoot) => {
     try {
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
-      return hierarchy.canWrite() ? new CpusetLayout(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
+      return hierarchy.canWrite()
+        ? new CpusetLayout(hierarchy)
+        : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {
       if (error instanceof NumalignError) return error.message;
       throw error;

@@ -1,4 +1,5 @@
-// GrantGroup: threads of this process in the cgroup of a grant, and back where they came from. Synchronous: writes of cgroup.procs and tasks.
+// GrantGroup: threads of this process in the cgroup of a grant, and back where they came from.
+// Synchronous: writes of cgroup.procs and tasks.
 
 import type { MachineSettings, PodAssignment } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
@@ -26,7 +27,12 @@ export class GrantGroup {
   readonly #pod: PodAssignment;
   readonly #container: string | undefined;
 
-  private constructor(machine: Machine, layout: CpusetLayout, pod: PodAssignment, container: string | undefined) {
+  private constructor(
+    machine: Machine,
+    layout: CpusetLayout,
+    pod: PodAssignment,
+    container: string | undefined,
+  ) {
     this.#machine = machine;
     this.#layout = layout;
     this.#pod = pod;
@@ -65,8 +71,10 @@ export class GrantGroup {
   }
 
   /**
-   * Moves threads of this process into it. True: all of the process, threads that are just being born included.
-   * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which moves processes only
+   * Moves threads of this process into it. True: all of the process, threads that are just being
+   * born included.
+   * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which moves processes
+   *   only
    */
   enter(all: readonly Threads[]): boolean {
     // Of all of them before the first is moved, which changes its mask.
@@ -102,11 +110,18 @@ export class GrantGroup {
     throw new NumalignError(
       'ERR_ENFORCEMENT',
       `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), into which cgroup v2 moves whole processes only: pin the process first`,
-      { value: level, valid: "pin({ threads: 'process' }), or a grant with the option enforcement: 'members'" },
+      {
+        value: level,
+        valid: "pin({ threads: 'process' }), or a grant with the option enforcement: 'members'",
+      },
     );
   }
 
-  /** Has `action` start threads or a process in it. With cgroup v2 only what the process starts that is in it. @throws ERR_CGROUP, ERR_ENFORCEMENT */
+  /**
+   * Has `action` start threads or a process in it. With cgroup v2 only what the process starts that
+   * is in it.
+   * @throws ERR_CGROUP, ERR_ENFORCEMENT
+   */
   startInside<T>(action: () => T): T {
     const { hierarchy } = this.#layout;
     if (this.isInside(native.threadId())) return action();
@@ -142,7 +157,11 @@ export class GrantGroup {
     }
   }
 
-  /** Memory of all that runs in it comes from these nodes only (cpuset.mems), and pages move there; undefined: from all of them again. @throws ERR_CGROUP */
+  /**
+   * Memory of all that runs in it comes from these nodes only (cpuset.mems), and pages move there;
+   * undefined: from all of them again.
+   * @throws ERR_CGROUP
+   */
   setMemoryNodes(nodes: NodeSet | undefined): void {
     const all = this.#layout.memsOfGroups(NodeSet.from(this.#machine.topology.numaNodes));
     const wanted = nodes ?? all;
@@ -175,7 +194,9 @@ export class GrantGroup {
     const group = this.#handle;
     const { hierarchy } = this.#layout;
     const inside = new Set(group.exists() ? group.threads() : []);
-    return tids.filter((tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path));
+    return tids.filter(
+      (tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path),
+    );
 
     function isElsewhere(pathOf: () => string): boolean {
       try {
@@ -187,7 +208,10 @@ export class GrantGroup {
     }
   }
 
-  /** Threads that somebody has moved out come back; what they had before is remembered already. @throws ERR_CGROUP */
+  /**
+   * Threads that somebody has moved out come back; what they had before is remembered already.
+   * @throws ERR_CGROUP
+   */
   bringBack(tids: readonly number[]): void {
     const group = this.make();
     if (this.#layout.hierarchy.version === 2) group.attach(process.pid);
@@ -195,8 +219,9 @@ export class GrantGroup {
   }
 
   /**
-   * The threads of this process that are in it leave. Answers where they may be from then on, if there were any: where a cpuset of ours or a partition keeps them in the shared pool,
-   * their masks need not, and are all CPUs; else `pool`.
+   * The threads of this process that are in it leave. Answers where they may be from then on, if
+   * there were any: where a cpuset of ours or a partition keeps them in the shared pool, their
+   * masks need not, and are all CPUs; else `pool`.
    * @throws ERR_CGROUP where they cannot
    */
   leave(pool: CpuSet): CpuSet | undefined {

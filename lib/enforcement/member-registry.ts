@@ -1,4 +1,5 @@
-// MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for each registration.
+// MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for
+// each registration.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { NumalignError } from '../base/errors.js';
@@ -37,7 +38,9 @@ export interface CgroupEntry {
   readonly path: string;
   readonly device: string;
   readonly inode: string;
-  /** The cgroup namespace in which `path` is meant; {@link DAMAGED} where nothing of it can be read. */
+  /**
+   * The cgroup namespace in which `path` is meant; {@link DAMAGED} where nothing of it can be read.
+   */
   readonly namespace: string;
 }
 
@@ -89,7 +92,8 @@ const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) =>
 /** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
-  // Registrations that this environment has made, each with a lock: from another pid namespace only that tells that their process lives.
+  // Registrations that this environment has made, each with a lock: from another pid namespace only
+  // that tells that their process lives.
   readonly #own = new Map<string, NativeOwner>();
   // As this environment has registered itself.
   #self: ProcessEntry | undefined;
@@ -109,15 +113,26 @@ export class MemberRegistry {
     return `${processName(identifySelf())}-${native.threadId()}`;
   }
 
-  /** This process runs in the shared pool from now on, where it has no grant. As often as {@link leave}. */
+  /**
+   * This process runs in the shared pool from now on, where it has no grant. As often as
+   * {@link leave}.
+   */
   join(): void {
     this.#openers++;
-    const entry: ProcessEntry = { kind: 'process', ...identifySelf(), command: processCommand(), ...NO_GRANT };
+    const entry: ProcessEntry = {
+      kind: 'process',
+      ...identifySelf(),
+      command: processCommand(),
+      ...NO_GRANT,
+    };
     this.#register(this.#nameOfSelf(), entry);
     this.#self = entry;
   }
 
-  /** Registers this process again where somebody has removed its registration. Answers whether that was so. */
+  /**
+   * Registers this process again where somebody has removed its registration. Answers whether that
+   * was so.
+   */
   rejoin(): boolean {
     const name = this.ownName;
     if (name === undefined || !this.#self || this.folder.version(name) !== undefined) return false;
@@ -139,7 +154,10 @@ export class MemberRegistry {
   addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
     const found = identifyProcess(pid);
     if (!found) {
-      throw unknownMember(pid, `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`);
+      throw unknownMember(
+        pid,
+        `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`,
+      );
     }
     const name = `${processName(found)}-${EXPLICIT}`;
     const isKnown = this.#read(name) !== undefined;
@@ -200,7 +218,8 @@ export class MemberRegistry {
   removeProcess(pid: number): void {
     const found = identifyProcess(pid);
     const name = found && `${processName(found)}-${EXPLICIT}`;
-    if (name === undefined || this.folder.version(name) === undefined) throw unknownMember(pid, 'a registered process');
+    if (name === undefined || this.folder.version(name) === undefined)
+      throw unknownMember(pid, 'a registered process');
     this.#unregister(name);
   }
 
@@ -236,7 +255,8 @@ export class MemberRegistry {
     const found = this.look(names).filter((each) => !hasGone(each));
     const known = new Set(found.flatMap((each) => each.names));
     for (const name of names) {
-      const isGone = !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : isLeft(name, found));
+      const isGone =
+        !known.has(name) && (isRegistration(name) ? this.#read(name) !== undefined : isLeft(name, found));
       if (isGone) this.folder.remove(name);
     }
     return found;
@@ -252,7 +272,9 @@ export class MemberRegistry {
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
       const known = found.get(key);
-      const both = known ? { ...joined(known, one), names: [...known.names, name] } : { ...one, names: [name] };
+      const both = known
+        ? { ...joined(known, one), names: [...known.names, name] }
+        : { ...one, names: [name] };
       found.set(key, { ...both, isSeen: isSeen === true });
     }
     return [...found.values()];
@@ -312,7 +334,8 @@ function hasGone({ entry, names, isSeen }: Registered): boolean {
 // and no registration.
 function isLeft(name: string, found: readonly Registered[]): boolean {
   const [, prefix, pid, start, namespace] = /^(p(\d+)-(\d+)-(\d+))(-\w+)?\.\w+$/.exec(name) ?? [];
-  if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`))) return false;
+  if (prefix === undefined || found.some(({ names: [first] }) => first?.startsWith(`${prefix}-`)))
+    return false;
   if (!name.endsWith(MASKS)) return true;
   const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
   return !(isProcessRunning(identity) ?? !hasEndedElsewhere(identity));
@@ -322,7 +345,8 @@ const NO_GRANT = Object.freeze({ grant: null, container: null });
 
 // Two registrations of one process. One in doubt adds nothing to one that is not.
 function joined(a: Registration, b: Registration): Registration {
-  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined)) return a.doubt === undefined ? a : b;
+  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined))
+    return a.doubt === undefined ? a : b;
   if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;
   const attached = b.entry.grant === null ? a : b;
   const pinned = [...(a.entry.pinned ?? []), ...(b.entry.pinned ?? [])];
@@ -345,7 +369,8 @@ function hasShape(entry: Entry | null): boolean {
   return entry?.kind === 'cgroup' && typeof entry.path === 'string' && isAbsolute(entry.path);
 }
 
-const nameOf = (entry: Entry | null) => (entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry));
+const nameOf = (entry: Entry | null) =>
+  entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry);
 
 // What is left of a damaged registration. Nobody may take it for nobody.
 function entryByName(name: string): Entry {
@@ -363,7 +388,13 @@ function identifyCgroup(path: string): CgroupEntry | undefined {
     const real = realpathSync(path);
     if (!isCgroupFolder(real)) return undefined;
     const { dev, ino } = statSync(real, { bigint: true });
-    return { kind: 'cgroup', path: real, device: `${dev}`, inode: `${ino}`, namespace: namespaceOf('cgroup') };
+    return {
+      kind: 'cgroup',
+      path: real,
+      device: `${dev}`,
+      inode: `${ino}`,
+      namespace: namespaceOf('cgroup'),
+    };
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
-// MemberRequests: members that nobody here can move (another pid namespace, another user) are asked to leave CPUs themselves, and answer when they have. The one that
-// asks holds the state's lock. Whoever is asked only leaves: late or early, that takes CPUs from nobody.
+// MemberRequests: members that nobody here can move (another pid namespace, another user) are asked
+// to leave CPUs themselves, and answer when they have. The one that asks holds the state's lock.
+// Whoever is asked only leaves: late or early, that takes CPUs from nobody.
 import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -58,7 +59,8 @@ export class MemberRequests {
     const id = this.tell(request);
     const answered = new Set<string>();
     for (const end = performance.now() + timeoutMs; ; ) {
-      // Asked before: this process may be held up at any moment, and what was answered meanwhile counts.
+      // Asked before: this process may be held up at any moment, and what was answered meanwhile
+      // counts.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
         const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
@@ -79,8 +81,9 @@ export class MemberRequests {
   }
 
   /**
-   * Has `obey` called with what the registration `name` is asked; it is answered where that is true. Has `missing` called
-   * where somebody has removed the registration, but not the state folder. Does not keep the process alive.
+   * Has `obey` called with what the registration `name` is asked; it is answered where that is
+   * true. Has `missing` called where somebody has removed the registration, but not the state
+   * folder. Does not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
     if (this.#timer) return;

@@ -1,5 +1,6 @@
-// SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before these become exclusive, and come back when they are given back. Masks are
-// theirs to choose: what a thread had chosen is remembered beside the registration of its process.
+// SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before
+// these become exclusive, and come back when they are given back. Masks are theirs to choose: what
+// a thread had chosen is remembered beside the registration of its process.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getSystemErrorName } from 'node:util';
@@ -46,7 +47,10 @@ export interface StuckMember {
   readonly names: readonly string[];
 }
 
-/** A thread of this process whose mask was changed for it just now, and what it had chosen before it was pinned. */
+/**
+ * A thread of this process whose mask was changed for it just now, and what it had chosen before it
+ * was pinned.
+ */
 export interface UnpinnedThread {
   readonly tid: number;
   readonly earlier: CpuSet;
@@ -61,12 +65,17 @@ export interface Confinement {
   readonly all: CpuSet;
   /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
-  /** The CPUs of one of them where its holders' threads can be by right: none that it is only about to get. */
+  /**
+   * The CPUs of one of them where its holders' threads can be by right: none that it is only about
+   * to get.
+   */
   readonly rightfulCpus: (pod: PodAssignment) => CpuSet;
   /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
   readonly held: readonly PodAssignment[];
   readonly unpinned: readonly UnpinnedThread[];
-  /** What a process may choose from: the CPUs of its cpuset. Undefined where that cannot be told. */
+  /**
+   * What a process may choose from: the CPUs of its cpuset. Undefined where that cannot be told.
+   */
   readonly cpusetOf: (pid: number) => CpuSet | undefined;
 }
 
@@ -121,7 +130,9 @@ interface Masks {
 // A thread: [tid, chosen, applied, and asked where it is not what was applied]
 function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
   const rows = threads.map(({ tid, ...sets }) => {
-    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map((words) => `${new CpuSet(words)}`);
+    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(
+      (words) => `${new CpuSet(words)}`,
+    );
     return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
   });
   return JSON.stringify({ process, threads: rows });
@@ -220,23 +231,34 @@ export class SharedMembers implements StatePart {
   readonly #requests: MemberRequests;
   readonly #folder: NativeFolder;
 
-  /** Of those that share a state; undefined where nobody runs on the machine. @throws ERR_STATE_FOLDER */
+  /**
+   * Of those that share a state; undefined where nobody runs on the machine.
+   * @throws ERR_STATE_FOLDER
+   */
   static of(store: Store): SharedMembers | undefined {
     return store.part('members', (folder, path) => new SharedMembers(folder, path));
   }
 
-  /** `folder`: members/ of the state folder, where others cannot write this process's files; `path`: where this process sees it. */
+  /**
+   * `folder`: members/ of the state folder, where others cannot write this process's files; `path`:
+   * where this process sees it.
+   */
   constructor(folder: NativeFolder, path: string) {
     this.#folder = folder;
     this.registry = new MemberRegistry(this.#folder);
     this.#requests = new MemberRequests(this.#folder, path);
   }
 
-  /** This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called when CPUs are given back, and when somebody has removed the registration. As often as {@link leave}. */
+  /**
+   * This process is a member from now on, and leaves CPUs when it is asked to. `reopened`: called
+   * when CPUs are given back, and when somebody has removed the registration. As often as
+   * {@link leave}.
+   */
   join(pods: () => readonly PodAssignment[], reopened: () => void): void {
     this.registry.join();
     const name = this.registry.ownName;
-    if (name !== undefined) this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened), reopened);
+    if (name !== undefined)
+      this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened), reopened);
   }
 
   leave(): void {
@@ -248,7 +270,11 @@ export class SharedMembers implements StatePart {
     if (this.registry.rejoin()) this.#requests.restart();
   }
 
-  #obey({ taken, pool, isOver }: ClearRequest, pods: readonly PodAssignment[], reopened: () => void): boolean {
+  #obey(
+    { taken, pool, isOver }: ClearRequest,
+    pods: readonly PodAssignment[],
+    reopened: () => void,
+  ): boolean {
     if (isOver) reopened();
     if (isOver) return true;
     const own = identifySelf();
@@ -272,9 +298,10 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * What the threads of every member that can be moved from here have chosen, for {@link confine} after a change of a cpuset: before Linux 6.2 the kernel gives a thread all CPUs of
-   * its cpuset when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may use all of them have chosen `all`,
-   * which are those that nobody has isolated.
+   * What the threads of every member that can be moved from here have chosen, for {@link confine}
+   * after a change of a cpuset: before Linux 6.2 the kernel gives a thread all CPUs of its cpuset
+   * when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may
+   * use all of them have chosen `all`, which are those that nobody has isolated.
    */
   choices(
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
@@ -288,7 +315,8 @@ export class SharedMembers implements StatePart {
       for (const process of processes) {
         const own = unpinnedOf(process, unpinned);
         const rows = this.#masks(process)?.threads ?? [];
-        // Of its own threads this process knows what cpusets have cut, also where no mask of theirs was changed.
+        // Of its own threads this process knows what cpusets have cut, also where no mask of theirs
+        // was changed.
         const isOwn = process.pid === globalThis.process.pid;
         const known = [...withUnpinned(rows, own), ...(isOwn ? native.choices() : [])];
         const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
@@ -302,8 +330,9 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * Gives each thread of every member what it has chosen less what is taken, and reads back. Of cgroups every process that is in them. Answers who may still run on what is
-   * taken. `isConfined`: members that a cpuset keeps off already.
+   * Gives each thread of every member what it has chosen less what is taken, and reads back. Of
+   * cgroups every process that is in them. Answers who may still run on what is taken.
+   * `isConfined`: members that a cpuset keeps off already.
    */
   confine(
     confinement: Confinement,
@@ -333,8 +362,9 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * The processes of which threads are not where {@link confine} would have them, as far as this process may move them. Those of other pid namespaces look after themselves. Changes
-   * nothing. `byMask`: how many no cpuset keeps off.
+   * The processes of which threads are not where {@link confine} would have them, as far as this
+   * process may move them. Those of other pid namespaces look after themselves. Changes nothing.
+   * `byMask`: how many no cpuset keeps off.
    */
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
@@ -366,13 +396,23 @@ export class SharedMembers implements StatePart {
     return this.#masks(identifySelf())?.threads ?? [];
   }
 
-  /** Asks those who are stuck to leave what is taken by themselves; answers those who have not within the time. */
-  async ask(stuck: readonly StuckMember[], { taken, pool }: Confinement, timeoutMs: number): Promise<StuckMember[]> {
+  /**
+   * Asks those who are stuck to leave what is taken by themselves; answers those who have not
+   * within the time.
+   */
+  async ask(
+    stuck: readonly StuckMember[],
+    { taken, pool }: Confinement,
+    timeoutMs: number,
+  ): Promise<StuckMember[]> {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
     const isThere = (name: string) => this.registry.look([name]).length > 0;
-    const answered = await this.#requests.ask({ names, taken, pool, isOver: false }, timeoutMs, isThere, (...answer) =>
-      this.registry.mayAnswer(...answer),
+    const answered = await this.#requests.ask(
+      { names, taken, pool, isOver: false },
+      timeoutMs,
+      isThere,
+      (...answer) => this.registry.mayAnswer(...answer),
     );
     return stuck.filter(
       ({ member, names }) =>
@@ -407,13 +447,26 @@ export class SharedMembers implements StatePart {
     const own = (chosen ?? left).map(({ tid }) => tid);
     const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(({ words }) => words);
-      return native.confineMember(pid, known, taken.words, pool.words, grants, own, onlyNarrow, dryRun, limit.words);
+      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
+        ({ words }) => words,
+      );
+      return native.confineMember(
+        pid,
+        known,
+        taken.words,
+        pool.words,
+        grants,
+        own,
+        onlyNarrow,
+        dryRun,
+        limit.words,
+      );
     };
     let allowed = pods.filter((pod) => mayRunOn(pod, process));
     let planned = run(allowed, true);
     if (planned && !isDone(planned)) {
-      // Only then it is worth a look whose child it is. Whoever was attached to a container without exclusive CPUs is off them all the same.
+      // Only then it is worth a look whose child it is. Whoever was attached to a container without
+      // exclusive CPUs is off them all the same.
       const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
       allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
       planned = run(allowed, true);
@@ -456,7 +509,8 @@ export class SharedMembers implements StatePart {
       if (native.mayMove(process.pid)) save(planned.threads, before);
       return NOTHING_DONE;
     }
-    // Written down first, what they have now beside what they are to have: whoever crashes in between must not have forgotten what they had chosen.
+    // Written down first, what they have now beside what they are to have: whoever crashes in
+    // between must not have forgotten what they had chosen.
     const text = save([...planned.threads, ...known], before);
     const done = move();
     if (!done) return NOTHING_DONE;
@@ -465,7 +519,10 @@ export class SharedMembers implements StatePart {
   }
 }
 
-function unpinnedOf({ pid }: ProcessIdentity, unpinned: readonly UnpinnedThread[]): readonly UnpinnedThread[] {
+function unpinnedOf(
+  { pid }: ProcessIdentity,
+  unpinned: readonly UnpinnedThread[],
+): readonly UnpinnedThread[] {
   return pid === globalThis.process.pid ? unpinned : [];
 }
 
@@ -474,7 +531,8 @@ type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container
 
 const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
 
-// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see attachedCpus.
+// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see
+// attachedCpus.
 function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): boolean {
   if (owner.kind === 'process') return isHolder(owner, pid);
   if (pinned?.includes(uid)) return true;
@@ -482,7 +540,10 @@ function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): bool
 }
 
 /** The CPUs that it was attached to; undefined where there are none any more. */
-export function attachedCpus({ grant, container }: Process, pods: readonly PodAssignment[]): CpuSet | undefined {
+export function attachedCpus(
+  { grant, container }: Process,
+  pods: readonly PodAssignment[],
+): CpuSet | undefined {
   const pod = pods.find(({ uid }) => uid === grant);
   if (!pod) return undefined;
   const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
@@ -498,7 +559,10 @@ interface Unconfined {
 }
 
 /** The processes of members that no cpuset keeps off already, each once. */
-function* unconfined(all: readonly Registered[], isConfined: (member: SharedMember) => boolean): Generator<Unconfined> {
+function* unconfined(
+  all: readonly Registered[],
+  isConfined: (member: SharedMember) => boolean,
+): Generator<Unconfined> {
   const seen = new Set<number>();
   for (const registered of all) {
     const { names, entry } = registered;

@@ -1,4 +1,5 @@
-// Options as callers give them -> frozen Config. All public validation of options lives here and in request.ts.
+// Options as callers give them -> frozen Config. All public validation of options lives here and in
+// request.ts.
 
 import { resolve } from 'node:path';
 import type { EnforcementRequest } from '../account/levels.js';
@@ -8,7 +9,13 @@ import type { DeviceSelection } from './devices.js';
 import { parseDuration } from './duration.js';
 import { type AimedLevel, DEFAULT_ENFORCEMENT, parseEnforcement } from './enforcement-options.js';
 import { fromKubeletConfiguration } from './kubelet-configuration.js';
-import { type GivenSettings, MACHINE_OPTIONS, type MachineOptions, parseSettings, STRICT } from './machine-options.js';
+import {
+  type GivenSettings,
+  MACHINE_OPTIONS,
+  type MachineOptions,
+  parseSettings,
+  STRICT,
+} from './machine-options.js';
 import { parseBoolean, parseFlag } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
 import type { PlacementOptions } from './policies.js';
@@ -22,15 +29,15 @@ export const MACHINE_CGROUP_ROOT = '/numalign';
 /** Options of {@link openManager}. */
 export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
-   * Default: /run/numalign; for a simulated machine memory alone. With another folder the manager is private and speaks only for those who
-   * share that folder.
+   * Default: /run/numalign; for a simulated machine memory alone. With another folder the manager
+   * is private and speaks only for those who share that folder.
    */
   stateDir?: string;
   /** The machine; default: this one, discovered anew. */
   topology?: Topology;
   /**
-   * A KubeletConfiguration document. What it says, and Kubernetes' defaults for what it leaves out, holds where the options beside it say
-   * nothing.
+   * A KubeletConfiguration document. What it says, and Kubernetes' defaults for what it leaves out,
+   * holds where the options beside it say nothing.
    */
   kubeletConfiguration?: object;
   /** Devices by the name of their resource, as {@link Manager.registerDevices} takes them. */
@@ -38,17 +45,27 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /** How long to wait for the state's lock, in milliseconds. Default: 10,000. */
   lockTimeoutMs?: number;
   /**
-   * How often what is so is compared with what should be, and repaired (see {@link Manager.reconcile}), besides after every change: milliseconds, or a duration such
-   * as `10s`; a tenth more or less. 0: only when it is told to. Default: 10 seconds.
+   * How often what is so is compared with what should be, and repaired (see
+   * {@link Manager.reconcile}), besides after every change: milliseconds, or a duration such as
+   * `10s`; a tenth more or less. 0: only when it is told to. Default: 10 seconds.
    */
   cpuManagerReconcilePeriod?: number | string;
-  /** This process runs in the shared pool where it has no grant: it leaves CPUs that become somebody's. Default: true. */
+  /**
+   * This process runs in the shared pool where it has no grant: it leaves CPUs that become
+   * somebody's. Default: true.
+   */
   sharedMember?: boolean;
   /** The strongest level of enforcement that grants aim at. Default: partition. */
   enforcement?: AimedLevel;
-  /** A shared member that cannot be moved: `fail` (default) refuses the request, `report` grants all the same, at the level `recorded`, with a warning. */
+  /**
+   * A shared member that cannot be moved: `fail` (default) refuses the request, `report` grants all
+   * the same, at the level `recorded`, with a warning.
+   */
   unmovableMembers?: 'fail' | 'report';
-  /** Speak for the machine though a kubelet manages it too, and may give the same CPUs to others. Default: false. */
+  /**
+   * Speak for the machine though a kubelet manages it too, and may give the same CPUs to others.
+   * Default: false.
+   */
   besideKubelet?: boolean;
 }
 
@@ -110,7 +127,11 @@ export function parseConfig(options: ManagerOptions): Config {
     invalidOption('lockTimeoutMs', lockTimeoutMs, 'a number of milliseconds from 0 to 2147483647');
   }
   if (!isObject(devices) || Symbol.iterator in devices) {
-    invalidOption('devices', devices, "selections by resource, such as { 'example.com/nic': { class: '0200' } }");
+    invalidOption(
+      'devices',
+      devices,
+      "selections by resource, such as { 'example.com/nic': { class: '0200' } }",
+    );
   }
   return Object.freeze({
     stateDir: isPath ? resolve(stateDir) : undefined,
@@ -130,14 +151,18 @@ export function parseConfig(options: ManagerOptions): Config {
     settings: parseSettings(given),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
-    reconcilePeriodMs: parseDuration('cpuManagerReconcilePeriod', given.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD),
+    reconcilePeriodMs: parseDuration(
+      'cpuManagerReconcilePeriod',
+      given.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD,
+    ),
     sharedMember: parseBoolean('sharedMember', given.sharedMember) ?? true,
     enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
     besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
   });
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
 const withoutUndefined = (options: object) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
@@ -149,7 +174,9 @@ function withKubeletConfiguration(own: Record<string, unknown>, document: unknow
   const below: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
 
   // A machine setting under two names.
-  const givenOptions = isObject(given.cpuManagerPolicyOptions) ? withoutUndefined(given.cpuManagerPolicyOptions) : {};
+  const givenOptions = isObject(given.cpuManagerPolicyOptions)
+    ? withoutUndefined(given.cpuManagerPolicyOptions)
+    : {};
   if (strict !== undefined && !('strictCPUReservation' in given) && !(STRICT in givenOptions)) {
     if ((given.cpuManagerPolicy ?? kubelet.cpuManagerPolicy) === 'none') {
       invalidOption(STRICT, strict, 'left out with the CPU policy none');

@@ -3,14 +3,18 @@ import { checkOptions, invalidOption, isName, NAME } from '../base/check-options
 import type { PciDevice, Topology } from '../machine/topology.js';
 import { isExtendedResource } from './pod-request.js';
 
-/** A text, or a list of which one has to fit. A `*` at the end stands for anything that may follow. */
+/**
+ * A text, or a list of which one has to fit. A `*` at the end stands for anything that may follow.
+ */
 export type DeviceTexts = string | readonly string[];
 
 /**
- * Which PCI devices of a machine: those that fit in every field given. Numbers are hexadecimal texts as the kernel writes them: `'0200'`, not `0x200`.
+ * Which PCI devices of a machine: those that fit in every field given. Numbers are hexadecimal
+ * texts as the kernel writes them: `'0200'`, not `0x200`.
  *
- * A physical function and its virtual functions are alike in class, vendor and node, so that both are chosen where both fit. Whoever hands out the virtual ones
- * says `isVirtualFunction: true`, since the physical one carries them all.
+ * A physical function and its virtual functions are alike in class, vendor and node, so that both
+ * are chosen where both fit. Whoever hands out the virtual ones says `isVirtualFunction: true`,
+ * since the physical one carries them all.
  */
 export interface DevicePattern {
   /** Address, such as `0000:3b:00.0` or `0000:3b:*`. */
@@ -74,11 +78,21 @@ function numberField(example: string, of: TextField['of']): TextField {
 }
 
 function addressField(of: TextField['of']): TextField {
-  return { form: ADDRESS, valid: "an address such as '0000:3b:00.0' or '0000:3b:*'", of, isHexadecimal: true };
+  return {
+    form: ADDRESS,
+    valid: "an address such as '0000:3b:00.0' or '0000:3b:*'",
+    of,
+    isHexadecimal: true,
+  };
 }
 
 function nameField(example: string, of: TextField['of']): TextField {
-  return { form: ANY_NAME, valid: `a name such as '${example}', with '*' at its end only`, of, isHexadecimal: false };
+  return {
+    form: ANY_NAME,
+    valid: `a name such as '${example}', with '*' at its end only`,
+    of,
+    isHexadecimal: false,
+  };
 }
 
 const present = (text: string | null) => (text === null ? [] : [text]);
@@ -108,7 +122,8 @@ function alternatives(texts: DeviceTexts): readonly string[] {
 export function checkDevicePattern(value: unknown, name: string): DevicePattern {
   const pattern = checkOptions(value, PATTERN_FIELDS, name);
   const given = PATTERN_FIELDS.filter((field) => pattern[field] !== undefined);
-  if (given.length === 0) invalidOption(name, value, `a pattern with at least one of ${PATTERN_FIELDS.join(', ')}`);
+  if (given.length === 0)
+    invalidOption(name, value, `a pattern with at least one of ${PATTERN_FIELDS.join(', ')}`);
   for (const field of given) {
     const texts = pattern[field];
     if (field === 'isVirtualFunction') {
@@ -134,14 +149,16 @@ function fits(device: PciDevice, pattern: DevicePattern): boolean {
     const { of, isHexadecimal } = TEXT_FIELDS[key];
     return alternatives(texts).some((text) => {
       const wanted = isHexadecimal ? text.toLowerCase() : text;
-      return of(device).some((own) => (wanted.endsWith('*') ? own.startsWith(wanted.slice(0, -1)) : own === wanted));
+      return of(device).some((own) =>
+        wanted.endsWith('*') ? own.startsWith(wanted.slice(0, -1)) : own === wanted,
+      );
     });
   });
 }
 
 /**
- * The PCI devices of a machine that fit a pattern, by id; none where none fits. A physical function is listed beside its virtual functions where
- * both fit, unless `isVirtualFunction` says which.
+ * The PCI devices of a machine that fit a pattern, by id; none where none fits. A physical function
+ * is listed beside its virtual functions where both fit, unless `isVirtualFunction` says which.
  * @throws ERR_INVALID_OPTION
  */
 export function selectDevices(topology: Pick<Topology, 'devices'>, pattern: DevicePattern): PciDevice[] {
@@ -156,7 +173,8 @@ function checkSpec(value: unknown, name: string): DeviceSpec {
     invalidOption(`${name}.healthy`, healthy, 'true or false');
   }
   const isSet =
-    typeof numaNodes === 'object' && typeof (numaNodes as Iterable<unknown> | null)?.[Symbol.iterator] === 'function';
+    typeof numaNodes === 'object' &&
+    typeof (numaNodes as Iterable<unknown> | null)?.[Symbol.iterator] === 'function';
   if (numaNodes !== undefined && numaNodes !== null && !isSet) {
     invalidOption(`${name}.numaNodes`, numaNodes, 'a list of NUMA nodes such as [0], or null');
   }
@@ -181,7 +199,11 @@ export function checkDeviceSelection(value: unknown, resource: string): DeviceSe
   return value as readonly DeviceSpec[];
 }
 
-function parseNodes(numaNodes: DeviceSpec['numaNodes'], topology: Topology, name: string): readonly number[] | null {
+function parseNodes(
+  numaNodes: DeviceSpec['numaNodes'],
+  topology: Topology,
+  name: string,
+): readonly number[] | null {
   const nodes = new Set(numaNodes ?? []);
   for (const node of nodes) {
     if (!topology.numaNodes.includes(node)) {
@@ -192,10 +214,15 @@ function parseNodes(numaNodes: DeviceSpec['numaNodes'], topology: Topology, name
 }
 
 /**
- * The devices of a resource on a machine, by id in the order of its bytes. A pattern that no device fits gives an empty list.
+ * The devices of a resource on a machine, by id in the order of its bytes. A pattern that no device
+ * fits gives an empty list.
  * @throws ERR_INVALID_OPTION
  */
-export function parseDevices(selection: DeviceSelection, topology: Topology, resource: string): readonly Device[] {
+export function parseDevices(
+  selection: DeviceSelection,
+  topology: Topology,
+  resource: string,
+): readonly Device[] {
   const checked = checkDeviceSelection(selection, resource);
   const specs: readonly DeviceSpec[] = Array.isArray(checked)
     ? checked

@@ -15,11 +15,18 @@ const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 // What a timer takes.
 const MOST_MS = 2 ** 31 - 1;
 
-/** Milliseconds of a number of them, or of a text such as `10s` or `1m30s`. @throws ERR_INVALID_OPTION */
+/**
+ * Milliseconds of a number of them, or of a text such as `10s` or `1m30s`.
+ * @throws ERR_INVALID_OPTION
+ */
 export function parseDuration(name: string, value: unknown): number {
   const ms = typeof value === 'string' ? parseText(value) : value;
   if (typeof ms === 'number' && ms >= 0 && ms <= MOST_MS) return ms;
-  return invalidOption(name, value, `a number of milliseconds from 0 to ${MOST_MS}, or a duration such as '10s'`);
+  return invalidOption(
+    name,
+    value,
+    `a number of milliseconds from 0 to ${MOST_MS}, or a duration such as '10s'`,
+  );
 }
 
 function parseText(text: string): number | undefined {

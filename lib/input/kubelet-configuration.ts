@@ -1,9 +1,18 @@
-// A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes; config.ts checks the sense.
+// A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes;
+// config.ts checks the sense.
 import { invalidOption } from '../base/check-options.js';
-import type { CpuManagerPolicy, MemoryManagerPolicy, TopologyManagerPolicy, TopologyManagerScope } from './policies.js';
+import type {
+  CpuManagerPolicy,
+  MemoryManagerPolicy,
+  TopologyManagerPolicy,
+  TopologyManagerScope,
+} from './policies.js';
 import type { Quantity } from './quantity.js';
 
-/** What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document leaves a field out. */
+/**
+ * What numalign takes from a KubeletConfiguration; Kubernetes' defaults stand where the document
+ * leaves a field out.
+ */
 export interface KubeletOptions {
   readonly cpuManagerPolicy: CpuManagerPolicy;
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
@@ -23,13 +32,16 @@ const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 const KIND = 'KubeletConfiguration';
 
 function parseObject(value: unknown, field: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
   return invalidOption(field, value, 'an object');
 }
 
 function parseMap<T>(value: unknown, field: string, parse: (value: unknown, field: string) => T) {
   const entries = Object.entries(parseObject(value, field));
-  return Object.freeze(Object.fromEntries(entries.map(([key, item]) => [key, parse(item, `${field}.${key}`)])));
+  return Object.freeze(
+    Object.fromEntries(entries.map(([key, item]) => [key, parse(item, `${field}.${key}`)])),
+  );
 }
 
 function parseText(value: unknown, field: string): string {
@@ -55,7 +67,8 @@ function parseList(value: unknown, field: string): readonly unknown[] {
 }
 
 /**
- * The fields that matter here; all others are ignored. What a policy's name or option means is not checked.
+ * The fields that matter here; all others are ignored. What a policy's name or option means is not
+ * checked.
  * @throws ERR_INVALID_OPTION, which names the field
  */
 export function fromKubeletConfiguration(document: unknown): KubeletOptions {
@@ -65,7 +78,10 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     invalidOption(`${DOCUMENT}.apiVersion`, given.apiVersion, `"${API_VERSION}"`);
   }
   // null stands for a field left out, as Kubernetes reads it; and so does an empty text, below.
-  const read = <T>(name: keyof KubeletOptions, parse: (value: unknown, field: string) => T): T | undefined => {
+  const read = <T>(
+    name: keyof KubeletOptions,
+    parse: (value: unknown, field: string) => T,
+  ): T | undefined => {
     const value = given[name];
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
@@ -73,7 +89,8 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     cpuManagerPolicy: read('cpuManagerPolicy', parseText) || 'none',
     cpuManagerPolicyOptions: read('cpuManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
     topologyManagerPolicy: read('topologyManagerPolicy', parseText) || 'none',
-    topologyManagerPolicyOptions: read('topologyManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
+    topologyManagerPolicyOptions:
+      read('topologyManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
     topologyManagerScope: read('topologyManagerScope', parseText) || 'container',
     reservedSystemCPUs: read('reservedSystemCPUs', parseText) || undefined,
     systemReserved: read('systemReserved', parseQuantities),

@@ -8,7 +8,10 @@ import { parseBoolean, parseCpus, parseFlag } from './option-values.js';
 import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 
-/** Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is reserved by NUMA node. */
+/**
+ * Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is
+ * reserved by NUMA node.
+ */
 export type ReservedAmounts = Readonly<Record<string, Quantity>>;
 
 /** What is kept for the system on one NUMA node, as in a KubeletConfiguration. */
@@ -18,31 +21,43 @@ export interface ReservedMemory {
   readonly limits: ResourceAmounts;
 }
 
-/** What a machine's users agree on: recorded with the state by the first opener, compared by every later one. */
+/**
+ * What a machine's users agree on: recorded with the state by the first opener, compared by every
+ * later one.
+ */
 export interface MachineOptions {
   /** The CPUs that numalign hands out or shares; null (the default at first): all online CPUs. */
   managedCPUs?: CpuSet | string | null;
-  /** CPUs that are never exclusive; they stay in the shared pool unless `strictCPUReservation`. Default: none. */
+  /**
+   * CPUs that are never exclusive; they stay in the shared pool unless `strictCPUReservation`.
+   * Default: none.
+   */
   reservedSystemCPUs?: CpuSet | string;
   /**
-   * The reserved CPUs by amount, where they are not listed: both amounts of `cpu` added, rounded up to whole CPUs, and chosen by best fit from all
-   * managed ones that are not isolated.
+   * The reserved CPUs by amount, where they are not listed: both amounts of `cpu` added, rounded up
+   * to whole CPUs, and chosen by best fit from all managed ones that are not isolated.
    */
   systemReserved?: ReservedAmounts;
   kubeReserved?: ReservedAmounts;
-  /** Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation). Default: false. */
+  /**
+   * Keep the reserved CPUs out of the shared pool too (the kubelet's strict-cpu-reservation).
+   * Default: false.
+   */
   strictCPUReservation?: boolean;
   /**
-   * CPUs that are a pool of their own: never shared, and only for requests that ask for them ({@link RequestPlacementOptions.isolatedCpus}). null (the default
-   * at first): those that the kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a simulated machine none. Those
-   * of them that are reserved stay reserved.
+   * CPUs that are a pool of their own: never shared, and only for requests that ask for them
+   * ({@link RequestPlacementOptions.isolatedCpus}). null (the default at first): those that the
+   * kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a
+   * simulated machine none. Those of them that are reserved stay reserved.
    */
   isolatedCPUs?: CpuSet | string | null;
   /** Memory that is never granted. Default: none. */
   reservedMemory?: readonly ReservedMemory[];
   /**
-   * The cgroup below which numalign makes its own, as a path in the hierarchy of cpusets, such as `/numalign`; nothing outside is ever touched. null: no cgroups are
-   * used. Default at first: `/numalign` for the machine's folder, unless this process lives in a cgroup namespace of its own; null for a private folder.
+   * The cgroup below which numalign makes its own, as a path in the hierarchy of cpusets, such as
+   * `/numalign`; nothing outside is ever touched. null: no cgroups are used. Default at first:
+   * `/numalign` for the machine's folder, unless this process lives in a cgroup namespace of its
+   * own; null for a private folder.
    */
   cgroupRoot?: string | null;
 }
@@ -57,7 +72,10 @@ export interface RequiredSettings {
   readonly cgroupRoot: string | null | undefined;
 }
 
-/** Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they are chosen. */
+/**
+ * Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they
+ * are chosen.
+ */
 export interface GivenSettings extends RequiredSettings {
   readonly reservedCount: number | undefined;
 }
@@ -112,7 +130,8 @@ function parseCgroupRoot(value: unknown): string | null | undefined {
   if (value === undefined || value === null) return value;
   const valid =
     'null, or an absolute path below the root of the hierarchy, without ., .. and empty parts, such as /numalign';
-  if (typeof value !== 'string' || !/^(\/[^/\0\n]+)+$/.test(value)) return invalidOption('cgroupRoot', value, valid);
+  if (typeof value !== 'string' || !/^(\/[^/\0\n]+)+$/.test(value))
+    return invalidOption('cgroupRoot', value, valid);
   return value.split('/').some((part) => part === '.' || part === '..')
     ? invalidOption('cgroupRoot', value, valid)
     : value;
@@ -129,22 +148,29 @@ function parseReservedMemory(value: unknown): BookedMemory | undefined {
     if (typeof numaNode !== 'number' || !Number.isInteger(numaNode) || numaNode < 0) {
       return invalidOption(`${field}.numaNode`, numaNode, 'the id of a NUMA node');
     }
-    if (limits === undefined) return invalidOption(`${field}.limits`, limits, "amounts such as { memory: '1Gi' }");
+    if (limits === undefined)
+      return invalidOption(`${field}.limits`, limits, "amounts such as { memory: '1Gi' }");
     for (const [type, bytes] of Object.entries(parseRequests(limits, `${field}.limits`, invalidOption))) {
-      if (!isMemoryType(type)) invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
-      if (bookedOn(reserved, numaNode, type) > 0) invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
+      if (!isMemoryType(type))
+        invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
+      if (bookedOn(reserved, numaNode, type) > 0)
+        invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
       if (bytes > 0) reserved[numaNode] = { ...reserved[numaNode], [type]: bytes };
     }
   }
   return Object.freeze(reserved);
 }
 
-function parseStrict({ strictCPUReservation, cpuManagerPolicyOptions }: Record<string, unknown>): boolean | undefined {
+function parseStrict({
+  strictCPUReservation,
+  cpuManagerPolicyOptions,
+}: Record<string, unknown>): boolean | undefined {
   const direct = parseBoolean('strictCPUReservation', strictCPUReservation);
   const given = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
   if (given === undefined) return direct;
   const strict = parseFlag(STRICT, given);
-  if (direct !== undefined && direct !== strict) invalidOption(STRICT, given, 'what strictCPUReservation says');
+  if (direct !== undefined && direct !== strict)
+    invalidOption(STRICT, given, 'what strictCPUReservation says');
   return strict;
 }
 

@@ -132,13 +132,20 @@ const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
 
 const isLeftOut = (value: unknown) => value === undefined;
 
-/** Placement options over `defaults`. @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet refuses them. */
+/**
+ * Placement options over `defaults`.
+ * @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet
+ *   refuses them.
+ */
 export function parsePlacement(
-  given: { readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown },
+  given: {
+    readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown;
+  },
   defaults: Placement = DEFAULT_PLACEMENT,
   names: { readonly policy: string; readonly scope: string } = REQUEST_NAMES,
 ): Placement {
-  const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } = given;
+  const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
+    given;
   const { memoryManagerPolicy, isolatedCpus } = given;
   // Most requests leave it all to the manager.
   const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
@@ -158,7 +165,9 @@ export function parsePlacement(
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
     ...(smt !== undefined && { holdSiblings: true }),
-    ...(isolatedCpus !== undefined && { isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES) }),
+    ...(isolatedCpus !== undefined && {
+      isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES),
+    }),
   };
   checkCombination(placement);
   if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {

@@ -1,5 +1,5 @@
-// A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for, checked and frozen.
-// null stands for a field left out, as Kubernetes reads it.
+// A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
+// checked and frozen. null stands for a field left out, as Kubernetes reads it.
 import { inspect } from 'node:util';
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -18,7 +18,10 @@ export interface ResourceRequirements {
   readonly limits?: ResourceAmounts;
 }
 
-/** A container of a pod: with `resources`, as Kubernetes writes it, or with `requests` and `limits` of its own. */
+/**
+ * A container of a pod: with `resources`, as Kubernetes writes it, or with `requests` and `limits`
+ * of its own.
+ */
 export interface ContainerSpec extends ResourceRequirements {
   /** Unique in the pod: up to 63 small letters, digits and inner hyphens. */
   readonly name: string;
@@ -42,8 +45,8 @@ export interface PlainPod extends PodContainers {
 }
 
 /**
- * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. Typed loosely, since a real one has many fields that do not matter here;
- * those that do are checked.
+ * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. Typed loosely, since a
+ * real one has many fields that do not matter here; those that do are checked.
  */
 export interface PodManifest {
   readonly apiVersion?: string;
@@ -72,7 +75,10 @@ export interface PodRequest {
   /** Of a pod, in which no other has its name; undefined of what is acquired. */
   readonly namespace?: string | undefined;
   readonly qosClass: QosClass;
-  /** Which containers keep it from being Guaranteed, and by what, for people; null: it is Guaranteed. */
+  /**
+   * Which containers keep it from being Guaranteed, and by what, for people; null: it is
+   * Guaranteed.
+   */
   readonly notGuaranteed: string | null;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
@@ -82,7 +88,9 @@ export interface PodRequest {
 type Amounts = Map<string, bigint>;
 /** Throws for a field whose value is not valid. */
 type Refuse = (field: string, value: unknown, valid: string) => never;
-type ParsedContainer = ContainerRequest & { readonly exact: { readonly requests: Amounts; readonly limits: Amounts } };
+type ParsedContainer = ContainerRequest & {
+  readonly exact: { readonly requests: Amounts; readonly limits: Amounts };
+};
 
 const DEFAULT_NAMESPACE = 'default';
 const POD_KEYS = ['uid', 'name', 'initContainers', 'containers'] as const;
@@ -92,9 +100,13 @@ const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS]
 
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 // Kubernetes' qualified names: a name, perhaps behind a domain.
-const RESOURCE_NAME = /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
+const RESOURCE_NAME =
+  /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
-/** Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not Kubernetes' own. */
+/**
+ * Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not
+ * Kubernetes' own.
+ */
 export function isExtendedResource(resource: string): boolean {
   return isOfDevices(resource) && RESOURCE_NAME.test(resource);
 }
@@ -106,7 +118,8 @@ const isResourceName = (resource: string) =>
   resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
 
 function fail(field: string, value: unknown, valid: string): never {
-  const shown = value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
+  const shown =
+    value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
   throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
 }
 
@@ -121,7 +134,8 @@ function parseName(value: unknown, field: string): string | undefined {
   return isName(value) ? value : fail(field, value, NAME);
 }
 
-// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name, as below.
+// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
+// as below.
 const isNeverOvercommitted = (resource: string) => isOfDevices(resource) || resource.startsWith('hugepages-');
 
 function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
@@ -140,7 +154,8 @@ function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amo
     // Half a device cannot be had, nor half a page.
     if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
     if (resource.startsWith('hugepages-')) {
-      const page = pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
+      const page =
+        pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
       if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
       // hugepages-2048Ki are hugepages-2Mi.
       name = hugepageType(page);
@@ -160,19 +175,28 @@ function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] 
   return Object.freeze(numbers);
 }
 
-/** Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units. @throws ERR_INVALID_QUANTITY, and what `refuse` throws */
+/**
+ * Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units.
+ * @throws ERR_INVALID_QUANTITY, and what `refuse` throws
+ */
 export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
   return inUnits(parseAmounts(value, field, refuse), field);
 }
 
 function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {
   const isGiven = restartPolicy !== undefined && restartPolicy !== null;
-  if (!isInit) return isGiven ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
+  if (!isInit)
+    return isGiven ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
   if (!isGiven) return 'init';
   return restartPolicy === 'Always' ? 'sidecar' : fail(field, restartPolicy, '"Always", or left out');
 }
 
-function parseContainer(value: unknown, field: string, isInit: boolean, isManifest: boolean): ParsedContainer {
+function parseContainer(
+  value: unknown,
+  field: string,
+  isInit: boolean,
+  isManifest: boolean,
+): ParsedContainer {
   const container = parseObject(value, field, isManifest ? undefined : CONTAINER_KEYS);
   const { name, resources } = container;
   if (typeof name !== 'string' || !CONTAINER_NAME.test(name)) {
@@ -235,7 +259,8 @@ function flawsOf(containers: readonly ParsedContainer[]): string {
 
 /**
  * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
- * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an unknown key of a plain pod
+ * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
+ *   unknown key of a plain pod
  */
 export function parsePod(value: unknown): PodRequest {
   const pod = parseObject(value, 'the pod');
@@ -269,10 +294,13 @@ export function parsePod(value: unknown): PodRequest {
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
-    namespace: (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
+    namespace:
+      (isManifest ? parseName(metadata.namespace, 'metadata.namespace') : undefined) ?? DEFAULT_NAMESPACE,
     qosClass,
     notGuaranteed: qosClass === 'Guaranteed' ? null : flawsOf(containers),
-    containers: Object.freeze(containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests }))),
+    containers: Object.freeze(
+      containers.map(({ name, kind, requests }) => Object.freeze({ name, kind, requests })),
+    ),
   });
 }
 
@@ -282,10 +310,13 @@ export function requestOf({ requests }: Pick<ContainerRequest, 'requests'>, reso
 }
 
 /**
- * What a pod needs of something at one time, as Kubernetes counts it: app containers and sidecars together, or an init container and the sidecars
- * started before it, whichever is more.
+ * What a pod needs of something at one time, as Kubernetes counts it: app containers and sidecars
+ * together, or an init container and the sidecars started before it, whichever is more.
  */
-export function podTotal({ containers }: PodRequest, amountOf: (container: ContainerRequest) => number): number {
+export function podTotal(
+  { containers }: PodRequest,
+  amountOf: (container: ContainerRequest) => number,
+): number {
   let [starting, sidecars, apps] = [0, 0, 0];
   for (const container of containers) {
     const amount = amountOf(container);
@@ -297,6 +328,10 @@ export function podTotal({ containers }: PodRequest, amountOf: (container: Conta
 }
 
 /** What a container asks for of a resource, or the pod as a whole. */
-export function amountFor(pod: PodRequest, container: ContainerRequest | undefined, resource: string): number {
+export function amountFor(
+  pod: PodRequest,
+  container: ContainerRequest | undefined,
+  resource: string,
+): number {
   return container ? requestOf(container, resource) : podTotal(pod, (each) => requestOf(each, resource));
 }

@@ -4,8 +4,8 @@
 export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
 
 /**
- * `none` asks no provider for hints; `best-effort` prefers the best hint; `restricted` admits only a preferred one; `single-numa-node` only one of a
- * single NUMA node.
+ * `none` asks no provider for hints; `best-effort` prefers the best hint; `restricted` admits only
+ * a preferred one; `single-numa-node` only one of a single NUMA node.
  */
 export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 
@@ -16,8 +16,9 @@ export type TopologyManagerScope = 'container' | 'pod';
 export type CpuManagerPolicy = 'none' | 'static';
 
 /**
- * Whether memory and hugepages of Guaranteed pods are booked on NUMA nodes. `BestEffort`, which the kubelet knows on Windows, decides as `Static` does, and
- * means that nobody counts on its being enforced.
+ * Whether memory and hugepages of Guaranteed pods are booked on NUMA nodes. `BestEffort`, which the
+ * kubelet knows on Windows, decides as `Static` does, and means that nobody counts on its being
+ * enforced.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
@@ -27,7 +28,10 @@ export type IsolatedCpusChoice = (typeof ISOLATED_CPUS_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
-/** Options of the static CPU policy, spelled as the kubelet spells them. Values may be booleans or their text. */
+/**
+ * Options of the static CPU policy, spelled as the kubelet spells them. Values may be booleans or
+ * their text.
+ */
 export interface CpuManagerPolicyOptions {
   /** Whole cores only: a request must be a multiple of the threads of a core. */
   'full-pcpus-only'?: Flag;
@@ -39,7 +43,10 @@ export interface CpuManagerPolicyOptions {
   'distribute-cpus-across-cores'?: Flag;
   /** Whole L3 groups where the request is that large, else the fewest of them. */
   'prefer-align-cpus-by-uncorecache'?: Flag;
-  /** The machine setting {@link MachineOptions.strictCPUReservation} by its kubelet name; not for a single request. */
+  /**
+   * The machine setting {@link MachineOptions.strictCPUReservation} by its kubelet name; not for a
+   * single request.
+   */
   'strict-cpu-reservation'?: Flag;
 }
 
@@ -71,11 +78,15 @@ export interface RequestPlacementOptions {
   scope?: TopologyManagerScope;
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
-  /** Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on which nothing runs. */
+  /**
+   * Hold the SMT siblings of the CPUs too: `cpus` are one thread a core, `held` are the others, on
+   * which nothing runs.
+   */
   smt?: 'hold-sibling';
   /**
-   * Isolated CPUs: `never` (default) takes none; `require` takes no others; `prefer` takes them where they will do for the whole pod, else others. The kernel balances
-   * no load over them: several of them need threads that are placed one by one.
+   * Isolated CPUs: `never` (default) takes none; `require` takes no others; `prefer` takes them
+   * where they will do for the whole pod, else others. The kernel balances no load over them:
+   * several of them need threads that are placed one by one.
    */
   isolatedCpus?: IsolatedCpusChoice;
 }

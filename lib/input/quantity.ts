@@ -1,4 +1,5 @@
-// Kubernetes quantities, such as "500m", "1.5Gi" or 2 -> exact amounts. The unit is the bigint of nano-units, as fine as Kubernetes counts.
+// Kubernetes quantities, such as "500m", "1.5Gi" or 2 -> exact amounts. The unit is the bigint of
+// nano-units, as fine as Kubernetes counts.
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 
@@ -27,7 +28,8 @@ const SUFFIXES: Readonly<Record<string, bigint>> = {
   Ei: UNIT << 60n,
 };
 
-// Exponents of two digits and texts of this length cost nothing to compute, and say more than any machine has.
+// Exponents of two digits and texts of this length cost nothing to compute, and say more than any
+// machine has.
 const PATTERN = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
 const MAX_LENGTH = 100;
 // Kubernetes cuts greater amounts to this one, or not, by their suffix. Here they are errors.
@@ -53,14 +55,16 @@ function toNumber(amount: bigint, where: string, valid: string): number {
 }
 
 /**
- * The exact amount in nano-units; what is smaller than one counts as one. `where` names the field in the error.
+ * The exact amount in nano-units; what is smaller than one counts as one. `where` names the field
+ * in the error.
  * @throws ERR_INVALID_QUANTITY
  */
 export function parseQuantity(value: unknown, where: string): bigint {
   // As most are given: nothing to read.
   if (Number.isSafeInteger(value)) return BigInt(value as number) * UNIT;
   // A number beyond 2^53 may not be the one that was written. NaN and the infinities fail here too.
-  const text = typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
+  const text =
+    typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
   const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
   if (match === null) return fail(where, value, 'a quantity such as 2, "500m", "1.5Gi" or "1e3"');
   const [, sign, whole, fraction = '', suffix = '', exponentText = '0'] = match;

@@ -25,11 +25,15 @@ export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string }
 /** What {@link Manager.acquire} and {@link Manager.admit} both take. */
 export interface RequestOptions extends RequestPlacementOptions {
   /**
-   * `process` (default): the grant ends with this process or Worker. `persistent`: it stays until released by its id. `{ cgroup }`, the absolute path of a
-   * cgroup's folder: it ends when no process is in the cgroup or below it any more; one must be when it is made.
+   * `process` (default): the grant ends with this process or Worker. `persistent`: it stays until
+   * released by its id. `{ cgroup }`, the absolute path of a cgroup's folder: it ends when no
+   * process is in the cgroup or below it any more; one must be when it is made.
    */
   owner?: OwnerChoice;
-  /** The weakest level of enforcement that will do; below it the request is refused. Default: recorded. */
+  /**
+   * The weakest level of enforcement that will do; below it the request is refused. Default:
+   * recorded.
+   */
   require?: EnforcementLevel;
   /** The strongest level that is aimed at. Default: the manager's. */
   enforcement?: AimedLevel;
@@ -38,25 +42,40 @@ export interface RequestOptions extends RequestPlacementOptions {
   /** Gives up waiting: for the state's lock, and with `wait` for room. */
   signal?: AbortSignal;
   /**
-   * Where there is no room now, wait until there is: first come first served among all who wait, in whatever process. Whoever does not wait does not queue either.
-   * What could not be had on the empty machine is rejected at once. Default: false.
+   * Where there is no room now, wait until there is: first come first served among all who wait, in
+   * whatever process. Whoever does not wait does not queue either. What could not be had on the
+   * empty machine is rejected at once. Default: false.
    */
   wait?: boolean;
 }
 
-/** What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out are the manager's. */
+/**
+ * What {@link Manager.acquire} takes: a Guaranteed pod of one container. Placement options left out
+ * are the manager's.
+ */
 export interface AcquireOptions extends RequestOptions {
   /** How many exclusive CPUs: a whole number of at least 1. */
   cpu: number;
-  /** Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere. Default: none. */
+  /**
+   * Memory near the CPUs, such as `'2Gi'`: booked, so that others who ask are placed elsewhere.
+   * Default: none.
+   */
   memory?: Quantity;
-  /** Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. */
+  /**
+   * Hugepages and devices by the name of the resource, such as `{ 'hugepages-2Mi': '64Mi',
+   * 'example.com/nic': 1 }`.
+   */
   resources?: ResourceAmounts;
-  /** For people, and for the next one: where the CPUs that the last grant of this name had are free, they are given again. Default: the grant's id. */
+  /**
+   * For people, and for the next one: where the CPUs that the last grant of this name had are free,
+   * they are given again. Default: the grant's id.
+   */
   name?: string;
 }
 
-/** What {@link Manager.admit} takes beside the pod. Placement options left out are the manager's. */
+/**
+ * What {@link Manager.admit} takes beside the pod. Placement options left out are the manager's.
+ */
 export type AdmitOptions = RequestOptions;
 
 /** A pod that asks to be admitted. */
@@ -77,7 +96,10 @@ export interface ResizeOptions {
   cpu?: number;
   /** How much memory in all. */
   memory?: Quantity;
-  /** How long what is announced stands on record before it is carried out, for others who run on the grant. Default: 20. */
+  /**
+   * How long what is announced stands on record before it is carried out, for others who run on the
+   * grant. Default: 20.
+   */
   noticeMs?: number;
   /** Gives up waiting for the state's lock, and calls a resize off that is announced only. */
   signal?: AbortSignal;
@@ -151,7 +173,8 @@ function parseResources({ memory, resources = {} }: Record<string, unknown>): Co
     invalidOption('resources', resources, "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }");
   }
   for (const name of ['cpu', 'memory'] as const) {
-    if (name in resources) invalidOption(`resources.${name}`, resources, `left out: it is the option ${name}`);
+    if (name in resources)
+      invalidOption(`resources.${name}`, resources, `left out: it is the option ${name}`);
   }
   return {
     ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
@@ -224,7 +247,10 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   return Object.freeze({ pod, isForCaller: true, ...common });
 }
 
-/** Whoever acquires wants what he names: hugepages, and resources that somebody gives out. @throws ERR_INVALID_OPTION */
+/**
+ * Whoever acquires wants what he names: hugepages, and resources that somebody gives out.
+ * @throws ERR_INVALID_OPTION
+ */
 export function checkAcquirable(
   { pod, placement }: AdmissionRequest,
   resources: Iterable<string>,

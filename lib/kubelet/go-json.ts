@@ -1,5 +1,5 @@
-// A JSON text as Go's encoding/json takes it apart: every member of an object in its order, also where a key comes twice, and numbers as they are
-// written. Pure.
+// A JSON text as Go's encoding/json takes it apart: every member of an object in its order, also
+// where a key comes twice, and numbers as they are written. Pure.
 
 /** A number as it stands in the text: it may be beyond what a JavaScript number can hold. */
 export class GoNumber {
@@ -39,7 +39,10 @@ function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
-/** Reads a text. @throws SyntaxError where it is no JSON, RangeError where it is nested deeper than Go reads */
+/**
+ * Reads a text.
+ * @throws SyntaxError where it is no JSON, RangeError where it is nested deeper than Go reads
+ */
 export function parseGoJson(text: string): GoJson {
   // The grammar is the same: what follows needs not look for mistakes.
   JSON.parse(text);

@@ -1,5 +1,5 @@
-// Values of Go types: read as encoding/json reads them into a variable, written as it writes them, and rendered as the text that Kubernetes' checksums
-// are made of. Pure.
+// Values of Go types: read as encoding/json reads them into a variable, written as it writes them,
+// and rendered as the text that Kubernetes' checksums are made of. Pure.
 import { type GoJson, GoNumber, GoObject } from './go-json.js';
 
 /** What a Go type is, as far as checkpoints need it. */
@@ -125,7 +125,9 @@ export function map<K, T>(
     },
     write: (value) => {
       if (value === null) return 'null';
-      const entries = Array.from(value, ([k, v]) => [String(k), v] as const).sort(([a], [b]) => byBytes(a, b));
+      const entries = Array.from(value, ([k, v]) => [String(k), v] as const).sort(([a], [b]) =>
+        byBytes(a, b),
+      );
       return `{${entries.map(([k, v]) => `${quote(k)}:${element.write(v)}`).join(',')}}`;
     },
     render: (value) => {
@@ -162,7 +164,9 @@ export function pointer<T>(element: GoType<T>): GoType<T | null> {
   };
 }
 
-/** One field of a struct: its name in Go, its type, and whether an empty one is left out of JSON. */
+/**
+ * One field of a struct: its name in Go, its type, and whether an empty one is left out of JSON.
+ */
 export interface GoField<T> {
   readonly go: string;
   readonly type: GoType<T>;

@@ -14,9 +14,15 @@ export interface PodOfProcess {
 export interface KubeletFacts {
   /** What shows that there is one; empty where nothing does. */
   readonly found: readonly string[];
-  /** What its CPU file says; undefined where it was not found, cannot be read, or is not to be trusted. */
+  /**
+   * What its CPU file says; undefined where it was not found, cannot be read, or is not to be
+   * trusted.
+   */
   readonly cpu: CpuManagerState | undefined;
-  /** Undefined where the cgroup's path does not tell: outside of pods, and in a cgroup namespace of one's own. */
+  /**
+   * Undefined where the cgroup's path does not tell: outside of pods, and in a cgroup namespace of
+   * one's own.
+   */
   readonly pod: PodOfProcess | undefined;
   /** In a pod, or in a cgroup namespace that is not the machine's. */
   readonly isInContainer: boolean;
@@ -32,27 +38,38 @@ const POD = /pod([0-9a-f]{8}[-_](?:[0-9a-f]{4}[-_]){3}[0-9a-f]{12}|[0-9a-f]{32})
 export function podOfCgroup(path: string): PodOfProcess | undefined {
   const uid = path.includes('kubepods') ? POD.exec(path)?.[1]?.replaceAll('_', '-') : undefined;
   if (uid === undefined) return undefined;
-  const qosClass = path.includes('burstable') ? 'Burstable' : path.includes('besteffort') ? 'BestEffort' : 'Guaranteed';
+  const qosClass = path.includes('burstable')
+    ? 'Burstable'
+    : path.includes('besteffort')
+      ? 'BestEffort'
+      : 'Guaranteed';
   return { uid, qosClass };
 }
 
 /** CPUs that the kubelet neither shares nor gives to anybody: it has them reserved strictly. */
 export function strictlyReserved({ cpu }: KubeletFacts, online: CpuSet): CpuSet {
   // A file that names no CPU at all is one that is not filled yet.
-  if (cpu?.policyName !== 'static' || (cpu.defaultCpuSet.isEmpty && cpu.entries.size === 0)) return CpuSet.EMPTY;
+  if (cpu?.policyName !== 'static' || (cpu.defaultCpuSet.isEmpty && cpu.entries.size === 0))
+    return CpuSet.EMPTY;
   const given = [...cpu.entries.values()].flatMap((pod) => [...pod.values()]);
   return given.reduce((rest, cpus) => rest.difference(cpus), online.difference(cpu.defaultCpuSet));
 }
 
-/** The CPUs that the kubelet has given to this very container alone, as far as that can be known. */
-export function ownExclusive({ cpu, pod, isInContainer, allowed, cpuLimit }: KubeletFacts, online: CpuSet): CpuSet {
+/**
+ * The CPUs that the kubelet has given to this very container alone, as far as that can be known.
+ */
+export function ownExclusive(
+  { cpu, pod, isInContainer, allowed, cpuLimit }: KubeletFacts,
+  online: CpuSet,
+): CpuSet {
   if (!isInContainer || allowed.isEmpty) return CpuSet.EMPTY;
   if (cpu) {
     const pods = pod ? [cpu.entries.get(pod.uid)] : [...cpu.entries.values()];
     const sets = pods.flatMap((containers) => [...(containers?.values() ?? [])]);
     return sets.find((cpus) => allowed.isSubsetOf(cpus)) ?? CpuSet.EMPTY;
   }
-  // Without the file: only a Guaranteed container of whole CPUs has as many CPUs as its limit says, and others than the machine's all.
+  // Without the file: only a Guaranteed container of whole CPUs has as many CPUs as its limit says,
+  // and others than the machine's all.
   const isSized = pod?.qosClass === 'Guaranteed' && cpuLimit === allowed.size && allowed.size < online.size;
   return isSized ? allowed : CpuSet.EMPTY;
 }
@@ -65,8 +82,15 @@ export interface KubeletConflict {
   readonly ways: readonly string[];
 }
 
-/** Undefined where no kubelet was found, or numalign hands out and shares (`universe`) only what it leaves to us. */
-export function kubeletConflict(facts: KubeletFacts, universe: CpuSet, online: CpuSet): KubeletConflict | undefined {
+/**
+ * Undefined where no kubelet was found, or numalign hands out and shares (`universe`) only what it
+ * leaves to us.
+ */
+export function kubeletConflict(
+  facts: KubeletFacts,
+  universe: CpuSet,
+  online: CpuSet,
+): KubeletConflict | undefined {
   if (facts.found.length === 0) return undefined;
   const [reserved, own] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
   if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return undefined;

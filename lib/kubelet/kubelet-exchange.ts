@@ -17,7 +17,13 @@ import {
   sharedPool,
   universe,
 } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, bookingFlaw, type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
+import {
+  type BookedMemory,
+  bookedOn,
+  bookingFlaw,
+  type MemoryBlock,
+  memoryBlocks,
+} from '../account/booked-memory.js';
 import { NumalignError } from '../base/errors.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-manager.js';
 import { isMemoryType, MEMORY } from '../input/memory-types.js';
@@ -46,26 +52,42 @@ export interface KubeletPolicies {
 
 // ---- to the kubelet
 
-/** All that is a container's own: the kubelet knows no CPUs that are held and not run on, nor such that are about to be had. */
-function exclusiveOf({ upcoming }: PodAssignment, { name, cpus, held, reusable }: ContainerAssignment): CpuSet {
+/**
+ * All that is a container's own: the kubelet knows no CPUs that are held and not run on, nor such
+ * that are about to be had.
+ */
+function exclusiveOf(
+  { upcoming }: PodAssignment,
+  { name, cpus, held, reusable }: ContainerAssignment,
+): CpuSet {
   const own = cpus.union(held).union(reusable.cpus);
   return upcoming?.container === name ? own.union(upcoming.cpus).union(upcoming.held) : own;
 }
 
-/** By pod uid and container name; containers of which `pick` gives nothing, and pods of such containers, are left out. */
+/**
+ * By pod uid and container name; containers of which `pick` gives nothing, and pods of such
+ * containers, are left out.
+ */
 function byContainer<T>(
   { pods }: Assignments,
   pick: (container: ContainerAssignment, pod: PodAssignment) => T | undefined,
 ): Map<string, Map<string, T>> {
   const entries = pods.map((pod) => {
     const picked = pod.containers.map((container) => [container.name, pick(container, pod)] as const);
-    return [pod.uid, new Map(picked.filter((entry): entry is [string, T] => entry[1] !== undefined))] as const;
+    return [
+      pod.uid,
+      new Map(picked.filter((entry): entry is [string, T] => entry[1] !== undefined)),
+    ] as const;
   });
   return new Map(entries.filter(([, containers]) => containers.size > 0));
 }
 
 // The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
-function cpuManagerState(state: Assignments, present: CpusNow, policy: KubeletPolicies['cpuPolicy']): CpuManagerState {
+function cpuManagerState(
+  state: Assignments,
+  present: CpusNow,
+  policy: KubeletPolicies['cpuPolicy'],
+): CpuManagerState {
   if (policy === 'none' && exclusiveCpus(state).isEmpty) {
     return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
   }
@@ -121,7 +143,10 @@ function memoryManagerState(
   return { policyName: 'Static', machineState, entries };
 }
 
-/** What the kubelet's files would say of a state; `isolated` as of CpusNow. A policy that gives out nothing stands only where nothing is given out. */
+/**
+ * What the kubelet's files would say of a state; `isolated` as of CpusNow. A policy that gives out
+ * nothing stands only where nothing is given out.
+ */
 export function toKubelet(
   state: Assignments,
   topology: Topology,
@@ -150,8 +175,8 @@ function blockOf({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryBlock 
 }
 
 /**
- * A container as far as the files know it. Its request is what it has; whether it is an init container, and which hint it was placed by, they do not
- * say.
+ * A container as far as the files know it. Its request is what it has; whether it is an init
+ * container, and which hint it was placed by, they do not say.
  */
 function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[]): ContainerAssignment {
   return {
@@ -210,7 +235,12 @@ function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState):
   return sums;
 }
 
-function cpuConflicts(state: Assignments, topology: Topology, pods: readonly PodAssignment[], pool: CpuSet): string[] {
+function cpuConflicts(
+  state: Assignments,
+  topology: Topology,
+  pods: readonly PodAssignment[],
+  pool: CpuSet,
+): string[] {
   const managed = universe(state.settings, { online: topology.cpus });
   const holders = new Map(state.pods.map((pod) => [`grant ${pod.uid}`, cpusOf(pod)]));
   return pods.flatMap((pod) => {
@@ -223,7 +253,9 @@ function cpuConflicts(state: Assignments, topology: Topology, pods: readonly Pod
       ...Array.from(holders, ([holder, held]) => [cpus.intersection(held), `which ${holder} holds`] as const),
     ] as const;
     holders.set(`pod ${pod.uid} of the files`, cpus);
-    return clashes.filter(([set]) => !set.isEmpty).map(([set, why]) => `pod ${pod.uid} has CPUs ${set}, ${why}`);
+    return clashes
+      .filter(([set]) => !set.isEmpty)
+      .map(([set, why]) => `pod ${pod.uid} has CPUs ${set}, ${why}`);
   });
 }
 
@@ -239,9 +271,12 @@ function memoryConflicts(
   const wrong = pods.flatMap(({ uid, containers }) =>
     containers
       .flatMap(({ memory }) => memory)
-      .filter(({ nodes, type, bytes }) => !isSet(nodes) || !isMemoryType(type) || !Number.isSafeInteger(bytes))
+      .filter(
+        ({ nodes, type, bytes }) => !isSet(nodes) || !isMemoryType(type) || !Number.isSafeInteger(bytes),
+      )
       .map(
-        ({ nodes, type, bytes }) => `pod ${uid} has ${bytes} bytes of ${type} on NUMA nodes ${nodes}, which cannot be`,
+        ({ nodes, type, bytes }) =>
+          `pod ${uid} has ${bytes} bytes of ${type} on NUMA nodes ${nodes}, which cannot be`,
       ),
   );
   if (wrong.length > 0) return wrong;
@@ -253,23 +288,30 @@ function memoryConflicts(
       const booked = bookedOn(state.memory, Number(node), type);
       const table = tables.find((each) => each.node === Number(node) && each.type === type);
       if (booked <= Math.max(table?.allocatable ?? 0, bookedOn(before, Number(node), type))) return [];
-      return [`${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${table?.allocatable ?? 0}`];
+      return [
+        `${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${table?.allocatable ?? 0}`,
+      ];
     }),
   );
 }
 
 function refuse(conflicts: readonly string[]): void {
   if (conflicts.length === 0) return;
-  throw new NumalignError('ERR_KUBELET_IMPORT', `nothing is taken over from the kubelet: ${conflicts.join('; ')}`, {
-    value: conflicts,
-    valid: 'pods whose CPUs and memory are free here',
-  });
+  throw new NumalignError(
+    'ERR_KUBELET_IMPORT',
+    `nothing is taken over from the kubelet: ${conflicts.join('; ')}`,
+    {
+      value: conflicts,
+      valid: 'pods whose CPUs and memory are free here',
+    },
+  );
 }
 
 /**
- * The state with the pods of the kubelet's files, and which they are. What the files do not say is as it is for a pod that nobody knows more of: named by
- * its uid, running, persistent.
- * @throws ERR_POD_CONFLICT where a grant of a pod's uid is on record; ERR_KUBELET_IMPORT where what the files say contradicts itself, the machine, or what others hold: then nothing is taken over
+ * The state with the pods of the kubelet's files, and which they are. What the files do not say is
+ * as it is for a pod that nobody knows more of: named by its uid, running, persistent.
+ * @throws ERR_POD_CONFLICT where a grant of a pod's uid is on record; ERR_KUBELET_IMPORT where what
+ *   the files say contradicts itself, the machine, or what others hold: then nothing is taken over
  */
 export function withKubeletPods(
   state: Assignments,
@@ -291,7 +333,9 @@ export function withKubeletPods(
   const isolated = isolatedPool(state.settings, present);
   const placed = pods.map((pod) => {
     const cpus = cpusOf(pod);
-    return cpus.isEmpty || !cpus.isSubsetOf(isolated) ? pod : { ...pod, options: { [ISOLATED_OPTION]: true } };
+    return cpus.isEmpty || !cpus.isSubsetOf(isolated)
+      ? pod
+      : { ...pod, options: { [ISOLATED_OPTION]: true } };
   });
   const next = placed.reduce((all, pod) => addPod(all, pod, booked), state);
   refuse(memoryConflicts(state.memory, next, topology, pods));

@@ -1,5 +1,5 @@
-// Looks for a kubelet on this machine: its state files, its service, its process, all of them root's.
-// And what this process is to it. Only reads.
+// Looks for a kubelet on this machine: its state files, its service, its process, all of them
+// root's. And what this process is to it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { NumalignError } from '../base/errors.js';
@@ -16,7 +16,14 @@ import {
 
 const ROOT_DIR = '/var/lib/kubelet';
 // Distributions have the kubelet inside of other programs.
-const SERVICES = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 'snap.microk8s.daemon-kubelite'];
+const SERVICES = [
+  'kubelet',
+  'k3s',
+  'k3s-agent',
+  'rke2-server',
+  'rke2-agent',
+  'snap.microk8s.daemon-kubelite',
+];
 const PROCESSES = ['kubelet', 'k3s-server', 'k3s-agent', 'kubelite'];
 /** The inode of the machine's own cgroup namespace, the same in every kernel. */
 const MACHINE_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
@@ -73,8 +80,8 @@ function limitIn(folder: string, cpuFolder: string): number | undefined {
 }
 
 /**
- * The nearest cgroup with a limit, from `path` up: a container's own, also for a process in a cgroup below it. Of either version. /sys/fs/cgroup is the machine's, or
- * in a container its own.
+ * The nearest cgroup with a limit, from `path` up: a container's own, also for a process in a
+ * cgroup below it. Of either version. /sys/fs/cgroup is the machine's, or in a container its own.
  */
 function cgroupCpus(root: string, path: string): CgroupCpus {
   const mount = join(root, '/sys/fs/cgroup');
@@ -82,7 +89,9 @@ function cgroupCpus(root: string, path: string): CgroupCpus {
   const paths = Array.from(parts, (_, i) => parts.slice(0, parts.length - i).join('/'));
   const cgroups = [...paths, ''].map((at): CgroupCpus => {
     const cpus =
-      textOf(join(mount, at, 'cpuset.cpus.effective')) ?? textOf(join(mount, 'cpuset', at, 'cpuset.cpus')) ?? undefined;
+      textOf(join(mount, at, 'cpuset.cpus.effective')) ??
+      textOf(join(mount, 'cpuset', at, 'cpuset.cpus')) ??
+      undefined;
     return { cpus: cpus?.trim(), limit: limitIn(join(mount, at), join(mount, 'cpu', at)) };
   });
   const known = cgroups.filter(({ cpus }) => cpus !== undefined);
@@ -112,15 +121,21 @@ function selfIn(root: string): Omit<KubeletFacts, 'found' | 'cpu'> {
   };
 }
 
-/** `root`: where the machine's files are, for tests. Inside of a container only what is mounted there can be seen. */
+/**
+ * `root`: where the machine's files are, for tests. Inside of a container only what is mounted
+ * there can be seen.
+ */
 export function readKubeletFacts(root = '/'): KubeletFacts {
-  const service = SERVICES.find((name) => isFound(join(root, `/run/systemd/units/invocation:${name}.service`)));
+  const service = SERVICES.find((name) =>
+    isFound(join(root, `/run/systemd/units/invocation:${name}.service`)),
+  );
   const filesIn = (folder: string) =>
     [CPU_MANAGER_STATE, MEMORY_MANAGER_STATE]
       .map((name) => join(folder, name))
       .filter((path) => isFound(join(root, path)));
   let [rootDir, files] = [ROOT_DIR, filesIn(ROOT_DIR)];
-  // Looked for only where there are no files in the usual place: there can be thousands of processes.
+  // Looked for only where there are no files in the usual place: there can be thousands of
+  // processes.
   const process = files.length > 0 ? undefined : findProcess(root);
   if (process?.rootDir !== undefined) [rootDir, files] = [process.rootDir, filesIn(process.rootDir)];
   const self = selfIn(root);

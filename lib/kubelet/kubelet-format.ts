@@ -1,5 +1,6 @@
-// The kubelet's state files (v1.32), cpu_manager_state and memory_manager_state: text <-> values, byte for byte and with their checksums. Pure.
-// Read as the kubelet reads them, but for a file without a checksum, which it trusts.
+// The kubelet's state files (v1.32), cpu_manager_state and memory_manager_state: text <-> values,
+// byte for byte and with their checksums. Pure. Read as the kubelet reads them, but for a file
+// without a checksum, which it trusts.
 
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -72,9 +73,15 @@ export interface KubeletFormatOptions {
 }
 
 export interface CpuManagerFormatOptions extends KubeletFormatOptions {
-  /** Read a file with checksum 0 or none, as the kubelet does: nothing then tells damage from truth. Default: refuse it. */
+  /**
+   * Read a file with checksum 0 or none, as the kubelet does: nothing then tells damage from truth.
+   * Default: refuse it.
+   */
   readonly allowUnverified?: boolean;
-  /** For files of the first version, which name containers by their ids: pod uid and container name by container id. */
+  /**
+   * For files of the first version, which name containers by their ids: pod uid and container name
+   * by container id.
+   */
   readonly runningContainers?: Readonly<Record<string, readonly [podUid: string, containerName: string]>>;
 }
 
@@ -212,14 +219,21 @@ export const checksummed = {
 // ---- reading
 
 function unusable(name: string, message: string, details: ErrorDetails = {}): never {
-  throw new NumalignError('ERR_KUBELET_STATE', `${name} cannot be used: ${message}`, { file: name, ...details });
+  throw new NumalignError('ERR_KUBELET_STATE', `${name} cannot be used: ${message}`, {
+    file: name,
+    ...details,
+  });
 }
 
 function parseJson(name: string, file: string): GoJson {
   try {
     return parseGoJson(file);
   } catch (cause) {
-    return unusable(name, `it is no JSON (${(cause as Error).message})`, { value: file, valid: 'JSON', cause });
+    return unusable(name, `it is no JSON (${(cause as Error).message})`, {
+      value: file,
+      valid: 'JSON',
+      cause,
+    });
   }
 }
 
@@ -241,9 +255,16 @@ function checkChecksum<T extends Header>(type: GoType<T>, name: string, file: T)
   });
 }
 
-function checkPolicy(name: string, { policyName: value }: Header, { policy: valid }: KubeletFormatOptions): void {
+function checkPolicy(
+  name: string,
+  { policyName: value }: Header,
+  { policy: valid }: KubeletFormatOptions,
+): void {
   if (valid === undefined || value === valid) return;
-  unusable(name, `it is of the policy ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`, { value, valid });
+  unusable(name, `it is of the policy ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`, {
+    value,
+    valid,
+  });
 }
 
 function parseCpus(list: string, what: string): CpuSet {
@@ -274,15 +295,22 @@ function checkCpuFile<T extends Header>(type: GoType<T>, file: T, isAllowed: boo
   });
 }
 
-function fromVersion1(entries: CpuFile<string>['entries'], running: CpuManagerFormatOptions['runningContainers']) {
+function fromVersion1(
+  entries: CpuFile<string>['entries'],
+  running: CpuManagerFormatOptions['runningContainers'],
+) {
   const pods = new Map<string, Map<string, string>>();
   for (const [id, cpus] of entries ?? []) {
     const container = running && Object.hasOwn(running, id) ? running[id]! : undefined;
     if (!container) {
-      unusable(CPU_MANAGER_STATE, `it names container ${JSON.stringify(id)}, which is not among the running ones`, {
-        value: id,
-        valid: Object.keys(running ?? {}),
-      });
+      unusable(
+        CPU_MANAGER_STATE,
+        `it names container ${JSON.stringify(id)}, which is not among the running ones`,
+        {
+          value: id,
+          valid: Object.keys(running ?? {}),
+        },
+      );
     }
     const [uid, name] = container;
     pods.set(uid, (pods.get(uid) ?? new Map()).set(name, cpus));
@@ -307,8 +335,10 @@ function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<C
 }
 
 /**
- * Reads the text of cpu_manager_state, of the old format too. null: there is no file, and nothing is given out under the policy (default: static).
- * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum unless `allowUnverified`; `verified` is then false
+ * Reads the text of cpu_manager_state, of the old format too. null: there is no file, and nothing
+ * is given out under the policy (default: static).
+ * @throws ERR_KUBELET_STATE where the kubelet would not take it, and for a file without a checksum
+ *   unless `allowUnverified`; `verified` is then false
  */
 export function parseCpuManagerState(
   file: string | null,
@@ -345,11 +375,16 @@ function present<T>(value: T | null, what: string): T {
 }
 
 /**
- * Reads the text of memory_manager_state. null: there is no file, and nothing is given out under the policy (default: Static).
+ * Reads the text of memory_manager_state. null: there is no file, and nothing is given out under
+ * the policy (default: Static).
  * @throws ERR_KUBELET_STATE where the kubelet would not take it
  */
-export function parseMemoryManagerState(file: string | null, options: KubeletFormatOptions = {}): MemoryManagerState {
-  if (file === null) return { policyName: options.policy ?? 'Static', machineState: new Map(), entries: new Map() };
+export function parseMemoryManagerState(
+  file: string | null,
+  options: KubeletFormatOptions = {},
+): MemoryManagerState {
+  if (file === null)
+    return { policyName: options.policy ?? 'Static', machineState: new Map(), entries: new Map() };
   const empty: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
   const read = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, parseJson(MEMORY_MANAGER_STATE, file), empty);
   checkChecksum(MEMORY_FILE, MEMORY_MANAGER_STATE, read);
@@ -363,10 +398,12 @@ export function parseMemoryManagerState(file: string | null, options: KubeletFor
       );
       return { numberOfAssignments, memoryMap: tables, cells: cells ?? [] };
     }),
-    entries: mapValues(read.entries ?? new Map<string, ByContainer<readonly Block[] | null>>(), (containers) =>
-      mapValues(containers ?? new Map<string, readonly Block[] | null>(), (blocks) =>
-        (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] })),
-      ),
+    entries: mapValues(
+      read.entries ?? new Map<string, ByContainer<readonly Block[] | null>>(),
+      (containers) =>
+        mapValues(containers ?? new Map<string, readonly Block[] | null>(), (blocks) =>
+          (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] })),
+        ),
     ),
   };
 }

@@ -22,7 +22,8 @@ export interface KubeletFiles {
 }
 
 /** Options of {@link Manager.importKubelet}. */
-export interface KubeletImportOptions extends Pick<CpuManagerFormatOptions, 'allowUnverified' | 'runningContainers'> {
+export interface KubeletImportOptions
+  extends Pick<CpuManagerFormatOptions, 'allowUnverified' | 'runningContainers'> {
   signal?: AbortSignal;
 }
 
@@ -38,7 +39,8 @@ export function parseKubeletFiles(
       ? file
       : invalidOption(name, file, 'the text of the file, or null');
   });
-  if (cpuFile === null && memoryFile === null) invalidOption("the kubelet's files", files, 'at least one of them');
+  if (cpuFile === null && memoryFile === null)
+    invalidOption("the kubelet's files", files, 'at least one of them');
   const { allowUnverified, runningContainers, signal } = checkOptions(
     options,
     ['allowUnverified', 'runningContainers', 'signal'],
@@ -47,7 +49,10 @@ export function parseKubeletFiles(
   if (allowUnverified !== undefined && typeof allowUnverified !== 'boolean') {
     invalidOption('allowUnverified', allowUnverified, 'true or false');
   }
-  if (runningContainers !== undefined && (typeof runningContainers !== 'object' || runningContainers === null)) {
+  if (
+    runningContainers !== undefined &&
+    (typeof runningContainers !== 'object' || runningContainers === null)
+  ) {
     invalidOption('runningContainers', runningContainers, '[pod uid, container name] by container id');
   }
   checkSignal(signal);
@@ -60,8 +65,14 @@ export function parseKubeletFiles(
 }
 
 /** The files' texts. */
-export function formatKubeletFiles({ cpu, memory }: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
-  return { cpuManagerState: formatCpuManagerState(cpu), memoryManagerState: formatMemoryManagerState(memory) };
+export function formatKubeletFiles({
+  cpu,
+  memory,
+}: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
+  return {
+    cpuManagerState: formatCpuManagerState(cpu),
+    memoryManagerState: formatMemoryManagerState(memory),
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
-// Affinity of threads: what they may run on, pinning, and the honest account of it. Follows sched_setaffinity(2) and sched_getaffinity(2).
+// Affinity of threads: what they may run on, pinning, and the honest account of it. Follows
+// sched_setaffinity(2) and sched_getaffinity(2).
 import { getSystemErrorName } from 'node:util';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -6,7 +7,10 @@ import { native } from '../base/native.js';
 import type { NativeMove, NativePinOutcome, ThreadRole } from '../base/native-threads.js';
 import { CpuSet } from './cpu-set.js';
 
-/** Which threads: all of this process, the calling one, or one by its id; threads of other processes are ESRCH. */
+/**
+ * Which threads: all of this process, the calling one, or one by its id; threads of other processes
+ * are ESRCH.
+ */
 export type Threads = 'process' | 'current' | number;
 
 /** One thread that was moved. */
@@ -20,7 +24,10 @@ export interface MovedThread {
 
 /** One thread that is not where it was asked to be. */
 export interface UnmovableThread extends MovedThread {
-  /** The kernel's refusal, such as `EPERM`; `clipped` where it silently left CPUs out because a cpuset forbids them or they are offline. */
+  /**
+   * The kernel's refusal, such as `EPERM`; `clipped` where it silently left CPUs out because a
+   * cpuset forbids them or they are offline.
+   */
   readonly reason: string;
 }
 
@@ -28,21 +35,22 @@ export interface PinResult {
   readonly moved: readonly MovedThread[];
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can have been missed. False for a whole process: threads may be born while /proc/self/task is read; only a move by
-   * cgroup.procs could promise it.
+   * Whether no thread can have been missed. False for a whole process: threads may be born while
+   * /proc/self/task is read; only a move by cgroup.procs could promise it.
    */
   readonly guaranteed: boolean;
 }
 
 /**
- * What is known of a thread of this process. On Node 20 all threads carry the same name, so most are `other` (V8's helpers, libuv); newer versions name
- * them.
+ * What is known of a thread of this process. On Node 20 all threads carry the same name, so most
+ * are `other` (V8's helpers, libuv); newer versions name them.
  */
 export interface ThreadInfo {
   readonly tid: number;
   /**
-   * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a thread of libuv's pool, which has run a job of numalign
-   * ({@link probePool} finds all) or goes by this name. `v8`: a helper of V8 by its name.
+   * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a
+   * thread of libuv's pool, which has run a job of numalign ({@link probePool} finds all) or goes
+   * by this name. `v8`: a helper of V8 by its name.
    */
   readonly role: ThreadRole;
   readonly cpus: CpuSet;
@@ -75,7 +83,8 @@ export function toPinResult(outcome: NativePinOutcome, wholeProcess: boolean): P
 export function toTid(threads: Threads): number {
   if (threads === 'process') return -1;
   if (threads === 'current') return 0;
-  if (typeof threads === 'number' && Number.isInteger(threads) && threads > 0 && threads < 2 ** 31) return threads;
+  if (typeof threads === 'number' && Number.isInteger(threads) && threads > 0 && threads < 2 ** 31)
+    return threads;
   return invalidOption('threads', threads, "'process', 'current' or a thread id");
 }
 
@@ -113,36 +122,58 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }
 }
 
 /**
- * Lets threads run on these CPUs only, at once, and reads back what the kernel made of it. Grants nothing: others may use the CPUs too.
- * @throws ERR_SYSCALL where no thread could be moved (EINVAL: none of the CPUs may be used here; EPERM; ESRCH: no such thread),
- *   ERR_INVALID_ARGUMENT for an empty set, ERR_INVALID_LIST.
+ * Lets threads run on these CPUs only, at once, and reads back what the kernel made of it. Grants
+ * nothing: others may use the CPUs too.
+ * @throws ERR_SYSCALL where no thread could be moved (EINVAL: none of the CPUs may be used here;
+ *   EPERM; ESRCH: no such thread), ERR_INVALID_ARGUMENT for an empty set, ERR_INVALID_LIST.
  */
 export function pin(cpus: CpuSet | string, options: PinOptions = {}): PinResult {
   const { threads = 'process' } = checkOptions(options, ['threads'], 'pin') as PinOptions;
   return pinFor(CpuSet.coerce(cpus), threads, { grant: '', owner: '', replace: false });
 }
 
-/** Pins one thread of this process, by default the calling one. Same as {@link pin} with `threads`. */
+/**
+ * Pins one thread of this process, by default the calling one. Same as {@link pin} with `threads`.
+ */
 export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
   return pin(cpus, { threads: tid ?? 'current' });
 }
 
 /**
- * Takes every thread of a process, another one too, off CPUs by its mask, and reads back: a thread with nothing else goes to `pool`. One that has ended is no error.
+ * Takes every thread of a process, another one too, off CPUs by its mask, and reads back: a thread
+ * with nothing else goes to `pool`. One that has ended is no error.
  * @throws ERR_SYSCALL where a thread stays there
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
-  const moved = native.confineMember(pid, [], taken.words, pool.words, [], [], false, false, CpuSet.EMPTY.words);
+  const moved = native.confineMember(
+    pid,
+    [],
+    taken.words,
+    pool.words,
+    [],
+    [],
+    false,
+    false,
+    CpuSet.EMPTY.words,
+  );
   const [stuck] = moved?.stuck ?? [];
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',
     `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? CLIPPED : getSystemErrorName(-stuck.errno)}`,
-    { errno: stuck.errno, syscall: 'sched_setaffinity', value: pid, valid: `a process that may run on ${pool}` },
+    {
+      errno: stuck.errno,
+      syscall: 'sched_setaffinity',
+      value: pid,
+      valid: `a process that may run on ${pool}`,
+    },
   );
 }
 
-/** The CPUs on which a thread may run; default: the calling one. @throws ERR_SYSCALL (ESRCH: no such thread) */
+/**
+ * The CPUs on which a thread may run; default: the calling one.
+ * @throws ERR_SYSCALL (ESRCH: no such thread)
+ */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');
   return new CpuSet(native.affinity(tid === undefined ? 0 : toTid(tid)));

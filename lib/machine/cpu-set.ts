@@ -7,26 +7,38 @@ import { IdSet, wordsOf } from './id-set.js';
 
 function checkText(text: unknown, what: string): string {
   if (typeof text === 'string') return text;
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${what} must be a text such as "0-3,8", not ${inspect(text)}`, {
-    value: text,
-    valid: 'a text such as "0-3,8"',
-  });
+  throw new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    `${what} must be a text such as "0-3,8", not ${inspect(text)}`,
+    {
+      value: text,
+      valid: 'a text such as "0-3,8"',
+    },
+  );
 }
 
 function checkIds(ids: Iterable<number>, maximum: number, what: string): number[] {
   if (typeof ids !== 'object' || ids === null || !(Symbol.iterator in ids)) {
-    throw new NumalignError('ERR_INVALID_ARGUMENT', `${what}s must be a list of numbers, not ${inspect(ids)}`, {
-      value: ids,
-      valid: 'an iterable of numbers',
-    });
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      `${what}s must be a list of numbers, not ${inspect(ids)}`,
+      {
+        value: ids,
+        valid: 'an iterable of numbers',
+      },
+    );
   }
   const list = [...ids];
   for (const id of list) {
     if (!Number.isInteger(id) || id < 0 || id > maximum) {
-      throw new NumalignError('ERR_INVALID_ARGUMENT', `${what} ${String(id)} is not an integer from 0 to ${maximum}`, {
-        value: id,
-        valid: `0 to ${maximum}`,
-      });
+      throw new NumalignError(
+        'ERR_INVALID_ARGUMENT',
+        `${what} ${String(id)} is not an integer from 0 to ${maximum}`,
+        {
+          value: id,
+          valid: `0 to ${maximum}`,
+        },
+      );
     }
   }
   return list;
@@ -39,19 +51,26 @@ export class CpuSet extends IdSet<CpuSet> {
   static readonly MAX_ID = 65_535;
   static readonly EMPTY = new CpuSet(new Uint32Array());
 
-  /** A set of these ids. @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range. */
+  /**
+   * A set of these ids.
+   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   */
   static of(...ids: number[]): CpuSet {
     return CpuSet.from(ids);
   }
 
-  /** A set of these ids. @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range. */
+  /**
+   * A set of these ids.
+   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   */
   static from(ids: Iterable<number>): CpuSet {
     return new CpuSet(wordsOf(checkIds(ids, CpuSet.MAX_ID, 'the CPU id')));
   }
 
   /**
-   * Reads the Linux list form: `0-3,8`; the empty text is the empty set. As the kubelet does, it accepts any order, overlaps, leading
-   * zeros and a `+`, and refuses spaces, empty parts, descending ranges and strides.
+   * Reads the Linux list form: `0-3,8`; the empty text is the empty set. As the kubelet does, it
+   * accepts any order, overlaps, leading zeros and a `+`, and refuses spaces, empty parts,
+   * descending ranges and strides.
    * @throws ERR_INVALID_LIST, whose message names the offending part.
    */
   static parse(text: string): CpuSet {
@@ -85,12 +104,18 @@ export class NodeSet extends IdSet<NodeSet> {
   static readonly MAX_ID = 1_023;
   static readonly EMPTY = new NodeSet(new Uint32Array());
 
-  /** A set of these ids. @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range. */
+  /**
+   * A set of these ids.
+   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   */
   static of(...ids: number[]): NodeSet {
     return NodeSet.from(ids);
   }
 
-  /** A set of these ids. @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range. */
+  /**
+   * A set of these ids.
+   * @throws ERR_INVALID_ARGUMENT for one that is no integer or out of range.
+   */
   static from(ids: Iterable<number>): NodeSet {
     return new NodeSet(wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id')));
   }

@@ -1,11 +1,15 @@
-// Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as the core packs them.
+// Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as
+// the core packs them.
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { popcount, wordsOf } from './id-set.js';
 
-/** A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever be. */
+/**
+ * A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever
+ * be.
+ */
 export interface TopologyHint {
   /** null: no restriction on nodes. */
   readonly nodes: NodeSet | null;
@@ -45,8 +49,9 @@ function invalidHint(value: unknown, valid: string): never {
 }
 
 /**
- * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the hints one by one, in the kubelet's order: by number of
- * nodes, then by node ids; those that were listed by hand in the order of the list. A machine of n nodes has up to 2^n of them.
+ * All hints of one resource over the NUMA nodes of one machine, immutable. Iterating makes the
+ * hints one by one, in the kubelet's order: by number of nodes, then by node ids; those that were
+ * listed by hand in the order of the list. A machine of n nodes has up to 2^n of them.
  */
 export class HintFamily implements Iterable<TopologyHint> {
   /** The packed form; native/core/hint_family.h describes it. Do not change it. */
@@ -61,12 +66,16 @@ export class HintFamily implements Iterable<TopologyHint> {
   }
 
   /**
-   * Packs hints that were written by hand. null: no preference; an empty list: the request cannot be met.
-   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet | null, preferred: boolean }` with nodes of the machine
+   * Packs hints that were written by hand. null: no preference; an empty list: the request cannot
+   * be met.
+   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet | null, preferred: boolean }`
+   *   with nodes of the machine
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
-    if (hints === null) return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
-    if (typeof hints !== 'object' || !(Symbol.iterator in hints)) invalidHint(hints, 'one of a list of hints, or null');
+    if (hints === null)
+      return new HintFamily(Uint32Array.of(LIST | ANY_PREFERRED, numaNodes.length, 0), numaNodes);
+    if (typeof hints !== 'object' || !(Symbol.iterator in hints))
+      invalidHint(hints, 'one of a list of hints, or null');
     // A copy: reading it may run anything.
     const list = [...hints];
     const words = new Uint32Array(LIST_HEADER + WORDS_PER_HINT * list.length);
@@ -127,7 +136,10 @@ export class HintFamily implements Iterable<TopologyHint> {
     return [...this];
   }
 
-  /** The first hints, as many as `limit`; of more than 16 NUMA nodes fewer, where finding the next one takes too long. */
+  /**
+   * The first hints, as many as `limit`; of more than 16 NUMA nodes fewer, where finding the next
+   * one takes too long.
+   */
   first(limit: number): TopologyHint[] {
     const hints: TopologyHint[] = [];
     for (const hint of this.#hints({ steps: STEPS_TO_FIRST })) {
@@ -139,7 +151,10 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   /** The {@link first} 256 hints, with nodes in the list form. */
   toJSON(): { nodes: string | null; preferred: boolean }[] {
-    return this.first(HINTS_IN_JSON).map(({ nodes, preferred }) => ({ nodes: nodes?.toString() ?? null, preferred }));
+    return this.first(HINTS_IN_JSON).map(({ nodes, preferred }) => ({
+      nodes: nodes?.toString() ?? null,
+      preferred,
+    }));
   }
 
   /** A copy in which these sets of nodes, where they are hints, are not preferred. */
@@ -203,7 +218,8 @@ export class HintFamily implements Iterable<TopologyHint> {
         if (next < listed.length && inOrder(listed[next]!, { positions }) === 0) continue;
         yield this.#hint(wordsOf(positions), isPreferred(linear, positions));
       }
-      for (const { positions, preferred } of listed.slice(next)) yield this.#hint(wordsOf(positions), preferred);
+      for (const { positions, preferred } of listed.slice(next))
+        yield this.#hint(wordsOf(positions), preferred);
     }
   }
 
@@ -218,7 +234,10 @@ interface ListedMask {
   readonly preferred: boolean;
 }
 
-/** LinearHints of the core: amounts by node, from which every mask can be judged, and masks that are listed beside. */
+/**
+ * LinearHints of the core: amounts by node, from which every mask can be judged, and masks that are
+ * listed beside.
+ */
 interface Linear {
   /** What the nodes of a mask must have of each need. */
   readonly requests: readonly number[];
@@ -242,10 +261,11 @@ function readLinear(words: Words, count: number): Linear {
   const needs = Array.from({ length: words[2]! }, (_, need) => LINEAR_HEADER + need * 2 * (1 + count));
   const packages = LINEAR_HEADER + needs.length * 2 * (1 + count);
   const requests = needs.map(wide);
-  // What several needs want together, as parts of each: a need of its own that follows from them, and tells early what cannot meet all. Rounding must not
-  // make it tell too much.
+  // What several needs want together, as parts of each: a need of its own that follows from them,
+  // and tells early what cannot meet all. Rounding must not make it tell too much.
   const isJoint = requests.length > 1;
-  const jointly = (free: number[]) => free.reduce((sum, amount, i) => sum + Math.min(1, amount / requests[i]!), 0);
+  const jointly = (free: number[]) =>
+    free.reduce((sum, amount, i) => sum + Math.min(1, amount / requests[i]!), 0);
   const nodes = [];
   for (let position = 0; position < count; position++) {
     if (!bit(6, position)) continue;
@@ -266,11 +286,16 @@ function readLinear(words: Words, count: number): Linear {
   return { requests: [...requests, ...joint], narrowest: words[8]!, packagesNeeded, nodes, listed };
 }
 
-// The words of a family in linear form that lists these masks, where they are preferred, as ones that are not.
+// The words of a family in linear form that lists these masks, where they are preferred, as ones
+// that are not.
 function listedPlain(words: Words, count: number, masks: Iterable<readonly [number, number]>): Words {
   const linear = readLinear(words, count);
   const listed = new Map<string, number[]>();
-  for (let at = words.length - WORDS_PER_HINT * linear.listed.length; at < words.length; at += WORDS_PER_HINT) {
+  for (
+    let at = words.length - WORDS_PER_HINT * linear.listed.length;
+    at < words.length;
+    at += WORDS_PER_HINT
+  ) {
     listed.set(maskKey(words[at]!, words[at + 1]!), [...words.subarray(at, at + WORDS_PER_HINT)]);
   }
   const amounts = words.subarray(0, words.length - WORDS_PER_HINT * listed.size);
@@ -285,14 +310,16 @@ function listedPlain(words: Words, count: number, masks: Iterable<readonly [numb
   return changed;
 }
 
-// By node ids: of two masks of one size the one that has the lowest node in which they differ comes first.
+// By node ids: of two masks of one size the one that has the lowest node in which they differ comes
+// first.
 function inOrder(a: Pick<ListedMask, 'positions'>, b: Pick<ListedMask, 'positions'>): number {
   const i = a.positions.findIndex((position, at) => position !== b.positions[at]);
   return i < 0 ? 0 : a.positions[i]! - b.positions[i]!;
 }
 
-// The sets of `size` of these nodes that have what is `missing` of each need and every node that must be in them, lexicographically. What cannot lead to
-// one is not entered, as far as each need alone can tell, so that the first come soon however many nodes there are.
+// The sets of `size` of these nodes that have what is `missing` of each need and every node that
+// must be in them, lexicographically. What cannot lead to one is not entered, as far as each need
+// alone can tell, so that the first come soon however many nodes there are.
 function* subsets(
   nodes: Linear['nodes'],
   size: number,
@@ -324,7 +351,8 @@ function haveSubset(nodes: Linear['nodes'], size: number, missing: readonly numb
 // Whether the amounts offer it.
 function isOffered({ nodes, requests }: Linear, positions: readonly number[]): boolean {
   const chosen = nodes.filter(({ position }) => positions.includes(position));
-  if (chosen.length !== positions.length || nodes.some((node) => node.must && !chosen.includes(node))) return false;
+  if (chosen.length !== positions.length || nodes.some((node) => node.must && !chosen.includes(node)))
+    return false;
   return requests.every((request, need) => chosen.reduce((sum, { free }) => sum + free[need]!, 0) >= request);
 }
 

@@ -1,4 +1,5 @@
-// What the kernel has of hugepages: /sys/kernel/mm/hugepages, and of one NUMA node below /sys/devices/system/node.
+// What the kernel has of hugepages: /sys/kernel/mm/hugepages, and of one NUMA node below
+// /sys/devices/system/node.
 import { readdirSync, readFileSync } from 'node:fs';
 
 const POOLS = '/sys/kernel/mm/hugepages';
@@ -15,7 +16,9 @@ export function hugepageSizes(): number[] {
   return sizes.map((kib) => Number(kib) * 1024).sort((a, b) => a - b);
 }
 
-/** What a pattern finds of a number in a file of the kernel; undefined where it is not to be had. */
+/**
+ * What a pattern finds of a number in a file of the kernel; undefined where it is not to be had.
+ */
 export function readNumber(path: string, pattern = /^(\d+)/): number | undefined {
   try {
     const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
@@ -25,7 +28,10 @@ export function readNumber(path: string, pattern = /^(\d+)/): number | undefined
   }
 }
 
-/** How many pages of so many bytes a pool counts as free or as resv, on a node or in all; undefined where the kernel does not tell. */
+/**
+ * How many pages of so many bytes a pool counts as free or as resv, on a node or in all; undefined
+ * where the kernel does not tell.
+ */
 export function countHugepages(bytes: number, which: 'free' | 'resv', node?: number): number | undefined {
   const pools = node === undefined ? POOLS : `/sys/devices/system/node/node${node}/hugepages`;
   return readNumber(`${pools}/hugepages-${bytes / 1024}kB/${which}_hugepages`);

@@ -28,8 +28,8 @@ export function popcount(word: number): number {
 }
 
 /**
- * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and are distinct types: a set of CPUs
- * does not go where a set of NUMA nodes is expected.
+ * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and
+ * are distinct types: a set of CPUs does not go where a set of NUMA nodes is expected.
  */
 export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number> {
   /** The 32-bit words of the bitmap, lowest ids first. Do not change them. */

@@ -1,4 +1,5 @@
-// A JSON machine (see MachineJson in topology.ts) -> the flat arrays of the addon. Checks shapes; Topology::create checks the sense.
+// A JSON machine (see MachineJson in topology.ts) -> the flat arrays of the addon. Checks shapes;
+// Topology::create checks the sense.
 
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
@@ -27,7 +28,8 @@ const REQUIRED_COLUMNS = ['cpu', 'core', 'socket', 'numa'];
 function fail(message: string, value: unknown): never {
   throw new NumalignError('ERR_INVALID_TOPOLOGY', `not a JSON machine: ${message}`, {
     value,
-    valid: '{ columns: ["cpu", "core", "socket", "numa", …], cpus: [[0, 0, 0, 0], …], nodes: [{ id: 0 }, …] }',
+    valid:
+      '{ columns: ["cpu", "core", "socket", "numa", …], cpus: [[0, 0, 0, 0], …], nodes: [{ id: 0 }, …] }',
   });
 }
 
@@ -49,7 +51,9 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
   for (const name of REQUIRED_COLUMNS) if (!columns.includes(name)) fail(`columns lack "${name}"`, columns);
   const at = (name: string) => columns.indexOf(name);
   const rows = list(machine.cpus, 'cpus').map((row, i) => {
-    const numbers = list(row, `cpus[${i}]`).map((cell, c) => wholeNumber(cell, CpuSet.MAX_ID, `cpus[${i}][${c}]`));
+    const numbers = list(row, `cpus[${i}]`).map((cell, c) =>
+      wholeNumber(cell, CpuSet.MAX_ID, `cpus[${i}][${c}]`),
+    );
     return numbers.length === columns.length
       ? numbers
       : fail(`cpus[${i}] has not as many numbers as there are columns`, row);
@@ -75,9 +79,13 @@ function parseHugepages(value: unknown, what: string): { bytes: number; count: n
     if (!isRecord(pool)) return fail(`a pool of ${what} must be an object`, pool);
     const sizeKiB = wholeNumber(pool.sizeKiB, 2 ** 40, `a sizeKiB of ${what}`);
     if (!Number.isInteger(Math.log2(sizeKiB))) fail(`a sizeKiB of ${what} must be a power of two`, sizeKiB);
-    return { bytes: 1024 * sizeKiB, count: wholeNumber(pool.count, Number.MAX_SAFE_INTEGER, `a count of ${what}`) };
+    return {
+      bytes: 1024 * sizeKiB,
+      count: wholeNumber(pool.count, Number.MAX_SAFE_INTEGER, `a count of ${what}`),
+    };
   });
-  if (new Set(pools.map(({ bytes }) => bytes)).size < pools.length) fail(`${what} must have each size once`, value);
+  if (new Set(pools.map(({ bytes }) => bytes)).size < pools.length)
+    fail(`${what} must have each size once`, value);
   return pools;
 }
 
@@ -100,7 +108,10 @@ function parseNodes(
     };
   });
   // Sums stay exact.
-  const all = nodes.flatMap((node) => [node.memory, ...node.hugepages.map(({ bytes, count }) => bytes * count)]);
+  const all = nodes.flatMap((node) => [
+    node.memory,
+    ...node.hugepages.map(({ bytes, count }) => bytes * count),
+  ]);
   if (all.reduce((sum, bytes) => sum + bytes, 0) > Number.MAX_SAFE_INTEGER) {
     fail('the memory of all nodes together must be at most 2^53 - 1 bytes', machine.nodes);
   }
@@ -115,7 +126,9 @@ function parseNodes(
     distances: Uint32Array.from(known.flatMap((node) => node.distances!)),
     hugepages: Float64Array.from(
       nodes.flatMap((node) =>
-        node.hugepages.flatMap((pool) => HUGEPAGE_COLUMNS.map((column) => ({ ...pool, node: node.id })[column])),
+        node.hugepages.flatMap((pool) =>
+          HUGEPAGE_COLUMNS.map((column) => ({ ...pool, node: node.id })[column]),
+        ),
       ),
     ),
   };
@@ -129,7 +142,8 @@ function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevic
       if (typeof value === 'string' && valid.test(value)) return value;
       return fail(`devices[${i}].${key} must be ${what}, not ${inspect(value)}`, value);
     };
-    const number = (key: string) => Number.parseInt(text(key, /^[0-9a-f]{4}$/i, 'four hexadecimal digits'), 16);
+    const number = (key: string) =>
+      Number.parseInt(text(key, /^[0-9a-f]{4}$/i, 'four hexadecimal digits'), 16);
     const optional = (key: string, valid: RegExp, what: string) =>
       device[key] === undefined || device[key] === null ? '' : text(key, valid, `${what}, or null`);
     const address = 'an address such as "0000:3b:00.0"';
@@ -140,7 +154,9 @@ function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevic
       device: number('device'),
       driver: optional('driver', /./s, 'a name'),
       names: list(device.names ?? [], `devices[${i}].names`).map((name) =>
-        typeof name === 'string' && name !== '' ? name : fail(`devices[${i}].names must be a list of names`, name),
+        typeof name === 'string' && name !== ''
+          ? name
+          : fail(`devices[${i}].names must be a list of names`, name),
       ),
       nodes: list(device.numaNodes ?? [], `devices[${i}].numaNodes`).map((node) =>
         wholeNumber(node, NodeSet.MAX_ID, `a node of devices[${i}].numaNodes`),
@@ -150,7 +166,10 @@ function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevic
   });
 }
 
-/** @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) and kinds of devices are derived and not read. */
+/**
+ * @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) and kinds of
+ *   devices are derived and not read.
+ */
 export function parseMachine(machine: unknown): TopologyDescription {
   if (!isRecord(machine)) fail('the file must hold an object', machine);
   const cpus = parseCpus(machine);

@@ -8,17 +8,24 @@ function bitsOf(nodes: Iterable<number>): bigint {
   let bits = 0n;
   for (const node of nodes) {
     if (!Number.isInteger(node) || node < 0 || node >= BITS) {
-      throw new NumalignError('ERR_INVALID_ARGUMENT', `NUMA node ${String(node)} does not fit in a mask of 0 to 63`, {
-        value: node,
-        valid: '0 to 63',
-      });
+      throw new NumalignError(
+        'ERR_INVALID_ARGUMENT',
+        `NUMA node ${String(node)} does not fit in a mask of 0 to 63`,
+        {
+          value: node,
+          valid: '0 to 63',
+        },
+      );
     }
     bits |= 1n << BigInt(node);
   }
   return bits;
 }
 
-/** An immutable set of NUMA nodes 0 to 63, with the order that hints have: fewer nodes first, then the lower binary value. */
+/**
+ * An immutable set of NUMA nodes 0 to 63, with the order that hints have: fewer nodes first, then
+ * the lower binary value.
+ */
 export class NodeMask implements Iterable<number> {
   /** The mask as an unsigned number: node n is bit n. */
   readonly bits: bigint;
@@ -33,13 +40,15 @@ export class NodeMask implements Iterable<number> {
   }
 
   /**
-   * All masks over `nodes` but the empty one, in the order in which hints are listed: by number of nodes, then by position in `nodes`.
-   * For [0, 1, 2]: [0] [1] [2] [0,1] [0,2] [1,2] [0,1,2].
+   * All masks over `nodes` but the empty one, in the order in which hints are listed: by number of
+   * nodes, then by position in `nodes`. For [0, 1, 2]: [0] [1] [2] [0,1] [0,2] [1,2] [0,1,2].
    */
   static *subsets(nodes: readonly number[]): Generator<NodeMask> {
     function* choose(begin: number, count: number, chosen: bigint): Generator<NodeMask> {
       if (count === 0) yield new NodeMask(chosen);
-      else for (let i = begin; i + count <= nodes.length; i++) yield* choose(i + 1, count - 1, chosen | bits[i]!);
+      else
+        for (let i = begin; i + count <= nodes.length; i++)
+          yield* choose(i + 1, count - 1, chosen | bits[i]!);
     }
     const bits = nodes.map((node) => bitsOf([node]));
     for (let count = 1; count <= nodes.length; count++) yield* choose(0, count, 0n);

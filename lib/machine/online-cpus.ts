@@ -6,8 +6,9 @@ import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
 /**
- * Those of the topology's CPUs that have not gone offline since it was loaded. Of those that have come since nothing is known: who loads the topology
- * anew has them. Described machines do not change. /sys/devices/system/cpu/online is read each time.
+ * Those of the topology's CPUs that have not gone offline since it was loaded. Of those that have
+ * come since nothing is known: who loads the topology anew has them. Described machines do not
+ * change. /sys/devices/system/cpu/online is read each time.
  */
 export function onlineCpus(topology: Topology): CpuSet {
   if (topology.isSimulated) return topology.cpus;

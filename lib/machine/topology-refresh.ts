@@ -1,4 +1,5 @@
-// A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it was loaded.
+// A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it
+// was loaded.
 
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -6,8 +7,10 @@ import { CpuSet } from './cpu-set.js';
 import { discover, Topology } from './topology.js';
 
 /**
- * The machine as it is now, where CPUs are online that `current` does not have; else undefined. CPUs that have gone offline are no reason: where they are is known, should they
- * come back. What the process may use it goes on being able to use, although it may be in a narrower cpuset by now. Described machines do not change.
+ * The machine as it is now, where CPUs are online that `current` does not have; else undefined.
+ * CPUs that have gone offline are no reason: where they are is known, should they come back. What
+ * the process may use it goes on being able to use, although it may be in a narrower cpuset by now.
+ * Described machines do not change.
  * @throws as {@link discover}
  */
 export async function refreshTopology(current: Topology): Promise<Topology | undefined> {
@@ -38,7 +41,11 @@ function readOnline(): CpuSet {
   }
 }
 
-/** Has everybody who uses a site see the CPUs that have come; answers which those are. Calls may overlap. @throws as {@link discover} */
+/**
+ * Has everybody who uses a site see the CPUs that have come; answers which those are. Calls may
+ * overlap.
+ * @throws as {@link discover}
+ */
 export async function refreshSite(site: { topology: Topology }): Promise<CpuSet> {
   const before = site.topology;
   const found = await refreshTopology(before);

@@ -1,4 +1,5 @@
-// Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an hwloc synthetic string or a JSON machine.
+// Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
+// hwloc synthetic string or a JSON machine.
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
@@ -15,7 +16,10 @@ import { CpuSet, NodeSet } from './cpu-set.js';
 import { HintFamily, MAX_HINT_NODES } from './hints.js';
 import { parseMachine } from './machine-json.js';
 
-/** Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id where there is no L3. */
+/**
+ * Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id
+ * where there is no L3.
+ */
 export interface CpuLocation {
   readonly cpu: number;
   readonly core: number;
@@ -35,20 +39,31 @@ export interface CpuGroup {
 export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, hugepages included; 0 where unknown or none. */
   readonly memoryBytes: number;
-  /** Pools of hugepages by page size in bytes, with the pages configured when the topology was loaded. */
+  /**
+   * Pools of hugepages by page size in bytes, with the pages configured when the topology was
+   * loaded.
+   */
   readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
-  /** To each node in ascending id order, as the firmware tells (10 is local); undefined where unknown. */
+  /**
+   * To each node in ascending id order, as the firmware tells (10 is local); undefined where
+   * unknown.
+   */
   readonly distances: readonly number[] | undefined;
 }
 
-/** What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator. */
+/**
+ * What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
+ */
 export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
 
 /** A PCI device (function) that is no bridge. */
 export interface PciDevice {
   /** Its address, such as `0000:3b:00.0`: domain, bus, device, function. */
   readonly id: string;
-  /** Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D controller. */
+  /**
+   * Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D
+   * controller.
+   */
   readonly class: string;
   /** Four hexadecimal digits, such as `8086`. */
   readonly vendor: string;
@@ -57,16 +72,23 @@ export interface PciDevice {
   readonly kind: PciDeviceKind;
   /** The kernel's driver; null where it has none, and for machines described by hwloc XML. */
   readonly driver: string | null;
-  /** What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network namespaces are not seen. */
+  /**
+   * What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network
+   * namespaces are not seen.
+   */
   readonly names: readonly string[];
   /** The NUMA nodes it is near, ascending; null where the firmware does not say. */
   readonly numaNodes: readonly number[] | null;
-  /** Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for machines described by hwloc XML. */
+  /**
+   * Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for
+   * machines described by hwloc XML.
+   */
   readonly parent: string | null;
 }
 
 /**
- * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written, and not read.
+ * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written,
+ * and not read.
  */
 export interface MachineJson {
   name?: string;
@@ -114,13 +136,17 @@ export interface DiscoverOptions {
 
 /** Placement options of {@link Topology.bestFit}. */
 export interface BestFitOptions {
-  /** `packed` (default) keeps cores whole; `spread` takes single threads from all over the package. */
+  /**
+   * `packed` (default) keeps cores whole; `spread` takes single threads from all over the package.
+   */
   strategy?: 'packed' | 'spread';
   /** Balance over the fewest NUMA nodes that fit. */
   distributeAcrossNuma?: boolean;
   /** When distributing, hand out CPUs in groups of this many; default 1. */
   cpuGroupSize?: number;
-  /** Whole L3 groups where the request is that large, else the fewest; ignored when distributing. */
+  /**
+   * Whole L3 groups where the request is that large, else the fewest; ignored when distributing.
+   */
   preferAlignByUncoreCache?: boolean;
   /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
   wholeCores?: boolean;
@@ -138,7 +164,10 @@ export interface CpuHintsOptions {
   assigned?: CpuSet | string;
   /** Prefer NUMA nodes of the fewest sockets (align-by-socket). */
   alignBySocket?: boolean;
-  /** Count whole cores only, unless the request is no multiple of the threads of a core (full-pcpus-only). */
+  /**
+   * Count whole cores only, unless the request is no multiple of the threads of a core
+   * (full-pcpus-only).
+   */
   fullPhysicalCpusOnly?: boolean;
 }
 
@@ -154,7 +183,9 @@ export class Topology {
   readonly possible: CpuSet;
   /** CPUs kept from the scheduler (isolcpus=) when the topology was loaded. */
   readonly isolated: CpuSet;
-  /** CPUs that the kernel would let the loading process use (its cpuset), whatever its affinity was. */
+  /**
+   * CPUs that the kernel would let the loading process use (its cpuset), whatever its affinity was.
+   */
   readonly allowed: CpuSet;
   /** One entry an online CPU, ascending. */
   readonly locations: readonly CpuLocation[];
@@ -170,7 +201,10 @@ export class Topology {
   readonly cores: readonly CpuGroup[];
   /** Whether all cores have as many threads. */
   readonly isUniform: boolean;
-  /** Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only asks for multiples of it. */
+  /**
+   * Threads of a core, on average and rounded down, as the kubelet counts them: full-pcpus-only
+   * asks for multiples of it.
+   */
   readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */
   readonly devices: readonly PciDevice[];
@@ -209,9 +243,11 @@ export class Topology {
   }
 
   /**
-   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets or NUMA nodes first, then (where asked) whole
-   * L3 groups, then whole cores, then the CPUs that fragment least.
-   * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or group size that is no whole number.
+   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
+   * or NUMA nodes first, then (where asked) whole L3 groups, then whole cores, then the CPUs that
+   * fragment least.
+   * @throws ERR_INSUFFICIENT_CPUS where fewer are available, ERR_INVALID_ARGUMENT for a count or
+   *   group size that is no whole number.
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
     const {
@@ -250,9 +286,11 @@ export class Topology {
   }
 
   /**
-   * The topology hints of a request for CPUs, as the kubelet's static CPU policy gives them: every set of NUMA nodes that has enough of them, preferred
-   * where it has as few nodes as the request could ever do with.
-   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number of at least 1, or on a machine of more than 64 NUMA nodes
+   * The topology hints of a request for CPUs, as the kubelet's static CPU policy gives them: every
+   * set of NUMA nodes that has enough of them, preferred where it has as few nodes as the request
+   * could ever do with.
+   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number of at least 1, or on a
+   *   machine of more than 64 NUMA nodes
    */
   cpuHints(options: CpuHintsOptions): HintFamily {
     const { request, available, reusable, assigned, alignBySocket, fullPhysicalCpusOnly } = checkOptions(
@@ -340,7 +378,8 @@ export class Topology {
           hugepages: Object.freeze(
             pools.filter((pool) => pool.node === id).map(({ bytes, count }) => ({ bytes, count })),
           ),
-          distances: distances.length > 0 ? Object.freeze([...distances.subarray(i * n, (i + 1) * n)]) : undefined,
+          distances:
+            distances.length > 0 ? Object.freeze([...distances.subarray(i * n, (i + 1) * n)]) : undefined,
         }),
       ),
     );
@@ -364,7 +403,10 @@ const BEST_FIT_OPTIONS = [
 ] as const;
 
 function invalid(name: string, value: unknown, valid: string): never {
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, { value, valid });
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `${name} must be ${valid}, not ${inspect(value)}`, {
+    value,
+    valid,
+  });
 }
 
 function checkBoolean(name: string, value: unknown): void {
@@ -416,15 +458,21 @@ async function readText(path: string): Promise<string> {
 }
 
 /**
- * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller may use of it
- * (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
- * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself, ERR_INVALID_ARGUMENT for more than one source.
+ * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
+ * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
+ * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
+ *   ERR_INVALID_ARGUMENT for more than one source.
  */
 export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
   const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
-  const [kind, value] = (given[0] ?? ['machine', undefined]) as [Topology['source'], string | object | undefined];
+  const [kind, value] = (given[0] ?? ['machine', undefined]) as [
+    Topology['source'],
+    string | object | undefined,
+  ];
   const isRight =
-    kind === 'machine' || typeof value === 'string' || (kind === 'json' && typeof value === 'object' && value);
+    kind === 'machine' ||
+    typeof value === 'string' ||
+    (kind === 'json' && typeof value === 'object' && value);
   if (given.length > 1 || !isRight) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',

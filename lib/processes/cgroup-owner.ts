@@ -1,4 +1,5 @@
-// Cgroups as owners: whether a cgroup still is the one that was meant, and whether a process is in it.
+// Cgroups as owners: whether a cgroup still is the one that was meant, and whether a process is in
+// it.
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/assignments.js';
@@ -67,12 +68,20 @@ function mayBeThere(cgroup: CgroupIdentity, whereHere: () => boolean): boolean {
 // Where not all are listed, an empty list says nothing.
 const mayHaveProcess = (path: string) => hasProcess(path) || !listsAllProcesses(path);
 
-/** Whether a cgroup lists all its processes here: cgroup v1 leaves out those that a pid namespace does not see. */
+/**
+ * Whether a cgroup lists all its processes here: cgroup v1 leaves out those that a pid namespace
+ * does not see.
+ */
 export function listsAllProcesses(path: string): boolean {
-  return namespaceOf('pid') === INITIAL_PID_NAMESPACE || readIfThere(join(path, 'cgroup.events')) !== undefined;
+  return (
+    namespaceOf('pid') === INITIAL_PID_NAMESPACE || readIfThere(join(path, 'cgroup.events')) !== undefined
+  );
 }
 
-/** Whether the path means here what it meant where the grant was made: then nothing there is nothing anywhere. */
+/**
+ * Whether the path means here what it meant where the grant was made: then nothing there is nothing
+ * anywhere.
+ */
 function isSeenWhole({ path, device, namespace }: CgroupIdentity): boolean {
   if (namespaceOf('cgroup') !== namespace) return false;
   let above = path;

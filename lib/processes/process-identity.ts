@@ -87,7 +87,11 @@ export function statOf(pid: number | 'self'): ProcessStat {
   const fields = readFileSync(`/proc/${isOwn ? 'self' : pid}/stat`, 'latin1')
     .replace(/^.*\) /s, '')
     .split(' ');
-  return { state: fields[0]!, parent: fields[1]!, start: String(Math.round(Number(fields[19]) - shiftTicks())) };
+  return {
+    state: fields[0]!,
+    parent: fields[1]!,
+    start: String(Math.round(Number(fields[19]) - shiftTicks())),
+  };
 }
 
 /** Whether two start times are of one process. A shift by a part of a tick is rounded away. */

@@ -5,7 +5,8 @@ import { basename } from 'node:path';
 const NODE = /^node(js)?$/;
 const NUMALIGN = /(^|\/)(numalign|cli\/main\.js)$/;
 // Node's options that take the word after them.
-const TAKES_VALUE = /^(-r|-C|--(require|import|loader|experimental-loader|conditions|env-file|title|test-[\w-]+))$/;
+const TAKES_VALUE =
+  /^(-r|-C|--(require|import|loader|experimental-loader|conditions|env-file|title|test-[\w-]+))$/;
 // Those after which the first word is no script: -e, -p and -pe with code; - for standard input.
 const NO_SCRIPT = /^(-[ep]+|--eval|--print|-)$/;
 

@@ -1,4 +1,5 @@
-// The threads of this process that are to run on grants: whether they do, and in the cgroups of the grants.
+// The threads of this process that are to run on grants: whether they do, and in the cgroups of the
+// grants.
 
 import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
 import type { Site } from '../admission/site.js';
@@ -10,7 +11,11 @@ import { GrantGroup } from '../enforcement/grant-group.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
 /** `isGivenUp`: of what is contested. */
-export function compareThreads(site: Site, state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
+export function compareThreads(
+  site: Site,
+  state: Assignments,
+  isGivenUp: (key: string) => boolean,
+): Comparison {
   const { owners } = site.ledger;
   const isOurs = ({ owner, formerOwner }: PodAssignment) =>
     formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));

@@ -1,4 +1,5 @@
-// Reconciler: compares what is so with what is on record, and repairs. One for each state in an environment, however many managers use it. It looks without the lock and writes nothing; only
+// Reconciler: compares what is so with what is on record, and repairs. One for each state in an
+// environment, however many managers use it. It looks without the lock and writes nothing; only
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -49,11 +50,13 @@ export interface Reconciling {
 const JITTER = 0.1;
 // Between rounds after changes: many changes at once are one.
 const PAUSE_MS = 100;
-// What a commit has given back is opened by whoever gave it back, in a step of its own: right after a commit that is no drift yet.
+// What a commit has given back is opened by whoever gave it back, in a step of its own: right after
+// a commit that is no drift yet.
 const FRESH_MS = 1000;
 const SETTLE_MS = 200;
 const MOST_LOOKS = 6;
-// What a repair has brought to light is repaired in the same round; what it has made good with it is no drift of its own.
+// What a repair has brought to light is repaired in the same round; what it has made good with it
+// is no drift of its own.
 const PASSES = 4;
 const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
 
@@ -230,7 +233,16 @@ export class Reconciler {
       if (!result) continue;
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);
-      const hotplug = Object.freeze({ id: pod.uid, cpus, lost, substitutes, revoked, returned, isParked, error });
+      const hotplug = Object.freeze({
+        id: pod.uid,
+        cpus,
+        lost,
+        substitutes,
+        revoked,
+        returned,
+        isParked,
+        error,
+      });
       told.push(hotplug);
       for (const each of this.#clients) each.hotplugged(hotplug);
     }
@@ -246,14 +258,18 @@ export class Reconciler {
   #repair(site: Site) {
     return transact(site, undefined, async (state, commit, recorded) => {
       if (commit.refusal) return { different: [], drifts: [], writes: 0 };
-      // What dead owners had is given back to begin with; whatever is wrong besides, the next round finds.
+      // What dead owners had is given back to begin with; whatever is wrong besides, the next round
+      // finds.
       if (state !== recorded) {
         await commit(state, true);
         this.#generation = undefined;
         return { different: [], drifts: [], writes: 1 };
       }
       const before = countChanges();
-      const tried = new Map<string, { readonly found: Found; readonly error: string; readonly isLost: boolean }>();
+      const tried = new Map<
+        string,
+        { readonly found: Found; readonly error: string; readonly isLost: boolean }
+      >();
       let masks = 0;
       let different: readonly Found[] = [];
       for (let pass = 0; pass <= PASSES; pass++) {
@@ -282,7 +298,9 @@ export class Reconciler {
           ...{ repaired: !left.has(key), contested: isLost },
         }),
       );
-      const lost = [...tried.values()].filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
+      const lost = [...tried.values()]
+        .filter(({ found }) => left.has(found.key))
+        .map(({ found }) => found.kind);
       const lowered = await this.#lower(site, state, commit, lost);
       const writes = countChanges() - before + masks + (lowered.length > 0 ? 1 : 0);
       return { different, drifts: [...drifts, ...lowered], writes };

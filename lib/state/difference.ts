@@ -10,7 +10,8 @@ export interface Difference {
   readonly haveSettingsChanged: boolean;
 }
 
-// As they are in files, whatever the order of their members: what was read and what was made here may differ in that.
+// As they are in files, whatever the order of their members: what was read and what was made here
+// may differ in that.
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
 

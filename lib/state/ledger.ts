@@ -1,4 +1,5 @@
-// Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds the lock, reloads, and commits durably.
+// Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
+// the lock, reloads, and commits durably.
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -75,16 +76,21 @@ function explain(path: string, error: unknown): unknown {
   };
   const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
   const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
-  const stale = 'the file of its lock was removed while it was locked, and somebody else may have the lock now';
+  const stale =
+    'the file of its lock was removed while it was locked, and somebody else may have the lock now';
   const known = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
   const reason = typeof known === 'function' ? known() : known;
   if (reason === undefined) return error;
   // Of something in the folder the message says what.
-  const isInside = /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
+  const isInside =
+    /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
   return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
 }
 
-/** What goes wrong with a state folder, in the words of whoever chose it. @throws ERR_STATE_FOLDER, and what else `action` throws */
+/**
+ * What goes wrong with a state folder, in the words of whoever chose it.
+ * @throws ERR_STATE_FOLDER, and what else `action` throws
+ */
 export function explaining<T>(path: string, action: () => T): T {
   try {
     return action();
@@ -93,7 +99,8 @@ export function explaining<T>(path: string, action: () => T): T {
   }
 }
 
-// Without links in the folders above, so that one folder has one name. The last part is checked by opening it.
+// Without links in the folders above, so that one folder has one name. The last part is checked by
+// opening it.
 function canonical(path: string): string {
   try {
     return join(realpathSync(dirname(path)), basename(path));
@@ -113,7 +120,10 @@ export function hasState(stateDir: string): boolean {
   return [STATE_FILE, PREVIOUS_FILE].some((name) => existsSync(join(stateDir, name)));
 }
 
-/** `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind mount. Opens and makes nothing. */
+/**
+ * `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind
+ * mount. Opens and makes nothing.
+ */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
   if (!existsSync(dirname(stateDir))) return 'private';
   const path = canonical(stateDir);
@@ -126,13 +136,17 @@ export function scopeOf(stateDir: string): 'machine' | 'private' {
 // linux/proc_ns.h: the one that every other user namespace lies in.
 const INITIAL_USER_NAMESPACE = 'user:[4026531837]';
 
-/** Stands for every user that a user namespace does not know: the machine's root, say, seen from a container. */
+/**
+ * Stands for every user that a user namespace does not know: the machine's root, say, seen from a
+ * container.
+ */
 function isOverflowUser(user: number): boolean {
   if (readlinkSync('/proc/self/ns/user') === INITIAL_USER_NAMESPACE) return false;
   return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
 }
 
-// The nearest folder above in which everybody may make one: whose it is nobody can tell there. Undefined: there is none.
+// The nearest folder above in which everybody may make one: whose it is nobody can tell there.
+// Undefined: there is none.
 function publicFolderAbove(path: string): string | undefined {
   for (let above = dirname(path); ; above = dirname(above)) {
     if (lstatSync(above).mode & 0o002) return above;
@@ -145,7 +159,8 @@ function checkOwner(path: string, folder: NativeFolder): void {
   const { user, mode } = folder.owner();
   const self = process.geteuid?.() ?? 0;
   if (user !== self && user !== 0) {
-    if (!isOverflowUser(user)) throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+    if (!isOverflowUser(user))
+      throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
     const above = publicFolderAbove(path);
     if (above !== undefined) {
       const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
@@ -163,7 +178,10 @@ function checkLayer(path: string): void {
   throw folderError(path, `it is in the upper layer of the overlay ${overlay.point}: use it there, ${why}`);
 }
 
-/** Whether a manager could use the folder, or make it where there is none. Makes nothing. @throws ERR_STATE_FOLDER */
+/**
+ * Whether a manager could use the folder, or make it where there is none. Makes nothing.
+ * @throws ERR_STATE_FOLDER
+ */
 export function checkUsable(stateDir: string): void {
   const path = canonical(stateDir);
   explaining(path, () => {
@@ -190,8 +208,8 @@ function refusing(refusal: NumalignError): Commit {
 
 type GoodState = Extract<FoundState, { kind: 'good' }>;
 
-// By path: managers of one environment share what they have read and their owner. Kept for the life of the environment,
-// since closing a manager leaves its grants as they are.
+// By path: managers of one environment share what they have read and their owner. Kept for the life
+// of the environment, since closing a manager leaves its grants as they are.
 const ledgers = new Map<string, Ledger>();
 
 interface OpenFolder {
@@ -298,8 +316,8 @@ export class Ledger implements Store {
     return [this.#folder, this.#owners, this.#waiting, ...parts].every((folder) => folder.isCurrent());
   }
 
-  // Somebody has removed the folder, or what is in it: it is opened or made again, and what this process holds is
-  // written there. @throws ERR_STATE_FOLDER
+  // Somebody has removed the folder, or what is in it: it is opened or made again, and what this
+  // process holds is written there. @throws ERR_STATE_FOLDER
   #ensureCurrent(): void {
     if (this.#isCurrent) return;
     const { folder, owners, waiting } = openFolder(this.path, this.scope);
@@ -319,7 +337,8 @@ export class Ledger implements Store {
     if (!this.#isDisturbed) explaining(this.path, () => this.owners.reassert());
   }
 
-  // What is in the folder now comes before what was there: only where there is nothing, this process knows more.
+  // What is in the folder now comes before what was there: only where there is nothing, this
+  // process knows more.
   #forgetReplaced(version: string | undefined): void {
     if (!this.#isReplaced || version === undefined) return;
     this.#isReplaced = false;
@@ -374,9 +393,11 @@ export class Ledger implements Store {
   }
 
   /**
-   * The newest committed checkpoint, undefined before the first commit. Synchronous: one stat, and a read only where the file has changed. Where the file is
-   * damaged or gone, what can be told of the state without writing anything.
-   * @throws ERR_STATE_CORRUPT where that is nothing, ERR_STATE_VERSION, ERR_STATE_FOLDER, ERR_SYSCALL
+   * The newest committed checkpoint, undefined before the first commit. Synchronous: one stat, and
+   * a read only where the file has changed. Where the file is damaged or gone, what can be told of
+   * the state without writing anything.
+   * @throws ERR_STATE_CORRUPT where that is nothing, ERR_STATE_VERSION, ERR_STATE_FOLDER,
+   *   ERR_SYSCALL
    */
   read(): Checkpoint | undefined {
     const version = this.#folder.version(STATE_FILE);
@@ -401,7 +422,8 @@ export class Ledger implements Store {
     return this.#watch.add(listener, isQuiet);
   }
 
-  // A commit may come between the caller's stat and this read: the version is then too old, and the next read looks again.
+  // A commit may come between the caller's stat and this read: the version is then too old, and the
+  // next read looks again.
   #load(version: string | undefined): FoundState {
     this.#version = undefined;
     this.#forgetReplaced(version);
@@ -418,7 +440,8 @@ export class Ledger implements Store {
     return found;
   }
 
-  // A whole file may have been put back from a copy. An opener has seen no generation yet, but living owners have.
+  // A whole file may have been put back from a copy. An opener has seen no generation yet, but
+  // living owners have.
   #checkPast(found: FoundState): FoundState {
     const isFirst = !this.#hasTransacted;
     this.#hasTransacted = true;
@@ -434,7 +457,8 @@ export class Ledger implements Store {
     return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;
   }
 
-  // 0 where there is no such file, or somebody has put something else there. Longer numbers leave no room to count on.
+  // 0 where there is no such file, or somebody has put something else there. Longer numbers leave
+  // no room to count on.
   #highest(): number {
     try {
       const text = this.#folder.read(HIGHEST)?.toString('latin1') ?? '';
@@ -472,9 +496,11 @@ export class Ledger implements Store {
   }
 
   /**
-   * Runs `decide` under the lock. It gets a freshly read checkpoint and a `commit` that writes the next one durably and may be called once;
-   * everything it does is one step for all other processes.
-   * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER where the folder was removed, and what `decide` throws.
+   * Runs `decide` under the lock. It gets a freshly read checkpoint and a `commit` that writes the
+   * next one durably and may be called once; everything it does is one step for all other
+   * processes.
+   * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER where the folder was removed,
+   *   and what `decide` throws.
    */
   async transact<T>(
     options: TransactOptions,
@@ -501,7 +527,9 @@ export class Ledger implements Store {
     try {
       this.#checkCurrent();
       // By its bytes: what is granted must not hang on two versions never looking the same.
-      const found = explaining(this.path, () => this.#checkPast(this.#load(this.#folder.version(STATE_FILE))));
+      const found = explaining(this.path, () =>
+        this.#checkPast(this.#load(this.#folder.version(STATE_FILE))),
+      );
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
       explaining(this.path, () => {
         for (const { part } of this.#parts.values()) part.rejoin();
@@ -519,10 +547,12 @@ export class Ledger implements Store {
   }
 
   #checkCurrent(): void {
-    if (!this.#folder.isCurrent()) throw folderError(this.path, 'it was removed or replaced while it was open');
+    if (!this.#folder.isCurrent())
+      throw folderError(this.path, 'it was removed or replaced while it was open');
   }
 
-  // Puts the state together again and writes it twice, so that the generation before is a good one too. Undefined where nothing is left of it.
+  // Puts the state together again and writes it twice, so that the generation before is a good one
+  // too. Undefined where nothing is left of it.
   async #recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     let clues = explaining(this.path, () => this.#gather(found));
     const mayAnswer = ({ owners: { unknown } }: Clues, reads: number) =>
@@ -544,7 +574,8 @@ export class Ledger implements Store {
     // Where no good generation is known, higher ones may have been seen than any that is left.
     this.#generation = Math.max(this.#generation, generationAfter(clues), clues.base ? 0 : Date.now());
     if (view) {
-      if (clues.base && !this.isOfThisBoot(clues.base) && this.isOfThisBoot(view)) await this.archive(clues.base);
+      if (clues.base && !this.isOfThisBoot(clues.base) && this.isOfThisBoot(view))
+        await this.archive(clues.base);
       await this.#commit(view.bootId, undefined, view.assignments, lock);
       await this.#commit(view.bootId, view.assignments, view.assignments, lock);
     }
@@ -554,12 +585,22 @@ export class Ledger implements Store {
     return checkpoint;
   }
 
-  #recovered({ found, base }: Clues, quarantined: readonly string[], kept: readonly string[]): StateRecovered {
+  #recovered(
+    { found, base }: Clues,
+    quarantined: readonly string[],
+    kept: readonly string[],
+  ): StateRecovered {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
     const grants = `${kept.length} grant${kept.length === 1 ? '' : 's'}`;
     const message = `the state in ${this.path} was damaged (${why}) and has been put together again from ${from}the files of living owners, with ${grants}`;
-    return Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation: this.#generation, kept });
+    return Object.freeze({
+      code: 'STATE_RECOVERED',
+      message,
+      quarantined,
+      generation: this.#generation,
+      kept,
+    });
   }
 
   /** Moves a damaged file aside. Answers its name there, if any. */
@@ -573,7 +614,10 @@ export class Ledger implements Store {
     return [aside];
   }
 
-  /** Keeps a copy of a checkpoint of an earlier boot in archive/; answers its name below the folder. REQUIRES: the lock. */
+  /**
+   * Keeps a copy of a checkpoint of an earlier boot in archive/; answers its name below the folder.
+   * REQUIRES: the lock.
+   */
   async archive(checkpoint: Checkpoint): Promise<string> {
     const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
     await this.#folder
@@ -602,7 +646,8 @@ export class Ledger implements Store {
     try {
       version = await this.#replaceState(bytes, generation, lock, isLast);
     } catch (error) {
-      // The new file may be in place although syncing the folder failed: then everybody sees it, and it counts.
+      // The new file may be in place although syncing the folder failed: then everybody sees it,
+      // and it counts.
       const found = this.#load(undefined);
       if (found.kind !== 'good' || !found.bytes.equals(bytes)) {
         settle?.(false);
@@ -623,7 +668,16 @@ export class Ledger implements Store {
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
     const stamp = generation % 1_000_000_000;
     const replace = () =>
-      this.#folder.replaceDurably(STATE_FILE, PREVIOUS_FILE, bytes, stamp, lock, isLast, HIGHEST, `${generation}`);
+      this.#folder.replaceDurably(
+        STATE_FILE,
+        PREVIOUS_FILE,
+        bytes,
+        stamp,
+        lock,
+        isLast,
+        HIGHEST,
+        `${generation}`,
+      );
     try {
       return await replace();
     } catch (error) {
@@ -662,7 +716,8 @@ export class Ledger implements Store {
         if (!settled) take();
         if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));
       };
-      // This process may have been held up itself: it may have the lock already, and hears of it only after its timers.
+      // This process may have been held up itself: it may have the lock already, and hears of it
+      // only after its timers.
       const timer = setTimeout(() => setImmediate(late), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {

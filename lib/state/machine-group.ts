@@ -1,4 +1,5 @@
-// MachineGroup: the group whose members share the machine's folder with root, and what of that folder it does not have.
+// MachineGroup: the group whose members share the machine's folder with root, and what of that
+// folder it does not have.
 import {
   accessSync,
   closeSync,
@@ -44,8 +45,9 @@ function groupOf(path: string): number | undefined {
 }
 
 /**
- * What of the machine's folder does not belong to the group, though the machine has one: the folder itself, or the first of what is in it. Undefined where nothing is amiss, or it cannot be
- * seen from here.
+ * What of the machine's folder does not belong to the group, though the machine has one: the folder
+ * itself, or the first of what is in it. Undefined where nothing is amiss, or it cannot be seen
+ * from here.
  */
 export function notTheGroups(folder: string): string | undefined {
   try {
@@ -97,7 +99,10 @@ function userNow(): [user: string, name: string | undefined] {
   return [name ?? String(id), name];
 }
 
-/** The first of what every user of a state opens that this user cannot read and write; undefined where there is none. */
+/**
+ * The first of what every user of a state opens that this user cannot read and write; undefined
+ * where there is none.
+ */
 export function closedPart(folder: string): string | undefined {
   const { R_OK, W_OK } = constants;
   return PARTS.map((name) => join(folder, name)).find((path) => {
@@ -112,8 +117,10 @@ export function closedPart(folder: string): string | undefined {
 }
 
 /**
- * Has the group of this id (see {@link groupId}) have the machine's folder that root made while there was no such group: as a new one would be. Only what is root's, of root's group, and no link under a second name; modes stay.
- * The lock comes last: by it is told that it was done. Does nothing where this is not root, or the folder is not as numalign makes it.
+ * Has the group of this id (see {@link groupId}) have the machine's folder that root made while
+ * there was no such group: as a new one would be. Only what is root's, of root's group, and no link
+ * under a second name; modes stay. The lock comes last: by it is told that it was done. Does
+ * nothing where this is not root, or the folder is not as numalign makes it.
  */
 export function giveToGroup(folder: string, id: number): void {
   if (process.geteuid?.() !== 0 || id <= 0) return;
@@ -127,7 +134,8 @@ export function giveToGroup(folder: string, id: number): void {
   }
 }
 
-// Members may write to the folder already: everything is opened from the folder above it, no link is followed, and what is changed is what was looked at.
+// Members may write to the folder already: everything is opened from the folder above it, no link
+// is followed, and what is changed is what was looked at.
 function give(path: string, group: number, depth: number): void {
   const fd = openSync(path, FLAGS);
   try {

@@ -1,4 +1,5 @@
-// Store: where assignments are kept between admissions. A Ledger is a folder that processes share; a MemoryStore is one process's own.
+// Store: where assignments are kept between admissions. A Ledger is a folder that processes share;
+// a MemoryStore is one process's own.
 
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
@@ -16,7 +17,10 @@ export interface TransactOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is, whatever this process does next. */
+/**
+ * Writes the next state durably; may be called once. `isLast`: others may go on as soon as it is,
+ * whatever this process does next.
+ */
 export interface Commit {
   (next: Assignments, isLast?: boolean): Promise<void>;
   /** Why this and every other commit fails at present. */
@@ -42,27 +46,34 @@ export interface StatePart {
 }
 
 export interface Store {
-  /** `machine`: speaks for the whole machine. `private`: for those who share the folder. `memory`: for this object alone. */
+  /**
+   * `machine`: speaks for the whole machine. `private`: for those who share the folder. `memory`:
+   * for this object alone.
+   */
   readonly scope: 'machine' | 'private' | 'memory';
   /** For messages. */
   readonly path: string;
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
   /**
-   * What another room keeps in a folder of its own in the state folder; made at the first call and the same for all callers.
-   * `make` gets the folder, where others cannot write this process's files, and its path as this process sees it.
-   * Undefined where the state is in no folder.
+   * What another room keeps in a folder of its own in the state folder; made at the first call and
+   * the same for all callers. `make` gets the folder, where others cannot write this process's
+   * files, and its path as this process sees it. Undefined where the state is in no folder.
    */
-  part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part | undefined;
+  part<Part extends StatePart>(
+    name: string,
+    make: (folder: NativeFolder, path: string) => Part,
+  ): Part | undefined;
   /**
-   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then: within milliseconds, once for several. Answers how to end it.
-   * `isQuiet`: it does not keep the process alive, and may be told of commits only.
+   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then:
+   * within milliseconds, once for several. Answers how to end it. `isQuiet`: it does not keep the
+   * process alive, and may be told of commits only.
    */
   watch(listener: Listener, isQuiet?: boolean): () => void;
   /**
-   * Has `listener` called when an owner has ended that had grants; of several listeners one. Soon, but not at once:
-   * of all processes that hear of it the first should do what is to be done. Answers how to end it. Does not keep
-   * the process alive.
+   * Has `listener` called when an owner has ended that had grants; of several listeners one. Soon,
+   * but not at once: of all processes that hear of it the first should do what is to be done.
+   * Answers how to end it. Does not keep the process alive.
    */
   watchOwners(listener: Listener): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
@@ -70,8 +81,8 @@ export interface Store {
   /** What was damaged and put together again by this store, the latest last. */
   readonly recoveries: readonly StateRecovered[];
   /**
-   * Runs `decide` as one step for all users of the store. A damaged state is put together first; where that or the format stands in the way of any commit,
-   * the checkpoint has a `refusal`.
+   * Runs `decide` as one step for all users of the store. A damaged state is put together first;
+   * where that or the format stands in the way of any commit, the checkpoint has a `refusal`.
    */
   transact<T>(
     options: TransactOptions,

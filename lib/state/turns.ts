@@ -1,4 +1,5 @@
-// Turns: a request that waits is tried again and again, first come first served across processes, until there is room or the caller has had enough.
+// Turns: a request that waits is tried again and again, first come first served across processes,
+// until there is room or the caller has had enough.
 import type { Store } from './store.js';
 import { until } from './until.js';
 import type { Ticket } from './wait-queue.js';
@@ -12,8 +13,8 @@ export interface Turn {
 }
 
 /**
- * Calls `attempt` until it answers something: at first, and whenever it is our turn and something has changed. Whoever answers undefined must have called
- * {@link Turn.wait}.
+ * Calls `attempt` until it answers something: at first, and whenever it is our turn and something
+ * has changed. Whoever answers undefined must have called {@link Turn.wait}.
  * @throws what `attempt` throws, and the signal's reason
  */
 export async function inTurn<T>(
@@ -31,7 +32,9 @@ export async function inTurn<T>(
   };
   try {
     // Not worth the lock while others are before us.
-    return await until(store, signal, () => (ticket === undefined || turn.isOurs() ? attempt(turn) : undefined));
+    return await until(store, signal, () =>
+      ticket === undefined || turn.isOurs() ? attempt(turn) : undefined,
+    );
   } finally {
     if (ticket) waiters.leave(ticket);
   }

@@ -1,4 +1,5 @@
-// WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in waiting/, each locked for as long as its process lives.
+// WaitQueue: who waits for CPUs, in the order in which they came. Those of a folder are files in
+// waiting/, each locked for as long as its process lives.
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';

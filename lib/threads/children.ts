@@ -18,7 +18,9 @@ export function watchChild(uid: string, child: ChildProcess): void {
 
 export const hasChild = (uid: string) => children.has(uid);
 
-/** @throws ERR_CHILD_ALIVE while a child runs on a grant; `what`: what can not be done with its CPUs */
+/**
+ * @throws ERR_CHILD_ALIVE while a child runs on a grant; `what`: what can not be done with its CPUs
+ */
 export function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
   const [child] = children.get(uid) ?? [];
   if (!child) return;

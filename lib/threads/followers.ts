@@ -31,11 +31,15 @@ export function threadsOf(uid: string): GrantThreads<PinResult> {
       const result = follow(cpus);
       const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
       if (!stuck) return result;
-      throw new NumalignError('ERR_SYSCALL', `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`, {
-        syscall: 'sched_setaffinity',
-        value: stuck.tid,
-        valid: cpus.toString(),
-      });
+      throw new NumalignError(
+        'ERR_SYSCALL',
+        `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`,
+        {
+          syscall: 'sched_setaffinity',
+          value: stuck.tid,
+          valid: cpus.toString(),
+        },
+      );
     },
     widen: follow,
     park: (pool) => toPinResult(native.parkGrant(uid, pool.words), true),

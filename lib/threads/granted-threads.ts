@@ -25,8 +25,9 @@ export interface GrantedThreads {
 }
 
 /**
- * Whether every thread has to be put on one CPU: the kernel does not balance load between isolated CPUs, so that a thread stays on the CPU where it happens to
- * be, and those that may run on several pile up on one. `unbalanced`: CPUs over which it balances none now.
+ * Whether every thread has to be put on one CPU: the kernel does not balance load between isolated
+ * CPUs, so that a thread stays on the CPU where it happens to be, and those that may run on several
+ * pile up on one. `unbalanced`: CPUs over which it balances none now.
  */
 export function needsOneToOne(
   { cpus, enforcement }: { cpus: CpuSet; enforcement: EnforcementLevel },
@@ -35,8 +36,15 @@ export function needsOneToOne(
   return cpus.size > 1 && (enforcement === 'isolated' || cpus.intersects(unbalanced));
 }
 
-/** CPUs that an option names; default: all of the grant. @throws ERR_INVALID_OPTION for none and for such that are not the grant's, ERR_INVALID_LIST */
-export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuSet | string | undefined): CpuSet {
+/**
+ * CPUs that an option names; default: all of the grant.
+ * @throws ERR_INVALID_OPTION for none and for such that are not the grant's, ERR_INVALID_LIST
+ */
+export function cpusWithin(
+  { cpus }: GrantedThreads,
+  option: string,
+  value: CpuSet | string | undefined,
+): CpuSet {
   if (value === undefined) return cpus;
   const valid = `CPUs of the grant, at least one: ${cpus}`;
   if (!(value instanceof CpuSet) && typeof value !== 'string') invalidOption(option, value, valid);
@@ -46,9 +54,11 @@ export function cpusWithin({ cpus }: GrantedThreads, option: string, value: CpuS
 }
 
 /**
- * Moves threads into the grant's cgroup, where it has one, and has `put` pin them; where that fails they leave it again. `isWhole`: all of the process is in it, threads that are
- * just being born included.
- * @throws ERR_ALREADY_PINNED unless `replace`, and nothing is moved then; ERR_CGROUP, ERR_ENFORCEMENT
+ * Moves threads into the grant's cgroup, where it has one, and has `put` pin them; where that fails
+ * they leave it again. `isWhole`: all of the process is in it, threads that are just being born
+ * included.
+ * @throws ERR_ALREADY_PINNED unless `replace`, and nothing is moved then; ERR_CGROUP,
+ *   ERR_ENFORCEMENT
  */
 export function inGroup<T>(
   { grant, cpus, group, learnChoices }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group' | 'learnChoices'>,

@@ -1,5 +1,5 @@
-// Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen nodes. Follows set_mempolicy(2), mbind(2),
-// migrate_pages(2), move_pages(2) and numa(7).
+// Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen
+// nodes. Follows set_mempolicy(2), mbind(2), migrate_pages(2), move_pages(2) and numa(7).
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { getSystemErrorName, types } from 'node:util';
@@ -12,33 +12,47 @@ import { NodeSet } from '../machine/cpu-set.js';
 import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
 
 /**
- * Where memory comes from that the thread touches for the first time. `preferred`: from these nodes, others when they are full. `bind`: from these nodes
- * only; where they are full the kernel kills a process, mostly this one. `interleave`: from each of them in turn.
+ * Where memory comes from that the thread touches for the first time. `preferred`: from these
+ * nodes, others when they are full. `bind`: from these nodes only; where they are full the kernel
+ * kills a process, mostly this one. `interleave`: from each of them in turn.
  */
 export type MemoryMode = 'preferred' | 'bind' | 'interleave';
 
-/** What can be in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`: the node of the CPU that touches the memory). */
+/**
+ * What can be in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`:
+ * the node of the CPU that touches the memory).
+ */
 export type MemoryPolicyMode = MemoryMode | 'default' | 'local' | 'weighted-interleave';
 
 /** What became of memory that was there already. */
 export interface MemoryMigration {
-  /** Pages that the kernel says it could not move; null where it moved none at all. Pages shared with other processes need CAP_SYS_NICE and are not counted. */
+  /**
+   * Pages that the kernel says it could not move; null where it moved none at all. Pages shared
+   * with other processes need CAP_SYS_NICE and are not counted.
+   */
   readonly notMoved: number | null;
   /** Why none was moved, such as `EPERM`; null otherwise. */
   readonly reason: string | null;
 }
 
-/** The account of a memory policy: of the calling thread and what it touches later, never of other threads that run already. */
+/**
+ * The account of a memory policy: of the calling thread and what it touches later, never of other
+ * threads that run already.
+ */
 export interface MemoryPinResult {
   /** In force now, read back; null where it cannot be read. */
   readonly mode: MemoryPolicyMode | null;
   /** Of the policy in force. */
   readonly nodes: NodeSet;
-  /** Whether what was asked for is in force. Where not, the node of the CPU that first touches a page decides. */
+  /**
+   * Whether what was asked for is in force. Where not, the node of the CPU that first touches a
+   * page decides.
+   */
   readonly applied: boolean;
   /**
-   * Why not: the kernel's refusal, such as `EPERM` or `ENOSYS` (a container's seccomp profile) or `EINVAL` (none of the nodes has memory that may be used
-   * here); `clipped` where only some of the nodes are in force, since a cpuset forbids the others or a kernel before 5.15 prefers one only;
+   * Why not: the kernel's refusal, such as `EPERM` or `ENOSYS` (a container's seccomp profile) or
+   * `EINVAL` (none of the nodes has memory that may be used here); `clipped` where only some of the
+   * nodes are in force, since a cpuset forbids the others or a kernel before 5.15 prefers one only;
    * `other-thread` where another thread was pinned, whose policy only itself could set.
    */
   readonly reason: string | null;
@@ -81,7 +95,8 @@ const ASKED_MODES: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 
 
 /** @throws ERR_INVALID_OPTION */
 export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
-  if (value === 'none' || (typeof value === 'string' && Object.hasOwn(ASKED_MODES, value))) return value as MemoryMode;
+  if (value === 'none' || (typeof value === 'string' && Object.hasOwn(ASKED_MODES, value)))
+    return value as MemoryMode;
   return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
 }
 
@@ -91,7 +106,8 @@ function refusalOf(error: unknown): string {
   throw error;
 }
 
-// The policy that the calling thread has for a grant, and the one from before the first pin. The variable is this environment's, and so is the thread.
+// The policy that the calling thread has for a grant, and the one from before the first pin. The
+// variable is this environment's, and so is the thread.
 let pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
 
 /** What is asked of the calling thread's memory. */
@@ -146,7 +162,10 @@ export const OTHER_THREAD: MemoryPinResult = Object.freeze({
   migrated: null,
 });
 
-/** Gives the calling thread back the policy it had before it was pinned for this grant; returns what undoes that. Does nothing on other threads. */
+/**
+ * Gives the calling thread back the policy it had before it was pinned for this grant; returns what
+ * undoes that. Does nothing on other threads.
+ */
 export function unpinMemory(grant: string): () => void {
   const was = pinned;
   if (was === undefined || was.grant !== grant) return () => {};
@@ -164,7 +183,10 @@ export function unpinMemory(grant: string): () => void {
   };
 }
 
-/** The calling thread's memory comes from other nodes from now on, if its policy is that of this grant: the grant's own have changed. */
+/**
+ * The calling thread's memory comes from other nodes from now on, if its policy is that of this
+ * grant: the grant's own have changed.
+ */
 export function followMemory(grant: string, nodes: NodeSet): void {
   if (pinned?.grant !== grant) return;
   try {
@@ -186,7 +208,10 @@ function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
   }
 }
 
-/** Runs something with memory from these nodes preferred, as far as that is allowed: a process that it starts inherits the policy. */
+/**
+ * Runs something with memory from these nodes preferred, as far as that is allowed: a process that
+ * it starts inherits the policy.
+ */
 export function preferring<T>(nodes: NodeSet, action: () => T): T {
   let before: NativePolicy;
   try {
@@ -206,7 +231,8 @@ export function preferring<T>(nodes: NodeSet, action: () => T): T {
 /** The bytes of a buffer, whatever shows them. */
 function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
   try {
-    if (ArrayBuffer.isView(buffer)) return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+    if (ArrayBuffer.isView(buffer))
+      return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
   } catch {
     // It has been detached.
@@ -215,15 +241,19 @@ function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
 }
 
 /**
- * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied by /proc/self/numa_maps; without one, of the whole process
- * by numa_maps, where memory that is mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
+ * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
+ * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
+ * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
  * @throws ERR_INVALID_OPTION for what is no buffer
  */
 export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
   const { byNode, absent, unknown, source, errno } = native.memoryPlacement(
     buffer === undefined ? undefined : bytesOf(buffer),
   );
-  const entries = Array.from({ length: byNode.length / 2 }, (_, i) => [byNode[2 * i]!, byNode[2 * i + 1]!] as const);
+  const entries = Array.from(
+    { length: byNode.length / 2 },
+    (_, i) => [byNode[2 * i]!, byNode[2 * i + 1]!] as const,
+  );
   return {
     byNode: Object.fromEntries(entries),
     absent,
@@ -280,11 +310,18 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
 }
 
 /**
- * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. Every page of it is there when it returns, which takes as long as clearing the memory does.
- * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_SYSCALL where the node cannot be asked for
+ * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. Every page of it is there when
+ * it returns, which takes as long as clearing the memory does.
+ * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_SYSCALL where the node cannot be
+ *   asked for
  */
-export function nodeBuffer({ bytes, hugepageBytes }: BufferRequest, nodes: NodeSet, node: number | undefined): Buffer {
-  // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is just empty.
+export function nodeBuffer(
+  { bytes, hugepageBytes }: BufferRequest,
+  nodes: NodeSet,
+  node: number | undefined,
+): Buffer {
+  // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is
+  // just empty.
   if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
   try {
     const wanted = node === undefined ? nodes : NodeSet.of(node);
@@ -295,7 +332,12 @@ export function nodeBuffer({ bytes, hugepageBytes }: BufferRequest, nodes: NodeS
   }
 }
 
-function shortage(bytes: number, hugepageBytes: number, node: number | undefined, cause?: unknown): NumalignError {
+function shortage(
+  bytes: number,
+  hugepageBytes: number,
+  node: number | undefined,
+  cause?: unknown,
+): NumalignError {
   const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
   const needed = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
   const free = freeBytes(hugepageBytes, node);

@@ -5,12 +5,20 @@ import { native } from '../base/native.js';
 import type { ThreadRole } from '../base/native-threads.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { cpusWithin, type GrantedThreads, inGroup, placeByRole, type ThreadPlace } from './granted-threads.js';
+import {
+  cpusWithin,
+  type GrantedThreads,
+  inGroup,
+  placeByRole,
+  type ThreadPlace,
+} from './granted-threads.js';
 import { probePool } from './pool.js';
 
 /**
- * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne` each on one of its own (where there are more threads than
- * CPUs, as few on each as can be), `'one-to-one'` for short, out of all CPUs of the grant. A CPU that runs no JavaScript yet is preferred.
+ * Where threads of one kind run: CPUs of the grant, each thread on any of them; or with `oneToOne`
+ * each on one of its own (where there are more threads than CPUs, as few on each as can be),
+ * `'one-to-one'` for short, out of all CPUs of the grant. A CPU that runs no JavaScript yet is
+ * preferred.
  */
 export type ThreadCpus = CpuSet | string | { cpus?: CpuSet | string; oneToOne?: boolean };
 
@@ -23,8 +31,8 @@ export interface ThreadPlacement {
   /** The threads of libuv's pool. */
   pool?: ThreadCpus;
   /**
-   * V8's helpers, for which the main thread waits in a garbage collection. Node 20 does not name them: there they are among the others, and the two go to the
-   * same place.
+   * V8's helpers, for which the main thread waits in a garbage collection. Node 20 does not name
+   * them: there they are among the others, and the two go to the same place.
    */
   v8?: ThreadCpus;
   /** All others. */
@@ -46,7 +54,10 @@ export interface PlaceThreadsResult {
   /** Empty on Node 20, which does not name them. */
   readonly v8: PinResult;
   readonly others: PinResult;
-  /** Never: threads may be born while /proc/self/task is read. Those that threads of this process start later are born where these are. */
+  /**
+   * Never: threads may be born while /proc/self/task is read. Those that threads of this process
+   * start later are born where these are.
+   */
   readonly guaranteed: false;
 }
 
@@ -95,7 +106,11 @@ export async function placeThreads(
   target: () => GrantedThreads,
   options: PlaceThreadsOptions,
 ): Promise<PlaceThreadsResult> {
-  const { replace = false } = checkOptions(options, [...KINDS, 'replace'], 'placeThreads') as PlaceThreadsOptions;
+  const { replace = false } = checkOptions(
+    options,
+    [...KINDS, 'replace'],
+    'placeThreads',
+  ) as PlaceThreadsOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
   parsePlaces(target(), options);
   const { complete } = await probePool();

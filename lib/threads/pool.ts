@@ -8,15 +8,16 @@ import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted
 
 const DEFAULT_THREADS = 4;
 const MAX_THREADS = 1024;
-// Longer than the jobs of a pool mostly take; whoever has longer ones hears that the probe is incomplete.
+// Longer than the jobs of a pool mostly take; whoever has longer ones hears that the probe is
+// incomplete.
 const TIMEOUT_MS = 1_000;
 
 /** The threads of libuv's pool, as {@link probePool} has found them. */
 export interface PoolProbe {
   readonly tids: readonly number[];
   /**
-   * Whether all of them answered. False where one was busy for a second, or where there are fewer than UV_THREADPOOL_SIZE says, because it was changed after
-   * the pool had started.
+   * Whether all of them answered. False where one was busy for a second, or where there are fewer
+   * than UV_THREADPOOL_SIZE says, because it was changed after the pool had started.
    */
   readonly complete: boolean;
 }
@@ -34,8 +35,8 @@ function threadsOf(variable: string): number {
   return parsed < 0 ? MAX_THREADS : Math.min(parsed, MAX_THREADS);
 }
 
-// libuv does not tell. It read the variable when the pool started, which was before or after the program last set it: the greater one finds every thread, or
-// the probe is incomplete.
+// libuv does not tell. It read the variable when the pool started, which was before or after the
+// program last set it: the greater one finds every thread, or the probe is incomplete.
 function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
     text === undefined ? DEFAULT_THREADS : threadsOf(text),
@@ -55,8 +56,9 @@ function initialVariable(): string | undefined {
 }
 
 /**
- * Finds the threads of libuv's pool: as many jobs as it has threads wait for each other, for a second at most, so that each thread runs one. Starts the pool
- * where it is not up. Other jobs wait meanwhile, which is short unless a thread is busy.
+ * Finds the threads of libuv's pool: as many jobs as it has threads wait for each other, for a
+ * second at most, so that each thread runs one. Starts the pool where it is not up. Other jobs wait
+ * meanwhile, which is short unless a thread is busy.
  */
 export async function probePool(): Promise<PoolProbe> {
   const answers = await Promise.all(native.probePool(poolSize(), TIMEOUT_MS));
@@ -68,7 +70,11 @@ export async function probePool(): Promise<PoolProbe> {
 
 /** `target` is asked again after the wait: the grant may have changed, or gone. */
 export async function prewarmPool(target: () => GrantedThreads, options: PrewarmOptions): Promise<PinResult> {
-  const { cpus, replace = false } = checkOptions(options, ['cpus', 'replace'], 'prewarmPool') as PrewarmOptions;
+  const { cpus, replace = false } = checkOptions(
+    options,
+    ['cpus', 'replace'],
+    'prewarmPool',
+  ) as PrewarmOptions;
   if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
   cpusWithin(target(), 'cpus', cpus);
   const { tids, complete } = await probePool();

@@ -1,4 +1,5 @@
-// The scheduling class of threads: SCHED_FIFO and nice. Follows sched(7), sched_setattr(2) and sched_getattr(2).
+// The scheduling class of threads: SCHED_FIFO and nice. Follows sched(7), sched_setattr(2) and
+// sched_getattr(2).
 import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -9,7 +10,10 @@ import { CpuSet } from '../machine/cpu-set.js';
 import type { GrantedThreads } from './granted-threads.js';
 
 export interface ScheduleOptions {
-  /** `fifo`: SCHED_FIFO, before all ordinary threads of its CPUs, for as long as it likes. `other` (the default): an ordinary thread. */
+  /**
+   * `fifo`: SCHED_FIFO, before all ordinary threads of its CPUs, for as long as it likes. `other`
+   * (the default): an ordinary thread.
+   */
   policy?: 'fifo' | 'other';
   /** With `fifo`, where it is required: 1 to 99, more is before less. */
   priority?: number;
@@ -47,7 +51,10 @@ function toScheduling(tid: number, { policy, ...rest }: NativeScheduling): Threa
   return { tid, policy: POLICIES.get(policy) ?? 'unknown', ...rest };
 }
 
-/** How a thread is scheduled; default: the calling one. @throws ERR_SYSCALL (ESRCH: no such thread), ERR_INVALID_OPTION */
+/**
+ * How a thread is scheduled; default: the calling one.
+ * @throws ERR_SYSCALL (ESRCH: no such thread), ERR_INVALID_OPTION
+ */
 export function scheduling(tid: number = native.threadId()): ThreadScheduling {
   return toScheduling(tid, native.scheduling(checkThread(tid)));
 }
@@ -86,7 +93,8 @@ export function schedule({ grant, cpus }: GrantedThreads, options: ScheduleOptio
   if (policy !== 'fifo' && policy !== 'other') invalidOption('policy', policy, "'fifo' or 'other'");
   const isFifo = policy === 'fifo';
   if (isFifo && nice !== undefined) invalidOption('nice', nice, "left out with policy: 'fifo'");
-  if (!isFifo && priority !== undefined) invalidOption('priority', priority, "left out without policy: 'fifo'");
+  if (!isFifo && priority !== undefined)
+    invalidOption('priority', priority, "left out without policy: 'fifo'");
   const wantedPriority = isFifo ? checkRange('priority', priority, 1, 99) : 0;
   const wantedNice = nice === undefined ? 0 : checkRange('nice', nice, -20, 19);
   const tid = threads === 'current' ? native.threadId() : checkThread(threads);

@@ -1,4 +1,5 @@
-// How the threads of this process that are pinned for a grant leave its CPUs, and come back where that was in vain.
+// How the threads of this process that are pinned for a grant leave its CPUs, and come back where
+// that was in vain.
 import { type PodAssignment, runningCpus } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -16,7 +17,10 @@ import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { unpinMemory } from './memory.js';
 
-/** How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where that was in vain. */
+/**
+ * How a grant ends: threads of this process leave its CPUs for the shared pool, and come back where
+ * that was in vain.
+ */
 export interface Vacate<T, R> {
   leave(pool: CpuSet): T;
   /** Those that left. */
@@ -26,7 +30,8 @@ export interface Vacate<T, R> {
   comeBack(left: T): void;
 }
 
-// The shared pool may have become larger since they were moved. A thread that has ended is told as it was.
+// The shared pool may have become larger since they were moved. A thread that has ended is told as
+// it was.
 export function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
   const now = <T extends MovedThread>(thread: T): T => ({
     ...thread,
@@ -51,9 +56,15 @@ export interface Unpinned {
   readonly threads: readonly UnpinnedThread[];
 }
 
-// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to
-// leave out.
-export function undoPin(topology: Topology, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
+// Out of its cgroup first, if there is one: masks of CPUs that are not the cgroup's could not be
+// had there. What the shared pool's own cpuset then leaves out of a mask, it is for that to leave
+// out.
+export function undoPin(
+  topology: Topology,
+  group: GrantGroup | undefined,
+  uid: string,
+  pool: CpuSet,
+): Unpinned {
   const bound = group?.leave(pool);
   const outcome = native.undoPin(uid, (bound ?? pool).words);
   const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({

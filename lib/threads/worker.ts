@@ -10,7 +10,10 @@ import { parsePlace, type ThreadCpus } from './placement.js';
 import { realTimeCpus } from './scheduling.js';
 
 export interface GrantWorkerOptions extends WorkerOptions {
-  /** Where it runs: CPUs of the grant; default: where {@link Grant.placeThreads} has put the Workers, else all of them. Of isolated CPUs it gets one. */
+  /**
+   * Where it runs: CPUs of the grant; default: where {@link Grant.placeThreads} has put the
+   * Workers, else all of them. Of isolated CPUs it gets one.
+   */
   cpus?: CpuSet | string;
 }
 

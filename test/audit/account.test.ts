@@ -16,7 +16,11 @@ import { CpuSet } from '../../lib/machine/cpu-set.js';
 const SECOND = 1e9;
 
 // Unknown figures are unknown throughout: the kernel has the file or not.
-function counters<const Name extends string>(names: readonly Name[], value: number, unknown: readonly string[] = []) {
+function counters<const Name extends string>(
+  names: readonly Name[],
+  value: number,
+  unknown: readonly string[] = [],
+) {
   return Object.fromEntries(
     names.map((name) => [name, unknown.includes(name) ? null : value]),
   ) as unknown as Counters<Name>;
@@ -33,7 +37,15 @@ function cpu(id: number, value: number): CpuSnapshot {
 }
 
 function task(tid: number, runTimeNs: number, more: Partial<TaskSnapshot> = {}): TaskSnapshot {
-  const known = { pid: tid, tid, startNs: 0, processor: 1, command: 'x', kind: 'user' as const, bound: false };
+  const known = {
+    pid: tid,
+    tid,
+    startNs: 0,
+    processor: 1,
+    command: 'x',
+    kind: 'user' as const,
+    bound: false,
+  };
   return { ...known, isRunnable: false, runTimeNs, ...more };
 }
 
@@ -77,7 +89,9 @@ describe('an account', () => {
   it('counts a thread from its birth, and one that came from elsewhere from when it was first seen', () => {
     const { threads } = audit(
       snapshot(100),
-      snapshot(110, { threads: [thread(1, 7, { startNs: 105 * SECOND }), thread(2, 9, { startNs: 50 * SECOND })] }),
+      snapshot(110, {
+        threads: [thread(1, 7, { startNs: 105 * SECOND }), thread(2, 9, { startNs: 50 * SECOND })],
+      }),
     );
     expect(threads.map(({ runTimeNs }) => runTimeNs)).toEqual([7, 0]);
   });
@@ -121,9 +135,19 @@ describe('an account', () => {
         threads: [thread(1, 0, { counters: counters(THREAD_COUNTERS, value, unknown) }), thread(2, value)],
         cpus: [{ cpu: 1, counters: counters(CPU_COUNTERS, value, unknown), frequencyKHz: null }],
       });
-    const { threads, cpus, totals, seesAllTasks, throttling, offNodePages } = audit(at(0, 1), at(1, 2), at(2, 4));
+    const { threads, cpus, totals, seesAllTasks, throttling, offNodePages } = audit(
+      at(0, 1),
+      at(1, 2),
+      at(2, 4),
+    );
     expect(threads[0]).toMatchObject({ migrations: null, runDelayNs: null, timeslices: 3 });
-    expect(cpus[0]).toMatchObject({ interrupts: null, stealNs: null, softirqs: 3, frequencyKHz: null, foreign: null });
+    expect(cpus[0]).toMatchObject({
+      interrupts: null,
+      stealNs: null,
+      softirqs: 3,
+      frequencyKHz: null,
+      foreign: null,
+    });
     expect(totals).toMatchObject({ migrations: null, interrupts: null, timeslices: 6, foreignTasks: null });
     expect([seesAllTasks, throttling, offNodePages]).toEqual([null, null, null]);
   });
@@ -177,7 +201,9 @@ describe('an account', () => {
     fc.assert(
       fc.property(values, (given) => {
         const sorted = [...given].sort((a, b) => a - b);
-        const looks = sorted.map((value, i) => snapshot(i, { threads: [thread(1, value)], cpus: [cpu(1, value)] }));
+        const looks = sorted.map((value, i) =>
+          snapshot(i, { threads: [thread(1, value)], cpus: [cpu(1, value)] }),
+        );
         expect(audit(...(looks as [Snapshot, ...Snapshot[]]))).toEqual(audit(looks[0]!, looks.at(-1)!));
       }),
     );
@@ -185,7 +211,8 @@ describe('an account', () => {
 });
 
 describe('the tasks of others', () => {
-  const at = (seconds: number, tasks: TaskSnapshot[] | null) => snapshot(seconds, { cpus: [cpu(1, 0)], tasks });
+  const at = (seconds: number, tasks: TaskSnapshot[] | null) =>
+    snapshot(seconds, { cpus: [cpu(1, 0)], tasks });
 
   it('are those that have run since the last look, have come since, or wait to run', () => {
     const now = [task(1, 500), task(2, 600), task(3, 7), task(4, 8, { isRunnable: true })];
@@ -208,8 +235,13 @@ describe('the tasks of others', () => {
 
   it('are counted each time they turn up, kernel threads and the own process not', () => {
     const spinning = task(1, 5, { isRunnable: true });
-    const others = [task(2, 5, { isRunnable: true, kind: 'kernel' }), task(3, 5, { isRunnable: true, kind: 'owner' })];
-    const looks = [[], [spinning, ...others], [spinning, ...others], [], [spinning]].map((tasks, i) => at(i, tasks));
+    const others = [
+      task(2, 5, { isRunnable: true, kind: 'kernel' }),
+      task(3, 5, { isRunnable: true, kind: 'owner' }),
+    ];
+    const looks = [[], [spinning, ...others], [spinning, ...others], [], [spinning]].map((tasks, i) =>
+      at(i, tasks),
+    );
     expect(audit(...(looks as unknown as [Snapshot, ...Snapshot[]])).totals.foreignTasks).toBe(2);
   });
 

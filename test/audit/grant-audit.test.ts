@@ -51,12 +51,24 @@ describe('grant.audit', () => {
     const audit = spinUntil(
       grant,
       (now) =>
-        competitorIn(now)?.command === 'sh' && mainOf(now).runDelayNs! > 50e6 && mainOf(now).involuntarySwitches! > 0,
+        competitorIn(now)?.command === 'sh' &&
+        mainOf(now).runDelayNs! > 50e6 &&
+        mainOf(now).involuntarySwitches! > 0,
     );
-    expect(mainOf(audit)).toMatchObject({ pid: process.pid, tid: process.pid, role: 'main', cpus: grant.cpus });
+    expect(mainOf(audit)).toMatchObject({
+      pid: process.pid,
+      tid: process.pid,
+      role: 'main',
+      cpus: grant.cpus,
+    });
     expect(mainOf(audit).involuntarySwitches).toBeGreaterThan(0);
     expect(audit.totals.runDelayNs).toBeGreaterThanOrEqual(mainOf(audit).runDelayNs!);
-    expect(competitorIn(audit)).toMatchObject({ tid: competitor.pid, command: 'sh', kind: 'user', bound: false });
+    expect(competitorIn(audit)).toMatchObject({
+      tid: competitor.pid,
+      command: 'sh',
+      kind: 'user',
+      bound: false,
+    });
     expect(audit.totals.foreignTasks).toBeGreaterThan(0);
     await competitor.end();
     grant.audit();
@@ -102,7 +114,12 @@ describe('grant.audit', () => {
     const { grant } = await acquire();
     grant.pin();
     const little = grant.audit({ foreign: false, interrupts: false });
-    expect(little.cpus[0]).toMatchObject({ foreign: null, interrupts: null, deviceInterrupts: null, softirqs: null });
+    expect(little.cpus[0]).toMatchObject({
+      foreign: null,
+      interrupts: null,
+      deviceInterrupts: null,
+      softirqs: null,
+    });
     expect(little).toMatchObject({ seesAllTasks: null, offNodePages: null });
     expect(little.totals).toMatchObject({ foreignTasks: null, interrupts: null });
     expect(mainOf(little).tid).toBe(process.pid);
@@ -169,7 +186,8 @@ describe('grant.audit', () => {
   });
 });
 
-// The agent's answer is JSON, in which NaN would look like null: so what is not null is looked at too.
+// The agent's answer is JSON, in which NaN would look like null: so what is not null is looked at
+// too.
 describe.runIf(canUnshare)('an audit where not everything is to be seen', () => {
   async function auditUnder(prefix: string[]) {
     const agent = new Agent(prefix);
@@ -180,12 +198,16 @@ describe.runIf(canUnshare)('an audit where not everything is to be seen', () => 
   }
 
   it('has null for what cannot be read', async () => {
-    const hide = 'for file in interrupts stat; do mount --bind /dev/null /proc/$file || exit; done; exec "$@"';
+    const hide =
+      'for file in interrupts stat; do mount --bind /dev/null /proc/$file || exit; done; exec "$@"';
     const { cpus, totals, threads } = await auditUnder(['unshare', '--mount', 'sh', '-c', hide, 'sh']);
     const hidden = { interrupts: null, deviceInterrupts: null, busyNs: null, idleNs: null, stealNs: null };
     expect(cpus).toMatchObject([{ ...hidden, softirqs: expect.any(Number) }]);
     expect(totals).toMatchObject({ ...hidden, runTimeNs: expect.any(Number) });
-    expect(threads[0]).toMatchObject({ runDelayNs: expect.any(Number), involuntarySwitches: expect.any(Number) });
+    expect(threads[0]).toMatchObject({
+      runDelayNs: expect.any(Number),
+      involuntarySwitches: expect.any(Number),
+    });
   });
 
   it('says that others may be hidden from a pid namespace', async () => {
@@ -209,7 +231,9 @@ describe('manager.audit', () => {
     await agent.tell('pin', { id });
     const { threads } = manager.audit(id);
     expect(threads.find(({ tid }) => tid === pid)).toMatchObject({ pid, role: 'main' });
-    expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(id).cpus))).toBe(true);
+    expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(id).cpus))).toBe(
+      true,
+    );
     await agent.kill();
     const after = manager.audit(id);
     expect(after.threads).toEqual([]);
@@ -223,12 +247,17 @@ describe('the scan', () => {
   it.skipIf(!scan.seesAll)('tells kernel threads, and which of them belong to their CPU', () => {
     const named = (pattern: RegExp) => scan.tasks.filter(({ command }) => pattern.test(command));
     expect(named(/^migration\/\d+$/).length).toBeGreaterThan(0);
-    expect(named(/^migration\/\d+$/).every(({ isKernel, isBound }) => isKernel === 1 && isBound === 1)).toBe(true);
+    expect(named(/^migration\/\d+$/).every(({ isKernel, isBound }) => isKernel === 1 && isBound === 1)).toBe(
+      true,
+    );
     expect(named(/^kthreadd$/)).toMatchObject([{ pid: 2, isKernel: 1, isBound: 0 }]);
   });
 
   it('finds this process, and that it is below whoever started it', () => {
-    expect(scan.tasks.find(({ tid }) => tid === process.pid)).toMatchObject({ pid: process.pid, isKernel: 0 });
+    expect(scan.tasks.find(({ tid }) => tid === process.pid)).toMatchObject({
+      pid: process.pid,
+      isKernel: 0,
+    });
     expect(scan.isBelow(process.pid, new Set([process.pid]))).toBe(true);
     expect(scan.isBelow(process.pid, new Set([process.ppid]))).toBe(true);
     expect(scan.isBelow(process.ppid, new Set([process.pid]))).toBe(false);

@@ -46,7 +46,8 @@ describe('throttling', () => {
       const { nrThrottled, throttledNs } = now.get(`${above}/cpu.stat`)!;
       return nrThrottled! > 0 && throttledNs! > 0;
     };
-    for (const end = Date.now() + 20_000; !isThrottled() && Date.now() < end; ) now = readThrottling([process.pid]);
+    for (const end = Date.now() + 20_000; !isThrottled() && Date.now() < end; )
+      now = readThrottling([process.pid]);
     writeFileSync(`${above}/cpu.cfs_quota_us`, '-1');
     expect(now.get(`${group}/cpu.stat`)).toEqual({ nrThrottled: 0, throttledNs: 0 });
     expect(now.get(`${above}/cpu.stat`)!.nrThrottled).toBeGreaterThan(0);

@@ -84,7 +84,18 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
     });
 
     it('must be a plain path below the hierarchy, whose parent is there', () => {
-      for (const path of ['numalign', '/', '', '/a/../b', '/..', '/a/./b', '/a//b', '/a/', '/a\nb', 7 as never]) {
+      for (const path of [
+        'numalign',
+        '/',
+        '',
+        '/a/../b',
+        '/..',
+        '/a/./b',
+        '/a//b',
+        '/a/',
+        '/a\nb',
+        7 as never,
+      ]) {
         expect(thrownBy(() => openCpusetHierarchy(path, new MadeGroupsInMemory()))).toMatchObject({
           code: 'ERR_CGROUP',
           details: { reason: 'bad-path', value: path },
@@ -125,9 +136,17 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       ).toMatchObject({
         details: { reason: 'systemd-unit' },
       });
-      execFileSync('python3', ['-c', 'import os, sys; os.setxattr(sys.argv[1], "trusted.delegate", b"1")', unit]);
-      expect(openCpusetHierarchy(`/${basename(unit)}/numalign`, new MadeGroupsInMemory()).canWrite()).toBe(true);
-      expect(thrownBy(() => openCpusetHierarchy(`/${basename(unit)}`, new MadeGroupsInMemory()))).toMatchObject({
+      execFileSync('python3', [
+        '-c',
+        'import os, sys; os.setxattr(sys.argv[1], "trusted.delegate", b"1")',
+        unit,
+      ]);
+      expect(openCpusetHierarchy(`/${basename(unit)}/numalign`, new MadeGroupsInMemory()).canWrite()).toBe(
+        true,
+      );
+      expect(
+        thrownBy(() => openCpusetHierarchy(`/${basename(unit)}`, new MadeGroupsInMemory())),
+      ).toMatchObject({
         details: { reason: 'systemd-unit' },
       });
     } finally {
@@ -181,7 +200,19 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
 
     it("have names that cannot leave our root, nor be one of the kernel's files", () => {
       const { tree } = madeRoot();
-      const names = ['..', '.', '../../x', 'a/b', 'tasks', 'cpuset.cpus', 'notify_on_release', 'a b', 'ü', '%2E', '-'];
+      const names = [
+        '..',
+        '.',
+        '../../x',
+        'a/b',
+        'tasks',
+        'cpuset.cpus',
+        'notify_on_release',
+        'a b',
+        'ü',
+        '%2E',
+        '-',
+      ];
       for (const name of names) {
         const group = tree.group(name);
         expect(group.path).toMatch(new RegExp(`^${tree.rootPath}/[^/.]+$`));
@@ -189,7 +220,10 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       }
       expect(tree.list()).toEqual([...names].sort());
       for (const name of ['', 'x'.repeat(256), '\ud800', 3 as never]) {
-        expect(thrownBy(() => tree.group(name))).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'bad-name' } });
+        expect(thrownBy(() => tree.group(name))).toMatchObject({
+          code: 'ERR_CGROUP',
+          details: { reason: 'bad-name' },
+        });
       }
     });
 
@@ -212,7 +246,10 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       group.setMems(NODE0, { migrate: true });
       expect(files.log).toEqual([]);
       group.create(cpus('0-1'), NODE0);
-      expect(files.log).toEqual([`${tree.group('pod').path}/cpuset.cpus=0-1`, `${group.path}/cpuset.cpus=0-1`]);
+      expect(files.log).toEqual([
+        `${tree.group('pod').path}/cpuset.cpus=0-1`,
+        `${group.path}/cpuset.cpus=0-1`,
+      ]);
     });
 
     it('leave nothing behind where they cannot be made', () => {
@@ -220,7 +257,11 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       tree.ensureRoot(cpus('0'), NODE0);
       const [add, remove] = [vi.spyOn(made, 'add'), vi.spyOn(made, 'remove')];
       const error = thrownBy(() => tree.group('pod', 'a').create(cpus('1'), NODE0));
-      expect(error).toMatchObject({ code: 'ERR_CGROUP', errnoName: 'EACCES', details: { reason: 'outside-parent' } });
+      expect(error).toMatchObject({
+        code: 'ERR_CGROUP',
+        errnoName: 'EACCES',
+        details: { reason: 'outside-parent' },
+      });
       expect(tree.list()).toEqual([]);
       expect(remove.mock.calls).toEqual(add.mock.calls.toReversed());
       tree.group('pod').create(cpus('0'), NODE0);
@@ -267,7 +308,11 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       a.attach(pid);
       files.log.length = 0;
       pod.setCpus(cpus('1'));
-      expect(files.log).toEqual([`${a.path}/cpuset.cpus=1`, `${b.path}/cpuset.cpus=1`, `${pod.path}/cpuset.cpus=1`]);
+      expect(files.log).toEqual([
+        `${a.path}/cpuset.cpus=1`,
+        `${b.path}/cpuset.cpus=1`,
+        `${pod.path}/cpuset.cpus=1`,
+      ]);
       expect(allowedOf(pid)).toBe('1');
       files.log.length = 0;
       pod.setCpus(cpus('0'));
@@ -368,7 +413,10 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       const { tree, files } = madeRoot();
       const pod = tree.group('pod');
       mkdirSync(pod.path);
-      expect(thrownBy(() => pod.remove())).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'not-made' } });
+      expect(thrownBy(() => pod.remove())).toMatchObject({
+        code: 'ERR_CGROUP',
+        details: { reason: 'not-made' },
+      });
       rmdirSync(pod.path);
       tree.group('pod', 'a').create(cpus('0'), NODE0);
       mkdirSync(join(pod.path, 'a', 'theirs'));
@@ -416,18 +464,33 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       const code = 'ERR_CGROUP';
       expect(refusal(() => bare.attach(pid))).toEqual({ code, errno: 'ENOSPC', reason: 'no-cpus' });
       expect(refusal(() => bare.attachThread(pid))).toEqual({ code, errno: 'ENOSPC', reason: 'no-cpus' });
-      expect(refusal(() => group.attach(2 ** 22 + 1))).toEqual({ code, errno: 'ESRCH', reason: 'no-process' });
+      expect(refusal(() => group.attach(2 ** 22 + 1))).toEqual({
+        code,
+        errno: 'ESRCH',
+        reason: 'no-process',
+      });
       expect(refusal(() => tree.groupOf(2 ** 22 + 1))).toMatchObject({ code, reason: 'no-process' });
       expect(refusal(() => group.attach(0))).toMatchObject({ code, reason: 'no-process' });
       expect(refusal(() => group.attach(-1))).toMatchObject({ code, reason: 'no-process' });
-      expect(refusal(() => tree.group('none').attach(pid))).toEqual({ code, errno: 'ENOENT', reason: 'missing' });
+      expect(refusal(() => tree.group('none').attach(pid))).toEqual({
+        code,
+        errno: 'ENOENT',
+        reason: 'missing',
+      });
       expect(refusal(() => tree.group('none').cpus())).toEqual({ code, errno: 'ENOENT', reason: 'missing' });
       expect(refusal(() => group.setCpus(CpuSet.EMPTY))).toMatchObject({ code, reason: 'no-cpus' });
       expect(refusal(() => group.setMems(NodeSet.EMPTY))).toMatchObject({ code, reason: 'no-cpus' });
-      expect(refusal(() => group.setCpus(CpuSet.of(60_000)))).toEqual({ code, errno: 'ERANGE', reason: 'invalid-ids' });
+      expect(refusal(() => group.setCpus(CpuSet.of(60_000)))).toEqual({
+        code,
+        errno: 'ERANGE',
+        reason: 'invalid-ids',
+      });
       expect(refusal(() => group.setMems(NodeSet.of(900)))).toMatchObject({ code, reason: 'invalid-ids' });
       expect(refusal(() => group.setPartition('root', cpus('0')))).toMatchObject({ code, reason: 'version' });
-      expect(refusal(() => tree.setPartition('isolated', cpus('0')))).toMatchObject({ code, reason: 'version' });
+      expect(refusal(() => tree.setPartition('isolated', cpus('0')))).toMatchObject({
+        code,
+        reason: 'version',
+      });
     });
 
     it('name the system call, the file, the value and what would be valid', () => {

@@ -18,7 +18,10 @@ function limitsIn(...levels: Files[]) {
     mkdirSync(folder, { recursive: true });
     for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), `${text}\n`);
   }
-  const { cpuMax, memoryMax } = limitsOfFolder({ ...hierarchy!, mount: { ...hierarchy!.mount, point } }, folder);
+  const { cpuMax, memoryMax } = limitsOfFolder(
+    { ...hierarchy!, mount: { ...hierarchy!.mount, point } },
+    folder,
+  );
   return { cpus: cpuMax?.cpus ?? null, cpuMax, bytes: memoryMax?.bytes ?? null };
 }
 

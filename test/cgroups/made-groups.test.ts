@@ -46,7 +46,9 @@ describe('a folder of groups that were made', () => {
   it('is not a link', () => {
     const folder = makeStateDir();
     symlinkSync('/tmp', folder);
-    expect(thrownBy(() => new FolderMadeGroups(folder).add('/a', 1n, 2n))).toMatchObject({ code: 'ERR_SYSCALL' });
+    expect(thrownBy(() => new FolderMadeGroups(folder).add('/a', 1n, 2n))).toMatchObject({
+      code: 'ERR_SYSCALL',
+    });
     expect(readdirSync(join(folder, '.'))).not.toContain('1-2');
   });
 });

@@ -1,4 +1,5 @@
-// Where hierarchies are mounted and which folder a path of /proc/PID/cgroup is, in mount and cgroup namespaces of the test's own.
+// Where hierarchies are mounted and which folder a path of /proc/PID/cgroup is, in mount and cgroup
+// namespaces of the test's own.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -75,7 +76,10 @@ describe('a folder of a hierarchy', () => {
 });
 
 describe.runIf(isUsable && canUnshare)('in a container', () => {
-  /** Runs a script that has `tree` opened at `root`, after commands in namespaces of its own. What it says. */
+  /**
+   * Runs a script that has `tree` opened at `root`, after commands in namespaces of its own. What
+   * it says.
+   */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
       import { openCpusetHierarchy } from './dist/cgroups/cpuset-hierarchy.js';
@@ -192,9 +196,11 @@ describe.runIf(canMount)('the upper layer of an overlay', () => {
     execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', layers, merged!]);
     onTestFinished(() => void execFileSync('umount', [merged!]));
     symlinkSync(upper!, join(base, 'link'));
-    expect([upper!, join(upper!, 'not/there'), join(base, 'link/state')].map((path) => overlayOf(path)?.point)).toEqual(
-      [merged, merged, merged],
+    expect(
+      [upper!, join(upper!, 'not/there'), join(base, 'link/state')].map((path) => overlayOf(path)?.point),
+    ).toEqual([merged, merged, merged]);
+    expect([merged!, lower!, work!, base, '/'].map((path) => overlayOf(path))).toEqual(
+      Array(5).fill(undefined),
     );
-    expect([merged!, lower!, work!, base, '/'].map((path) => overlayOf(path))).toEqual(Array(5).fill(undefined));
   });
 });

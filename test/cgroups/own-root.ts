@@ -20,7 +20,9 @@ export const ALL = affinity();
 export const isUsable =
   process.getuid?.() === 0 &&
   hierarchy?.version === 1 &&
-  CpuSet.of(0, 1).isSubsetOf(CpuSet.parse(readFileSync(join(hierarchy.mount.point, 'cpuset.cpus'), 'utf8').trim()));
+  CpuSet.of(0, 1).isSubsetOf(
+    CpuSet.parse(readFileSync(join(hierarchy.mount.point, 'cpuset.cpus'), 'utf8').trim()),
+  );
 
 export const cpus = (list: string): CpuSet => CpuSet.parse(list);
 export const NODE0 = NodeSet.of(0);
@@ -96,7 +98,10 @@ export function read(folder: string, file: string): string {
   return readFileSync(join(folder, file), 'utf8').trim();
 }
 
-/** A process that does nothing, or runs a shell script; ended after the test, with those that it has started. */
+/**
+ * A process that does nothing, or runs a shell script; ended after the test, with those that it has
+ * started.
+ */
 export function idler(script = 'exec sleep 1000'): number {
   const child = spawn('sh', ['-c', script], { stdio: 'ignore', detached: true });
   // It leads a group of its own, in which they are.

@@ -39,7 +39,8 @@ describe('numalign admit', () => {
     const folder = await newState();
     const { code, stdout, stderr } = await admit(folder, documents(SEVERAL, SHARED));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    const [, gateway, web] = /admitted as ([0-9a-f-]{36})\n\n.*admitted as ([0-9a-f-]{36})\n$/s.exec(stdout) ?? [];
+    const [, gateway, web] =
+      /admitted as ([0-9a-f-]{36})\n\n.*admitted as ([0-9a-f-]{36})\n$/s.exec(stdout) ?? [];
     expect(stdout.split('\n').slice(0, 6)).toEqual([
       'pod gateway (Guaranteed)',
       'CONTAINER  KIND  CPUS         HELD  NUMA  MEMORY',
@@ -135,7 +136,10 @@ describe('numalign admit', () => {
     const after = await numalign(['release', 'one', '--state-dir', folder, '--output', 'json']);
     const { grants } = await status(folder);
     const { code, message, details } = JSON.parse(after.stderr).error;
-    expect([code, details.valid]).toEqual(['ERR_INVALID_ARGUMENT', grants.map((grant: { id: string }) => grant.id)]);
+    expect([code, details.valid]).toEqual([
+      'ERR_INVALID_ARGUMENT',
+      grants.map((grant: { id: string }) => grant.id),
+    ]);
     for (const { id } of grants) expect(message).toContain(id);
   });
 
@@ -148,7 +152,10 @@ describe('numalign admit', () => {
 
   it('explains a rejection, and keeps none of the pods that came before', async () => {
     const folder = await newState();
-    await admit(folder, 'kind: Pod\nmetadata: {name: early, uid: before}\nspec: {containers: [{name: web}]}\n');
+    await admit(
+      folder,
+      'kind: Pod\nmetadata: {name: early, uid: before}\nspec: {containers: [{name: web}]}\n',
+    );
     const again = 'kind: Pod\nmetadata: {name: early, uid: before}\nspec: {containers: [{name: web}]}\n';
     const { code, stdout, stderr } = await admit(
       folder,
@@ -165,27 +172,40 @@ describe('numalign admit', () => {
     expect((await status(folder)).grants).toMatchObject([{ id: 'before' }]);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('keeps none where it is ended by %s in the middle', async (name) => {
-    const folder = await newState();
-    const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'), 'the first pod');
-    run.process.kill(name);
-    const { signal, stdout, stderr } = await run.ended;
-    expect({ signal, stdout }).toEqual({ signal: name, stdout: '' });
-    expect(stderr).toMatch(
-      new RegExp(`^numalign: ended by ${name}\nadmitted before and released again: web-\\d+(, web-\\d+)*\n$`),
-    );
-    expect((await status(folder)).grants).toEqual([]);
-  });
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'keeps none where it is ended by %s in the middle',
+    async (name) => {
+      const folder = await newState();
+      const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
+      await until(
+        () => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'),
+        'the first pod',
+      );
+      run.process.kill(name);
+      const { signal, stdout, stderr } = await run.ended;
+      expect({ signal, stdout }).toEqual({ signal: name, stdout: '' });
+      expect(stderr).toMatch(
+        new RegExp(
+          `^numalign: ended by ${name}\nadmitted before and released again: web-\\d+(, web-\\d+)*\n$`,
+        ),
+      );
+      expect((await status(folder)).grants).toEqual([]);
+    },
+  );
 
   it('keeps none, and says so by its exit code, where it is ended by a signal of which it cannot die', async () => {
     const folder = await newState();
     const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    await until(() => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'), 'the first pod');
+    await until(
+      () => readFileSync(join(folder, 'state.json'), 'utf8').includes('"name":"web-0"'),
+      'the first pod',
+    );
     run.process.kill('SIGQUIT');
     const { code, stdout, stderr } = await run.ended;
     expect({ code, stdout }).toEqual({ code: 128 + 3, stdout: '' });
-    expect(stderr).toMatch(/^numalign: ended by SIGQUIT\nadmitted before and released again: web-\d+(, web-\d+)*\n$/);
+    expect(stderr).toMatch(
+      /^numalign: ended by SIGQUIT\nadmitted before and released again: web-\d+(, web-\d+)*\n$/,
+    );
     expect((await status(folder)).grants).toEqual([]);
   });
 

@@ -81,7 +81,9 @@ describe('numalign agent', () => {
     // It admits nothing itself, and rejections of others leave no trace.
     expect(page.types).not.toHaveProperty('kubelet_topology_manager_admission_requests_total');
     expect(page.types).not.toHaveProperty('numalign_admissions_total');
-    expect(page.value('numalign_grant_interrupts_total', { grant: id, name: 'gateway' })).toBeGreaterThanOrEqual(0);
+    expect(
+      page.value('numalign_grant_interrupts_total', { grant: id, name: 'gateway' }),
+    ).toBeGreaterThanOrEqual(0);
 
     await other.tell('release', { id });
     expect((await scrape(served)).value(EXCLUSIVE)).toBe(0);
@@ -105,7 +107,10 @@ describe('numalign agent', () => {
     const served = await agent(['--state-dir', folder]);
     expect(await healthOf(served)).toEqual([200, 'ok\n']);
     makeNewer(folder, true);
-    expect(await healthOf(served)).toEqual([503, expect.stringMatching(/^nothing is granted: .* version 99.*\n$/)]);
+    expect(await healthOf(served)).toEqual([
+      503,
+      expect.stringMatching(/^nothing is granted: .* version 99.*\n$/),
+    ]);
     makeNewer(folder);
     expect(await healthOf(served)).toEqual([
       503,
@@ -132,7 +137,9 @@ describe('numalign agent', () => {
     const manager = await openManager({ stateDir: newFolder() });
     onTestFinished(() => manager.close());
     expect(ailments(manager, undefined)).toEqual([]);
-    expect(ailments(manager, new Error('no such cgroup'))).toEqual(['reconciling has failed: no such cgroup']);
+    expect(ailments(manager, new Error('no such cgroup'))).toEqual([
+      'reconciling has failed: no such cgroup',
+    ]);
   });
 
   it('has nothing but what is to be read', async () => {
@@ -177,7 +184,13 @@ describe('numalign agent', () => {
     await once(server, 'listening');
     onTestFinished(() => void server.close());
     const { port } = server.address() as { port: number };
-    const { code, stdout, stderr } = await numalign(['agent', '--port', String(port), '--state-dir', newFolder()]);
+    const { code, stdout, stderr } = await numalign([
+      'agent',
+      '--port',
+      String(port),
+      '--state-dir',
+      newFolder(),
+    ]);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toBe(`numalign: cannot listen on 127.0.0.1:${port}: the port is in use [ERR_SYSCALL]\n`);
   });
@@ -209,7 +222,10 @@ describe('numalign agent', () => {
       'numalign: no metrics: metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is\n',
     );
     const response = await fetch(`${served.ready.url}/metrics`);
-    expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('npm install prom-client')]);
+    expect([response.status, await response.text()]).toEqual([
+      503,
+      expect.stringContaining('npm install prom-client'),
+    ]);
     expect(await healthOf(served)).toEqual([200, 'ok\n']);
   });
 

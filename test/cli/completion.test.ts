@@ -19,7 +19,9 @@ function offered(script: string, ...words: string[]): string[] {
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 _numalign
 printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const { status, stdout, stderr } = spawnSync('bash', ['-c', ask, 'bash', 'numalign', ...words], { encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync('bash', ['-c', ask, 'bash', 'numalign', ...words], {
+    encoding: 'utf8',
+  });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return stdout.trimEnd().split('\n');
 }
@@ -34,11 +36,15 @@ describe('what can be completed', () => {
       const flags = shown.map(([, short, long]) => [short, long].filter((flag) => flag !== undefined));
       expect(flags.length).toBeGreaterThan(0);
       expect(completed.options.map((option) => option.flags)).toEqual(flags);
-      expect(completed.commands.map(({ path }) => path.at(-1))).toEqual(command.commands.map((child) => child.name()));
+      expect(completed.commands.map(({ path }) => path.at(-1))).toEqual(
+        command.commands.map((child) => child.name()),
+      );
       for (const [i, child] of command.commands.entries()) check(child, completed.commands[i]!);
     };
     check(createProgram(), TREE);
-    expect(TREE.commands.flatMap(({ path }) => path)).toEqual(expect.arrayContaining(['run', 'state', 'doctor']));
+    expect(TREE.commands.flatMap(({ path }) => path)).toEqual(
+      expect.arrayContaining(['run', 'state', 'doctor']),
+    );
   });
 
   it('is what a value can be: choices, files, folders, programs, or any text', () => {
@@ -123,7 +129,9 @@ describe('in bash', () => {
 
   it('ids of grants are offered where one is meant, and none that the shell would expand', () => {
     const [folder, id] = [newFolder(), '3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34'];
-    const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({ id: each }));
+    const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({
+      id: each,
+    }));
     writeFileSync(join(folder, 'status.json'), formatJson({ grants, lapsed: [] }));
     writeFileSync(join(folder, 'numalign'), `#!/bin/sh\ncat ${folder}/status.json\n`, { mode: 0o755 });
     const withIt = `PATH=${folder}:$PATH; cd ${folder}\n${script}`;
@@ -145,7 +153,10 @@ describe('in bash', () => {
 
 describe('the scripts of other shells', () => {
   it.runIf(has('zsh'))('are taken by zsh', () => {
-    const { status, stderr } = spawnSync('zsh', ['-n'], { input: zshCompletion('numalign', TREE), encoding: 'utf8' });
+    const { status, stderr } = spawnSync('zsh', ['-n'], {
+      input: zshCompletion('numalign', TREE),
+      encoding: 'utf8',
+    });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 

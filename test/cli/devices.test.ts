@@ -46,7 +46,9 @@ describe('--device', () => {
 
   it('refuses a resource that is given twice', () => {
     const nic = 'example.com/nic=class:0200';
-    expect(refusal('--device', nic, '--device', nic)).toContain('The devices of example.com/nic are given twice.');
+    expect(refusal('--device', nic, '--device', nic)).toContain(
+      'The devices of example.com/nic are given twice.',
+    );
   });
 });
 
@@ -89,7 +91,12 @@ example.com/gpu:
       'ERR_INVALID_OPTION',
       "a text of four hexadecimal digits such as '0200'",
     ],
-    ['an unknown key', 'example.com/gpu: [{id: a, node: 0}]', 'ERR_INVALID_OPTION', '[0] has no option "node"'],
+    [
+      'an unknown key',
+      'example.com/gpu: [{id: a, node: 0}]',
+      'ERR_INVALID_OPTION',
+      '[0] has no option "node"',
+    ],
     ['no selection', 'example.com/gpu: 8', 'ERR_INVALID_OPTION', "devices['example.com/gpu']"],
     ['a name without a domain', 'gpu: [{id: a}]', 'ERR_INVALID_OPTION', "named such as 'example.com/nic'"],
   ])('refuses %s, and says where', async (_, text, code, message) => {

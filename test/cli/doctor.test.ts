@@ -84,23 +84,35 @@ describe('numalign doctor', () => {
 
   it.runIf(canBeStranger)('works for an ordinary user, and says what he cannot do', async () => {
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;
-    const { code, findings, of } = await diagnose([], [...user, process.execPath, forStrangers('dist/cli/main.js')]);
+    const { code, findings, of } = await diagnose(
+      [],
+      [...user, process.execPath, forStrangers('dist/cli/main.js')],
+    );
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);
     expect(code).toBe(1);
-    expect(of('state-folder')).toMatchObject({ status: 'problem', advice: expect.stringContaining('install -d') });
-    expect(of('capabilities')).toMatchObject({ status: 'warning', found: expect.stringContaining('user 4242') });
+    expect(of('state-folder')).toMatchObject({
+      status: 'problem',
+      advice: expect.stringContaining('install -d'),
+    });
+    expect(of('capabilities')).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining('user 4242'),
+    });
     expect(of('enforcement')).toMatchObject({
       status: 'warning',
       found: expect.stringMatching(/^members: .*this user/),
     });
   });
 
-  it.runIf(canUnshare)('works in namespaces of its own, and tells that not everybody can be seen', async () => {
-    const container = ['unshare', '--pid', '--fork', '--mount-proc', '--cgroup'] as const;
-    const { findings, of } = await diagnose(['--state-dir', newFolder()], [...container, ...NODE]);
-    expect(findings.map(({ check }) => check)).toEqual(CHECKS);
-    expect(of('movers')).toMatchObject({ status: 'unknown' });
-  });
+  it.runIf(canUnshare)(
+    'works in namespaces of its own, and tells that not everybody can be seen',
+    async () => {
+      const container = ['unshare', '--pid', '--fork', '--mount-proc', '--cgroup'] as const;
+      const { findings, of } = await diagnose(['--state-dir', newFolder()], [...container, ...NODE]);
+      expect(findings.map(({ check }) => check)).toEqual(CHECKS);
+      expect(of('movers')).toMatchObject({ status: 'unknown' });
+    },
+  );
 
   it.runIf(canUnshare)('tells what it cannot see from what is not there', async () => {
     const folder = newFolder();
@@ -159,7 +171,13 @@ describe('the facts of this machine', () => {
     const topology = await discover();
     const stateDir = newFolder();
     const time = cpuTimeOf(() =>
-      readMachineFacts({ topology, stateDir, settings: undefined, refusal: undefined, cgroupRoot: undefined }),
+      readMachineFacts({
+        topology,
+        stateDir,
+        settings: undefined,
+        refusal: undefined,
+        cgroupRoot: undefined,
+      }),
     );
     expect(time).toBeLessThan(1_000);
   });
@@ -212,6 +230,8 @@ describe('the page of the doctor', () => {
     const args = ['doctor', '--state-dir', newFolder()];
     expect((await numalign(args)).stdout).not.toContain('\u001b[');
     expect((await numalign(args, { env: { FORCE_COLOR: '1' } })).stdout).toContain('\u001b[');
-    expect((await numalign(args, { env: { FORCE_COLOR: '1', NO_COLOR: '1' } })).stdout).not.toContain('\u001b[');
+    expect((await numalign(args, { env: { FORCE_COLOR: '1', NO_COLOR: '1' } })).stdout).not.toContain(
+      '\u001b[',
+    );
   });
 });

@@ -114,7 +114,9 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const script = 'grep Cpus_allowed_list /proc/self/status';
     const { code, stdout, stderr } = await numalign([...RUN, folder, '--', 'sh', '-c', script]);
     expect([code, stdout]).toEqual([0, 'Cpus_allowed_list:\t1\n']);
-    expect(stderr).toMatch(/\(members\).*\nnumalign: warning: enforced by the level members: some shared members/);
+    expect(stderr).toMatch(
+      /\(members\).*\nnumalign: warning: enforced by the level members: some shared members/,
+    );
   });
 
   it('falls back to affinity where cgroups may not be written, with a word about why', async () => {
@@ -123,11 +125,14 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     const readOnly = `mount --bind ${mount} ${mount} && mount -o remount,bind,ro ${mount} && exec "$@"`;
     const script = 'cat /proc/self/cpuset; grep Cpus_allowed_list /proc/self/status';
     const program = ['unshare', '-m', 'sh', '-c', readOnly, 'sh', process.execPath, MAIN] as const;
-    const { code, stdout, stderr } = await start([...RUN, folder, '--', 'sh', '-c', script], { program: [...program] })
-      .ended;
+    const { code, stdout, stderr } = await start([...RUN, folder, '--', 'sh', '-c', script], {
+      program: [...program],
+    }).ended;
     expect([code, stdout]).toEqual([0, `${cpusetOf(process.pid)}\nCpus_allowed_list:\t1\n`]);
     expect(stderr).toMatch(/\(members\), grant .*\nnumalign: warning: enforced by the level members: .*\n$/);
-    const needs = await start([...RUN, folder, '--require', 'cpuset', '--', 'true'], { program: [...program] }).ended;
+    const needs = await start([...RUN, folder, '--require', 'cpuset', '--', 'true'], {
+      program: [...program],
+    }).ended;
     expect([needs.code, needs.stderr]).toEqual([1, expect.stringContaining('[ERR_ENFORCEMENT]')]);
   });
 
@@ -150,7 +155,19 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
   it('waits on the CPUs of the command where it is kept on them itself', async () => {
     const folder = await configured('none');
     const group = strangeGroup('1');
-    const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--', 'echo', 'ran'];
+    const line = [
+      'exec',
+      process.execPath,
+      MAIN,
+      'run',
+      '--cpus',
+      '1',
+      '--state-dir',
+      folder,
+      '--',
+      'echo',
+      'ran',
+    ];
     const script = `echo $$ > ${group}/cgroup.procs; ${line.join(' ')}`;
     const { code, stdout, stderr } = await start([], { program: ['sh', '-c', script] }).ended;
     expect([code, stdout]).toEqual([0, 'ran\n']);
@@ -182,13 +199,18 @@ describe('numalign run, without cgroups', () => {
     );
     const required = await numalign([...own, '--require', 'cpuset', '--', 'echo', 'ran']);
     expect(required).toMatchObject({ code: 1, stdout: '' });
-    expect(required.stderr).toMatch(/^numalign: cpuset is required, but only members .* \[ERR_ENFORCEMENT\]\n$/);
+    expect(required.stderr).toMatch(
+      /^numalign: cpuset is required, but only members .* \[ERR_ENFORCEMENT\]\n$/,
+    );
     expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
   });
 
   it.each([
     [['run', '--cpus', '1', '--require', 'much', '--', 'true'], 'Allowed choices are recorded, members'],
-    [['run', '--cpus', '1', '--enforcement', 'recorded', '--', 'true'], 'Allowed choices are members, cpuset'],
+    [
+      ['run', '--cpus', '1', '--enforcement', 'recorded', '--', 'true'],
+      'Allowed choices are members, cpuset',
+    ],
     [['run', '--cpus', '1', '--unmovable-members', 'kill', '--', 'true'], 'Allowed choices are fail, report'],
     [['run', '--cpus', '1', '--cgroup-root', 'numalign', '--', 'true'], 'such as /numalign'],
     [['admit', '-f', 'pod.yaml', '--cgroup-root', '/a/../b'], 'such as /numalign'],
@@ -204,24 +226,45 @@ describe('numalign run, without cgroups', () => {
 });
 
 describe('numalign admit and attach', () => {
-  it.runIf(isUsable)('move a running process into the cgroup of a pod, and out of it at the release', async () => {
-    ownRoot();
-    const folder = await configured(ROOT);
-    const admitted = await numalign(['admit', '-f', podFile(), '--require', 'cpuset', '--state-dir', folder]);
-    expect(admitted.code).toBe(0);
-    const { grants, sharedMembers } = await status(folder);
-    expect(grants).toMatchObject([{ enforcement: 'cpuset' }]);
-    // Of numalign admit, which has ended.
-    expect(sharedMembers).toEqual([]);
-    const pid = idler();
-    const moved = await numalign(['attach', 'gateway', `${pid}`, '--container', 'main', '--state-dir', folder]);
-    expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
-    const text = (await numalign(['status', '--state-dir', folder])).stdout;
-    expect(text).toContain(`\n  ${grants[0]!.id.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`);
-    expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
-  });
+  it.runIf(isUsable)(
+    'move a running process into the cgroup of a pod, and out of it at the release',
+    async () => {
+      ownRoot();
+      const folder = await configured(ROOT);
+      const admitted = await numalign([
+        'admit',
+        '-f',
+        podFile(),
+        '--require',
+        'cpuset',
+        '--state-dir',
+        folder,
+      ]);
+      expect(admitted.code).toBe(0);
+      const { grants, sharedMembers } = await status(folder);
+      expect(grants).toMatchObject([{ enforcement: 'cpuset' }]);
+      // Of numalign admit, which has ended.
+      expect(sharedMembers).toEqual([]);
+      const pid = idler();
+      const moved = await numalign([
+        'attach',
+        'gateway',
+        `${pid}`,
+        '--container',
+        'main',
+        '--state-dir',
+        folder,
+      ]);
+      expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
+      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
+      const text = (await numalign(['status', '--state-dir', folder])).stdout;
+      expect(text).toContain(
+        `\n  ${grants[0]!.id.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`,
+      );
+      expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
+      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
+    },
+  );
 
   it.runIf(isUsable)('are to be seen in status by container, with the cgroups that there are', async () => {
     ownRoot();
@@ -241,7 +284,9 @@ describe('numalign admit and attach', () => {
     expect(text).toContain(`\nshared members:\n  process ${log} (sleep)\n`);
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([{ cgroups: [{ container: 'main', path: cgroup, isMade: true }] }]);
-    expect(sharedMembers).toContainEqual(expect.objectContaining({ pid: main, grant: id, container: 'main' }));
+    expect(sharedMembers).toContainEqual(
+      expect.objectContaining({ pid: main, grant: id, container: 'main' }),
+    );
     const all = idler();
     await numalign(['attach', 'gateway', `${all}`, '--state-dir', folder]);
     expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${id}%2F%2Eall\n`);
@@ -257,7 +302,12 @@ describe('numalign admit and attach', () => {
     expect(`${allowed(pid)}`).toBe('1');
     const json = ['--container', 'log', '--output', 'json', '--state-dir', folder];
     const shared = await numalign(['attach', 'gateway', `${other}`, ...json]);
-    expect(JSON.parse(shared.stdout)).toMatchObject({ container: 'log', pid: other, cpus: '0', guaranteed: false });
+    expect(JSON.parse(shared.stdout)).toMatchObject({
+      container: 'log',
+      pid: other,
+      cpus: '0',
+      guaranteed: false,
+    });
     const pids = (await status(folder)).sharedMembers.map((member) => (member as { pid: number }).pid);
     expect(pids.sort()).toEqual([pid, other].sort());
     await numalign(['release', 'gateway', '--state-dir', folder]);
@@ -272,7 +322,10 @@ describe('numalign admit and attach', () => {
     };
     expect(await attach('nobody', `${process.pid}`)).toEqual([1, 'ERR_UNKNOWN_GRANT']);
     expect(await attach('gateway', '4194304')).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
-    expect(await attach('gateway', `${process.pid}`, '--container', 'web')).toEqual([1, 'ERR_UNKNOWN_CONTAINER']);
+    expect(await attach('gateway', `${process.pid}`, '--container', 'web')).toEqual([
+      1,
+      'ERR_UNKNOWN_CONTAINER',
+    ]);
     const folderless = join(newFolder(), 'state');
     const { code } = await numalign(['attach', 'gateway', `${process.pid}`, '--state-dir', folderless]);
     expect([code, existsSync(folderless)]).toEqual([1, false]);
@@ -287,7 +340,9 @@ describe('numalign run --wait', () => {
     const run = start(['run', '--cpus', '1', '--wait', '--state-dir', folder, '--', 'true']);
     const { pid } = run.process;
     await until(async () => (await status(folder)).waiting.length > 0, 'the request that waits');
-    expect((await status(folder)).waiting).toMatchObject([{ pid, command: expect.stringContaining('-- true') }]);
+    expect((await status(folder)).waiting).toMatchObject([
+      { pid, command: expect.stringContaining('-- true') },
+    ]);
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain(
       `\nwaiting for CPUs, the next first:\n  process ${pid} (numalign run -- true)\n`,
     );
@@ -300,15 +355,29 @@ describe('numalign run --wait', () => {
 describe('a grant whose owner was killed', () => {
   it('names who still runs on it, in status and where it is to be released', async () => {
     const folder = await configured('none');
-    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([
+      'run',
+      '--cpus',
+      '1',
+      '--state-dir',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo $$; exec sleep 1000',
+    ]);
     const pid = await printedPid(run);
     const { grants } = await status(folder);
     expect(grants).toMatchObject([{ survivors: [] }]);
     const before = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
-    expect(before.stderr).toMatch(new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`));
+    expect(before.stderr).toMatch(
+      new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`),
+    );
     run.process.kill('SIGKILL');
     await run.ended;
-    expect((await status(folder)).grants).toMatchObject([{ alive: true, survivors: [{ pid, command: 'sleep' }] }]);
+    expect((await status(folder)).grants).toMatchObject([
+      { alive: true, survivors: [{ pid, command: 'sleep' }] },
+    ]);
     // Wide enough for any process ids.
     const wide = { env: { COLUMNS: '200' } };
     const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
@@ -316,7 +385,9 @@ describe('a grant whose owner was killed', () => {
     const release = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
-      new RegExp(`process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep\\). End that`),
+      new RegExp(
+        `process ${run.process.pid} .*, which has ended, but .*: process ${pid} \\(sleep\\). End that`,
+      ),
     );
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
@@ -339,35 +410,53 @@ describe('numalign share', () => {
     expect(`${allowed(pid)}`).toBe('0-1');
     const json = ['--remove', '--output', 'json', '--state-dir', folder];
     const removed = await numalign(['share', `${pid}`, ...json]);
-    expect(JSON.parse(removed.stdout)).toEqual({ stateDir: folder, sharedPool: '0-1', sharedMembers: [], cpus: '0-1' });
+    expect(JSON.parse(removed.stdout)).toEqual({
+      stateDir: folder,
+      sharedPool: '0-1',
+      sharedMembers: [],
+      cpus: '0-1',
+    });
     const again = await numalign(['share', `${pid}`, ...json]);
     expect([again.code, JSON.parse(again.stderr).error.code]).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
   });
 
-  it.runIf(isUsable)('puts a process that is removed back to its cgroup, or says how it comes there', async () => {
-    ownRoot();
-    const folder = await configured(ROOT);
-    const pid = idler();
-    const share = async (...args: string[]) =>
-      (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
-    await share();
-    expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
-    expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
-    await share();
-    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
-    const told = await share('--remove');
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
-    expect(told).toContain(`is no shared member any more, but stays in the cgroup ${ROOT}/shared`);
-    const [, command] = /`(.*)`/.exec(told)!;
-    execFileSync('sh', ['-c', command!]);
-    expect(cpusetOf(pid)).toBe('/');
-    await numalign(['release', 'gateway', '--state-dir', folder]);
-  });
+  it.runIf(isUsable)(
+    'puts a process that is removed back to its cgroup, or says how it comes there',
+    async () => {
+      ownRoot();
+      const folder = await configured(ROOT);
+      const pid = idler();
+      const share = async (...args: string[]) =>
+        (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
+      await share();
+      expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
+      expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
+      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
+      await share();
+      await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+      const told = await share('--remove');
+      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
+      expect(told).toContain(`is no shared member any more, but stays in the cgroup ${ROOT}/shared`);
+      const [, command] = /`(.*)`/.exec(told)!;
+      execFileSync('sh', ['-c', command!]);
+      expect(cpusetOf(pid)).toBe('/');
+      await numalign(['release', 'gateway', '--state-dir', folder]);
+    },
+  );
 
   it('says where a process runs that stays on the CPUs of a grant, or refuses it', async () => {
     const folder = await configured('none');
-    const run = start(['run', '--cpus', '1', '--state-dir', folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
+    const run = start([
+      'run',
+      '--cpus',
+      '1',
+      '--state-dir',
+      folder,
+      '--',
+      'sh',
+      '-c',
+      'echo $$; exec sleep 1000',
+    ]);
     const pid = await printedPid(run);
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
     const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
@@ -382,7 +471,10 @@ describe('numalign share', () => {
     expect(refused.stderr).toContain(`process ${other} is attached to gateway (container main)`);
     await numalign(['attach', 'gateway', `${other}`, '--container', 'log', '--state-dir', folder]);
     const moved = await numalign(['share', `${other}`, '--state-dir', folder]);
-    expect([moved.stdout, `${allowed(other)}`]).toEqual([`process ${other} runs in the shared pool: CPUs 0\n`, '0']);
+    expect([moved.stdout, `${allowed(other)}`]).toEqual([
+      `process ${other} runs in the shared pool: CPUs 0\n`,
+      '0',
+    ]);
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
@@ -393,7 +485,9 @@ describe('numalign share', () => {
       const group = strangeGroup('0-1');
       expect((await numalign(['share', `${group}/`, '--state-dir', folder])).code).toBe(0);
       expect((await status(folder)).sharedMembers).toEqual([{ kind: 'cgroup', path: group }]);
-      const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(' ');
+      const line = ['exec', process.execPath, MAIN, 'run', '--cpus', '1', '--state-dir', folder, '--'].join(
+        ' ',
+      );
       const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;
       const run = start([], { program: ['sh', '-c', script] });
       const pid = await printedPid(run);
@@ -431,7 +525,10 @@ describe('settings and looking', () => {
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('[ERR_CONFIG_CONFLICT]')]);
     await numalign(['release', 'gateway', '--state-dir', folder]);
     const { code, stdout } = await numalign(['configure', '--cgroup-root', 'none', '--state-dir', folder]);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(new RegExp(`^cgroups: +below ${ROOT} +none$`, 'm'))]);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(new RegExp(`^cgroups: +below ${ROOT} +none$`, 'm')),
+    ]);
   });
 
   it('numalign status and topology register nobody, and forget nobody', async () => {

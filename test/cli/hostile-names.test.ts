@@ -1,4 +1,5 @@
-// Names and paths of others, with what steers terminals and forges lines, in a state that several share.
+// Names and paths of others, with what steers terminals and forges lines, in a state that several
+// share.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -60,7 +61,9 @@ async function hostileState(): Promise<string> {
 }
 
 const flaws = ({ stdout, stderr }: Result) =>
-  [...`${stdout}${stderr}`.matchAll(/(?!\n)[\p{C}\p{Zl}\p{Zp}]|^numalign: forged.*$/gmu)].map(([found]) => found);
+  [...`${stdout}${stderr}`.matchAll(/(?!\n)[\p{C}\p{Zl}\p{Zp}]|^numalign: forged.*$/gmu)].map(
+    ([found]) => found,
+  );
 
 const COMMANDS = [
   ['status'],
@@ -82,7 +85,9 @@ describe('hostile names', () => {
     for (const output of ['text', 'json']) {
       it(`reach nobody’s terminal as ${output} of numalign ${name} ${/^[\w -]*/.exec(args.join(' '))![0].trim()}`, async () => {
         const stateDir = await hostileState();
-        const words = args.map((word) => ({ POD: newFile(pod('big', 1000)), FOLDER: newFolder() })[word] ?? word);
+        const words = args.map(
+          (word) => ({ POD: newFile(pod('big', 1000)), FOLDER: newFolder() })[word] ?? word,
+        );
         const result = await numalign([name!, '--state-dir', stateDir, '--output', output, ...words]);
         expect({ flaws: flaws(result), ...result }).toMatchObject({ flaws: [] });
       });

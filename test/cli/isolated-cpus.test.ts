@@ -12,7 +12,9 @@ describe('isolated CPUs on this machine', () => {
     if (cpus.size < 2) return;
     const folder = ['--state-dir', newFolder()];
     const configured = await numalign(['configure', '--isolated', last, ...folder]);
-    expect(configured.stdout).toMatch(new RegExp(`^isolated: +none \\(what the kernel isolates\\) +CPU ${last}$`, 'm'));
+    expect(configured.stdout).toMatch(
+      new RegExp(`^isolated: +none \\(what the kernel isolates\\) +CPU ${last}$`, 'm'),
+    );
 
     const run = (...flags: string[]) =>
       numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
@@ -26,12 +28,17 @@ describe('isolated CPUs on this machine', () => {
     expect(status.stdout).toMatch(new RegExp(`^isolated: +CPU ${last}$`, 'm'));
     expect(status.stdout).toMatch(new RegExp(`^free isolated: +CPU ${last}$`, 'm'));
     const json = JSON.parse((await numalign(['status', '--output', 'json', ...folder])).stdout);
-    expect(json).toMatchObject({ freeIsolated: last, settings: { isolatedCPUs: last, isolatedByKernel: false } });
+    expect(json).toMatchObject({
+      freeIsolated: last,
+      settings: { isolatedCPUs: last, isolatedByKernel: false },
+    });
     const tree = await numalign(['topology', ...folder]);
     expect(tree.stdout).toContain(`CPU ${last} (not shared), free: CPU ${last}`);
 
     const undone = await numalign(['configure', '--isolated', 'kernel', ...folder]);
-    expect(undone.stdout).toMatch(new RegExp(`^isolated: +CPU ${last} +none \\(what the kernel isolates\\)$`, 'm'));
+    expect(undone.stdout).toMatch(
+      new RegExp(`^isolated: +CPU ${last} +none \\(what the kernel isolates\\)$`, 'm'),
+    );
     expect((await numalign(['status', ...folder])).stdout).not.toContain('free isolated');
   });
 

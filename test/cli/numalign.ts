@@ -69,8 +69,8 @@ export function start(
     child.once('exit', (code, signal) => {
       running.delete(child);
       const end = () => resolve({ code, signal, ...output });
-      // All has been read when its streams are closed. A process that it leaves running may hold them: a moment later
-      // all that it wrote itself has been read.
+      // All has been read when its streams are closed. A process that it leaves running may hold
+      // them: a moment later all that it wrote itself has been read.
       child.once('close', end);
       setTimeout(end, 50);
     });
@@ -98,7 +98,10 @@ export async function until<T>(
   }
 }
 
-/** Ends a process when the test is over, if it is still the one that carries `mark` in its environment. */
+/**
+ * Ends a process when the test is over, if it is still the one that carries `mark` in its
+ * environment.
+ */
 export function endLater(pid: number, mark: string): void {
   marked.push({ pid, mark });
 }
@@ -117,7 +120,8 @@ export function isRunning(pid: number): boolean {
 }
 
 afterEach(async () => {
-  for (const { pid, mark } of marked.splice(0)) if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
+  for (const { pid, mark } of marked.splice(0))
+    if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
   const ends = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
   for (const child of running) child.kill('SIGKILL');
   await Promise.all(ends);

@@ -70,7 +70,14 @@ spec:
     - {name: log, resources: {limits: {cpu: 500m, memory: 1Gi}}}
 `;
     const machine = ['--synthetic', 'package:2 [numa(memory=32GB)] core:8 pu:2'];
-    const { code, stdout } = await plan(text, ...machine, '--policy', 'single-numa-node', '--devices', devices);
+    const { code, stdout } = await plan(
+      text,
+      ...machine,
+      '--policy',
+      'single-numa-node',
+      '--devices',
+      devices,
+    );
     expect(code).toBe(0);
     expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
       'pod trainer (Guaranteed)',
@@ -198,17 +205,32 @@ kubeReserved: {cpu: 1500m}
     );
     const text = pod('one', 8);
     const first = await planJson(text, ...MACHINE, '--config', config);
-    expect(first.pods[0]).toMatchObject({ policy: 'single-numa-node', scope: 'pod', containers: [{ cpus: '8-15' }] });
+    expect(first.pods[0]).toMatchObject({
+      policy: 'single-numa-node',
+      scope: 'pod',
+      containers: [{ cpus: '8-15' }],
+    });
     const flags = ['--policy', 'restricted', '--scope', 'container', '--reserved', '8'];
     const second = await planJson(text, ...MACHINE, '--config', config, ...flags);
-    expect(second.pods[0]).toMatchObject({ policy: 'restricted', scope: 'container', containers: [{ cpus: '0-7' }] });
+    expect(second.pods[0]).toMatchObject({
+      policy: 'restricted',
+      scope: 'container',
+      containers: [{ cpus: '0-7' }],
+    });
     // Whole cores by the document, balanced by the flag.
     const both = ['--policy', 'none', '--reserved', 'none', '--cpu-option', 'distribute-cpus-across-numa'];
     const third = await planJson(pod('one', 12), ...MACHINE, '--config', config, ...both);
     expect(third.pods[0].containers).toMatchObject([{ cpus: '0-5,8-13' }]);
     const odd = await planJson(pod('one', 3), ...MACHINE, '--config', config, ...both);
     expect(odd.pods[0].code).toBe('ERR_SMT_ALIGNMENT');
-    const off = await planJson(pod('one', 3), ...MACHINE, '--config', config, '--cpu-option', 'full-pcpus-only=false');
+    const off = await planJson(
+      pod('one', 3),
+      ...MACHINE,
+      '--config',
+      config,
+      '--cpu-option',
+      'full-pcpus-only=false',
+    );
     expect(off.code).toBe(0);
   });
 
@@ -216,11 +238,14 @@ kubeReserved: {cpu: 1500m}
     const config = newFile('kind: KubeletConfiguration\n');
     const { stdout } = await plan(pod('one', 2), ...MACHINE, '--config', config);
     expect(stdout).toMatch(/^main +app +shared pool +none +any$/m);
-    expect(stdout).toContain('no exclusive CPUs: the CPU policy is none\nadmitted under none, scope container\n');
+    expect(stdout).toContain(
+      'no exclusive CPUs: the CPU policy is none\nadmitted under none, scope container\n',
+    );
   });
 
   it('reads amounts as Kubernetes does', async () => {
-    const cpus = async (amount: string) => (await planJson(pod('a', amount), ...MACHINE)).pods[0].containers[0].cpus;
+    const cpus = async (amount: string) =>
+      (await planJson(pod('a', amount), ...MACHINE)).pods[0].containers[0].cpus;
     expect(await cpus('0x10')).toBe('0-15');
     expect(await cpus('1e1')).toBe('0-9');
     expect(await cpus('"4000m"')).toBe('0-3');
@@ -264,8 +289,13 @@ describe('numalign plan on this machine', () => {
       'echo $$; exec sleep 1000',
     ];
     const holder = start(run);
-    const pid = Number(await until(() => /^(\d+)\n/.exec(holder.output.stdout)?.[1], 'the pid of the command'));
-    const id = await until(() => /grant ([0-9a-f-]{36})/.exec(holder.output.stderr)?.[1], 'the line of numalign');
+    const pid = Number(
+      await until(() => /^(\d+)\n/.exec(holder.output.stdout)?.[1], 'the pid of the command'),
+    );
+    const id = await until(
+      () => /grant ([0-9a-f-]{36})/.exec(holder.output.stderr)?.[1],
+      'the line of numalign',
+    );
     endLater(pid, `NUMALIGN_GRANT=${id}`);
     const taken = await plan(pod('one', 1), '--state-dir', folder);
     expect(taken.code).toBe(1);
@@ -315,7 +345,13 @@ describe('numalign plan on this machine', () => {
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     makeNewer(folder, true);
     for (const command of ['plan', 'admit']) {
-      const { code, stdout, stderr } = await numalign([command, '-f', newFile(pod('one', 1)), '--state-dir', folder]);
+      const { code, stdout, stderr } = await numalign([
+        command,
+        '-f',
+        newFile(pod('one', 1)),
+        '--state-dir',
+        folder,
+      ]);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       expect(stderr).toContain('[ERR_STATE_VERSION]');
     }
@@ -350,7 +386,9 @@ describe('numalign plan on this machine', () => {
     expect(differs.code).toBe(1);
     expect(differs.stderr).toContain('reservedSystemCPUs is 0, not 1');
     const simulated = newFolder();
-    (await openManager({ stateDir: simulated, topology: await discover({ synthetic: 'core:2 pu:1' }) })).close();
+    (
+      await openManager({ stateDir: simulated, topology: await discover({ synthetic: 'core:2 pu:1' }) })
+    ).close();
     const wrong = await plan(pod('one', 1), '--state-dir', simulated);
     expect(wrong.code).toBe(1);
     expect(wrong.stderr).toContain('[ERR_SIMULATED_MACHINE]');
@@ -385,7 +423,9 @@ describe('files and command lines that plan refuses', () => {
   it('a configuration that is none', async () => {
     const wrong = await plan(pod('a', 1), ...MACHINE, '--config', newFile(pod('a', 1), 'kubelet.yaml'));
     expect(wrong.code).toBe(1);
-    expect(wrong.stderr).toContain(`kubelet.yaml: kubeletConfiguration.kind must be "KubeletConfiguration", not 'Pod'`);
+    expect(wrong.stderr).toContain(
+      `kubelet.yaml: kubeletConfiguration.kind must be "KubeletConfiguration", not 'Pod'`,
+    );
     const two = documents('kind: KubeletConfiguration\n', 'kind: KubeletConfiguration\n');
     const several = await plan(pod('a', 1), ...MACHINE, '--config', newFile(two));
     expect(several.stderr).toContain('it must be one document');

@@ -52,7 +52,9 @@ describe('the command line', () => {
   it('prints JSON by every command that prints what it did or found', () => {
     const leaves = (command: Command): Command[] =>
       command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
-    const without = leaves(createProgram()).filter(({ options }) => !options.some(({ long }) => long === '--output'));
+    const without = leaves(createProgram()).filter(
+      ({ options }) => !options.some(({ long }) => long === '--output'),
+    );
     // A script is what it prints.
     expect(without.map((command) => command.name())).toEqual(['completion']);
   });
@@ -73,7 +75,9 @@ describe('the command line', () => {
     const topology = ['topology', '--state-dir', folder];
     expect((await numalign(topology)).stdout).not.toContain(ESCAPE);
     expect((await numalign(topology, { env: { CI: '1' } })).stdout).not.toContain(ESCAPE);
-    expect((await numalign(topology, { env: { NO_COLOR: '1', FORCE_COLOR: '1' } })).stdout).not.toContain(ESCAPE);
+    expect((await numalign(topology, { env: { NO_COLOR: '1', FORCE_COLOR: '1' } })).stdout).not.toContain(
+      ESCAPE,
+    );
     expect((await numalign(topology, { env: { FORCE_COLOR: '1' } })).stdout).toContain(ESCAPE);
   });
 

@@ -36,7 +36,16 @@ describe('numalign run', () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
-    const { code, stdout, stderr } = await numalign([...RUN, folder, '--name', 'job', '--', 'sh', '-c', script]);
+    const { code, stdout, stderr } = await numalign([
+      ...RUN,
+      folder,
+      '--name',
+      'job',
+      '--',
+      'sh',
+      '-c',
+      script,
+    ]);
     const [, cpus, id] =
       /^numalign: CPU (\d+) on NUMA node \d+ \(members\), grant ([0-9a-f-]{36})\n$/.exec(stderr) ?? [];
     expect(cpus).toBe('1');
@@ -49,7 +58,10 @@ describe('numalign run', () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const devices = join(newFolder(), 'devices.json');
-    writeFileSync(devices, JSON.stringify({ 'example.com/nic': [{ id: 'eth0', numaNodes: [0] }, { id: 'eth1' }] }));
+    writeFileSync(
+      devices,
+      JSON.stringify({ 'example.com/nic': [{ id: 'eth0', numaNodes: [0] }, { id: 'eth1' }] }),
+    );
     const script = 'grep stack /proc/self/numa_maps; echo "$NUMALIGN_DEVICES"';
     const { code, stdout, stderr } = await numalign([
       ...RUN,
@@ -75,7 +87,12 @@ describe('numalign run', () => {
     const { code, stdout, stderr } = await numalign([...RUN, folder, ...args]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^[^\n]*\n$/);
-    expect(JSON.parse(stderr)).toMatchObject({ id: stdout.trim(), name: 'job', cpus: '1', enforcement: 'members' });
+    expect(JSON.parse(stderr)).toMatchObject({
+      id: stdout.trim(),
+      name: 'job',
+      cpus: '1',
+      enforcement: 'members',
+    });
     expect(await numalign([...RUN, folder, '--quiet', ...args])).toMatchObject({ code: 0, stderr: '' });
   });
 
@@ -115,7 +132,9 @@ describe('numalign run', () => {
     writeFileSync(text, 'no program', { mode: 0o600 });
     const missing = await numalign([...RUN, folder, '--', 'no-such-command']);
     expect(missing.code).toBe(127);
-    expect(missing.stderr).toBe('numalign: no-such-command: not found (it, or the interpreter that it names)\n');
+    expect(missing.stderr).toBe(
+      'numalign: no-such-command: not found (it, or the interpreter that it names)\n',
+    );
     const closed = await numalign([...RUN, folder, '--', text]);
     expect(closed.code).toBe(126);
     expect(closed.stderr).toBe(`numalign: ${text}: not executable (permission denied)\n`);
@@ -139,7 +158,14 @@ describe('numalign run', () => {
   );
 
   it('reports a death that dumps core by its exit code, and dumps none itself', async () => {
-    const { code, signal } = await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'ulimit -c 0; kill -SEGV $$']);
+    const { code, signal } = await numalign([
+      ...RUN,
+      newFolder(),
+      '--',
+      'sh',
+      '-c',
+      'ulimit -c 0; kill -SEGV $$',
+    ]);
     expect({ code, signal }).toEqual({ code: 128 + 11, signal: null });
   });
 
@@ -171,9 +197,17 @@ describe('numalign run', () => {
         setInterval(() => {}, 1000);
         console.log('ready');`,
       );
-      const line = ['exec', process.execPath, MAIN, ...RUN, folder, '--quiet', '--', process.execPath, script].join(
-        ' ',
-      );
+      const line = [
+        'exec',
+        process.execPath,
+        MAIN,
+        ...RUN,
+        folder,
+        '--quiet',
+        '--',
+        process.execPath,
+        script,
+      ].join(' ');
       const run = start([], { program: ['/usr/bin/script', '-qec', line, '/dev/null'] });
       await until(() => run.output.stdout.includes('ready'), 'the command');
       run.process.stdin?.write('\u0003');
@@ -232,7 +266,9 @@ describe('numalign run', () => {
     expect(code).toBe(0);
     const [grant] = await grants(folder);
     expect(grant).toMatchObject({ cpus: '1', alive: true });
-    expect(stderr).toContain(`numalign: sh left processes running; grant ${grant?.id} ends with the last of them\n`);
+    expect(stderr).toContain(
+      `numalign: sh left processes running; grant ${grant?.id} ends with the last of them\n`,
+    );
 
     process.kill(pid, 'SIGKILL');
     await until(async () => (await grants(folder))[0]?.alive === false, 'the death of the grant');
@@ -262,7 +298,14 @@ describe('numalign run', () => {
   });
 
   it('asks which devices they are where nobody gives them out', async () => {
-    const { code, stderr } = await numalign([...RUN, newFolder(), '--resource', 'example.com/nic=1', '--', 'true']);
+    const { code, stderr } = await numalign([
+      ...RUN,
+      newFolder(),
+      '--resource',
+      'example.com/nic=1',
+      '--',
+      'true',
+    ]);
     expect([code, stderr]).toEqual([
       1,
       'numalign: nobody gives out example.com/nic here: say which devices it is, such as --device example.com/nic=class:0200 [ERR_INVALID_OPTION]\n',
@@ -290,7 +333,10 @@ describe('numalign run', () => {
     [['--', 'true'], "required option '--cpus <n>' not specified"],
     [['--cpu', '1', '--', 'true'], 'Did you mean --cpus?'],
     [['--cpus', '1'], "missing required argument 'command'"],
-    [['--cpus', '1', '--reserved', '0-', '--', 'true'], "option '--reserved <list>' argument '0-' is invalid"],
+    [
+      ['--cpus', '1', '--reserved', '0-', '--', 'true'],
+      "option '--reserved <list>' argument '0-' is invalid",
+    ],
     [['--cpus', '1', '--spread', '--distribute', '--', 'true'], 'cannot be used with'],
     [['--cpus', '1', '--policy', 'strict', '--', 'true'], 'Allowed choices are none, best-effort'],
     [['--cpus', '1', '--smt', 'off', '--', 'true'], 'Allowed choices are hold-sibling.'],

@@ -49,7 +49,14 @@ describe('numalign state export', () => {
     const { stateDir, files } = await stateWithPod();
     const folder = join(newFolder(), 'kubelet');
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
-    const { code, stdout, stderr } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
+    const { code, stdout, stderr } = await numalign([
+      'state',
+      'export',
+      '--kubelet',
+      folder,
+      '--state-dir',
+      stateDir,
+    ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toBe(`${NAMES.map((name) => `${join(folder, name)}\n`).join('')}1 pod, shared pool 0\n`);
     expect(filesIn(folder)).toEqual(files);
@@ -67,7 +74,15 @@ describe('numalign state export', () => {
     writeFileSync(join(folder, NAMES[1]!), 'old');
     chmodSync(join(folder, NAMES[1]!), 0o644);
     const json = ['--output', 'json'];
-    const { stdout } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir, ...json]);
+    const { stdout } = await numalign([
+      'state',
+      'export',
+      '--kubelet',
+      folder,
+      '--state-dir',
+      stateDir,
+      ...json,
+    ]);
     expect(JSON.parse(stdout)).toEqual({
       stateDir,
       generation: 2,
@@ -85,7 +100,14 @@ describe('numalign state export', () => {
     const folder = newFolder();
     writeFileSync(join(folder, NAMES[0]!), 'old');
     mkdirSync(join(folder, NAMES[1]!));
-    const { code, stderr } = await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
+    const { code, stderr } = await numalign([
+      'state',
+      'export',
+      '--kubelet',
+      folder,
+      '--state-dir',
+      stateDir,
+    ]);
     expect(code).toBe(1);
     expect(stderr).toContain('[ERR_SYSCALL]');
     expect(readFileSync(join(folder, NAMES[0]!), 'utf8')).toBe('old');
@@ -96,7 +118,9 @@ describe('numalign state export', () => {
     const { stateDir } = await stateWithPod();
     makeNewer(stateDir, true);
     const simulated = newFolder();
-    (await openManager({ stateDir: simulated, topology: await discover({ synthetic: 'core:2 pu:1' }) })).close();
+    (
+      await openManager({ stateDir: simulated, topology: await discover({ synthetic: 'core:2 pu:1' }) })
+    ).close();
     const folder = newFolder();
     const exportOf = (dir: string) => numalign(['state', 'export', '--kubelet', folder, '--state-dir', dir]);
     const newer = await exportOf(stateDir);
@@ -144,7 +168,9 @@ describe('numalign state import', () => {
     await numalign(['state', 'export', '--kubelet', again, '--state-dir', other]);
     expect(filesIn(again)).toEqual(filesIn(folder));
     const status = JSON.parse((await numalign(['status', '--state-dir', other, '--output', 'json'])).stdout);
-    expect(status.grants).toMatchObject([{ id: 'pod-a', cpus: '1', owner: { kind: 'persistent' }, alive: true }]);
+    expect(status.grants).toMatchObject([
+      { id: 'pod-a', cpus: '1', owner: { kind: 'persistent' }, alive: true },
+    ]);
     const twice = await importFrom(folder, other);
     expect(twice.code).toBe(1);
     expect(twice.stderr).toContain('[ERR_POD_CONFLICT]');
@@ -191,7 +217,9 @@ describe('numalign state import', () => {
     const folder = newFolder();
     const none = await importFrom(folder, stateDir);
     expect(none.code).toBe(1);
-    expect(none.stderr).toMatch(/has neither cpu_manager_state nor memory_manager_state \[ERR_KUBELET_STATE\]/);
+    expect(none.stderr).toMatch(
+      /has neither cpu_manager_state nor memory_manager_state \[ERR_KUBELET_STATE\]/,
+    );
     writeFileSync(join(folder, NAMES[0]!), Buffer.from([0x7b, 0xff]));
     expect((await importFrom(folder, stateDir)).stderr).toContain('no UTF-8 [ERR_KUBELET_STATE]');
     expect(existsSync(stateDir)).toBe(false);

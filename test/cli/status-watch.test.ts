@@ -23,7 +23,8 @@ const TERMINAL = fileURLToPath(new URL('../support/terminal.py', import.meta.url
 const watch = (stateDir: string, ...more: string[]) =>
   start(['status', '--watch', '--interval', '0.2', '--state-dir', stateDir, ...more]);
 
-// After everything has been started: a child would be born on the grant's CPUs, and be one of its own.
+// After everything has been started: a child would be born on the grant's CPUs, and be one of its
+// own.
 const pinMain = (grant: Grant) => grant.pin({ threads: 'current' });
 
 /** All that it has printed when `count` lines match. */
@@ -99,7 +100,8 @@ describe('numalign status --watch', () => {
     running.process.stdin!.write(`${order}\n`);
     const { code, stdout, stderr } = await running.ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    if (order !== 'close') expect(stdout).toMatch(/\[\?25h\S*\[\?1049l.*\r\n\r\nNo state: nothing is granted\.\r\n$/);
+    if (order !== 'close')
+      expect(stdout).toMatch(/\[\?25h\S*\[\?1049l.*\r\n\r\nNo state: nothing is granted\.\r\n$/);
   });
 
   it('names who else runs there', async () => {
@@ -129,7 +131,9 @@ describe('numalign status --watch', () => {
       expect(audit.threads.every(({ tid }: { tid: number }) => tid === process.pid)).toBe(true);
       expect(Date.parse(audit.since)).toBeLessThan(Date.parse(time));
       if (i > 0)
-        expect(Date.parse(audit.since)).toBeGreaterThanOrEqual(Date.parse(documents[i - 1].grants[0].audit.since));
+        expect(Date.parse(audit.since)).toBeGreaterThanOrEqual(
+          Date.parse(documents[i - 1].grants[0].audit.since),
+        );
     }
   });
 

@@ -36,7 +36,8 @@ describe('numalign status', () => {
   it('says that one of the free CPUs stays shared where nothing else is', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
-    const freeLine = async () => /^free: +(.*)$/m.exec((await numalign(['status', '--state-dir', folder])).stdout)?.[1];
+    const freeLine = async () =>
+      /^free: +(.*)$/m.exec((await numalign(['status', '--state-dir', folder])).stdout)?.[1];
     expect(await freeLine()).toBe('CPUs 0-1 (one of them stays shared)');
     await numalign(['admit', '-f', newFile(pod('one', 1)), '--state-dir', folder]);
     expect(await freeLine()).toBe('CPU 1 (it stays shared)');
@@ -152,7 +153,10 @@ describe('numalign status, of a machine or settings that have changed', () => {
     // As the state would be of a machine with more CPUs, of which some are gone.
     rewrite(folder, (state) => ({
       ...state,
-      pods: state.pods.map((pod) => ({ ...pod, containers: pod.containers.map((c) => ({ ...c, cpus: '1000-1001' })) })),
+      pods: state.pods.map((pod) => ({
+        ...pod,
+        containers: pod.containers.map((c) => ({ ...c, cpus: '1000-1001' })),
+      })),
       settings: { ...(state.settings as object), reservedSystemCPUs: '0,1002' },
       cpus: [1000, 1001].map((cpu) => [cpu, cpu, 1, 0]),
     }));
@@ -186,7 +190,11 @@ describe('numalign status, of a machine or settings that have changed', () => {
     const { archives, lapsed } = JSON.parse(await status(folder, 'json'));
     expect(lapsed).toEqual([]);
     expect(archives).toMatchObject([
-      { file: 'archive/another-boot-3.json', generation: 3, lapsed: [{ id, name: 'gateway', cpus: `${cpus}` }] },
+      {
+        file: 'archive/another-boot-3.json',
+        generation: 3,
+        lapsed: [{ id, name: 'gateway', cpus: `${cpus}` }],
+      },
     ]);
   });
 
@@ -233,9 +241,22 @@ describe('numalign release', () => {
   it('tells as JSON what was released', async () => {
     const folder = newFolder();
     const { id, cpus } = await persistentGrant(folder, 'gateway');
-    const { code, stdout } = await numalign(['release', 'gateway', '--state-dir', folder, '--output', 'json']);
+    const { code, stdout } = await numalign([
+      'release',
+      'gateway',
+      '--state-dir',
+      folder,
+      '--output',
+      'json',
+    ]);
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({ stateDir: folder, grant: id, name: 'gateway', cpus: `${cpus}`, alive: true });
+    expect(JSON.parse(stdout)).toEqual({
+      stateDir: folder,
+      grant: id,
+      name: 'gateway',
+      cpus: `${cpus}`,
+      alive: true,
+    });
   });
 
   it('lists what there is where the grant is unknown', async () => {
@@ -263,7 +284,9 @@ describe('numalign release', () => {
     expect(stderr).toContain('[ERR_OWNER_ALIVE]');
     const attached = await numalign(['attach', 'mine', String(process.pid), '--state-dir', folder]);
     expect(attached.code).toBe(1);
-    expect(attached.stderr).toMatch(/ and takes nobody in: that process starts others .* \[ERR_OWNER_ALIVE\]\n$/);
+    expect(attached.stderr).toMatch(
+      / and takes nobody in: that process starts others .* \[ERR_OWNER_ALIVE\]\n$/,
+    );
     await grant.release();
     manager.close();
   });

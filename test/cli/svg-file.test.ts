@@ -47,7 +47,9 @@ describe('numalign topology --svg', () => {
     const { code, stdout, stderr } = await numalign(['topology', '--svg', '-', '--state-dir', folder]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { cpus, texts } = pictureOf(stdout);
-    const { grants } = JSON.parse((await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout);
+    const { grants } = JSON.parse(
+      (await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout,
+    );
     const at = grants.findIndex(({ name }: { name: string }) => name === 'gateway');
     expect(cpus[0]).toBe('reserved');
     expect(cpus[Number(grants[at].cpus)]).toBe(`holder-${at}`);
@@ -95,14 +97,18 @@ describe('numalign plan --svg', () => {
     const { code, stdout } = await numalign([...args, '--svg', file]);
     expect(code).toBe(0);
     expect(stdout).toBe((await numalign(args)).stdout);
-    const { pods: planned } = JSON.parse((await numalign([...args, '--output', 'json', '--svg', file])).stdout);
+    const { pods: planned } = JSON.parse(
+      (await numalign([...args, '--output', 'json', '--svg', file])).stdout,
+    );
     expect(planned.map(({ containers }: any) => containers[0].cpus)).toEqual(['2-3', '4-6']);
     const { cpus, texts } = pictureOf(readFileSync(file, 'utf8'));
     expect(cpus).toEqual({
       ...{ 0: 'reserved', 1: 'free', 2: 'holder-0 highlighted', 3: 'holder-0 highlighted' },
       ...{ 4: 'holder-1 highlighted', 5: 'holder-1 highlighted', 6: 'holder-1 highlighted', 7: 'free' },
     });
-    expect(texts).toEqual(expect.arrayContaining(['pod one (planned)', 'pod two (planned)', 'CPUs 2-3; 16 MiB on 0']));
+    expect(texts).toEqual(
+      expect.arrayContaining(['pod one (planned)', 'pod two (planned)', 'CPUs 2-3; 16 MiB on 0']),
+    );
   });
 
   it('draws a pod that is rejected as not there, and says so', async () => {
@@ -122,17 +128,32 @@ describe('numalign plan --svg', () => {
       documents(pod('here', '500m', ', uid: uid-of-here'), pod('there', '500m', ', uid: uid-of-there')),
     );
     await numalign(['admit', '-f', named('gateway'), '--state-dir', folder]);
-    await numalign(['admit', '-f', newFile(pod('here', '500m', ', uid: uid-of-here')), '--state-dir', folder]);
+    await numalign([
+      'admit',
+      '-f',
+      newFile(pod('here', '500m', ', uid: uid-of-here')),
+      '--state-dir',
+      folder,
+    ]);
     const { code, stdout } = await numalign(['plan', '-f', files, '--state-dir', folder, '--svg', '-']);
     expect(code).toBe(0);
     const { cpus, texts } = pictureOf(stdout);
     expect(Object.values(cpus).filter((className) => className === 'holder-0')).toHaveLength(1);
-    expect(texts).toEqual(expect.arrayContaining(['gateway', 'pod here (admitted already)', 'pod there (planned)']));
+    expect(texts).toEqual(
+      expect.arrayContaining(['gateway', 'pod here (admitted already)', 'pod there (planned)']),
+    );
   });
 
   it('refuses a file that cannot be written, with its code', async () => {
     const path = join(newFolder(), 'none', 'plan.svg');
-    const { code, stdout, stderr } = await numalign(['plan', '-f', newFile(pod('one', 1)), ...MACHINE, '--svg', path]);
+    const { code, stdout, stderr } = await numalign([
+      'plan',
+      '-f',
+      newFile(pod('one', 1)),
+      ...MACHINE,
+      '--svg',
+      path,
+    ]);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(`numalign: cannot write the picture ${path}: ENOENT [ERR_SYSCALL]\n`);
   });

@@ -68,7 +68,9 @@ describe('the tree of a machine', () => {
       const leaves = lines
         .slice(lines.findIndex((line) => line.includes('Package')))
         .filter((line) => !/Package|NUMA/.test(line));
-      const shown = leaves.flatMap((line) => [...line.replace(/L3 \d+ +\d+ cores/, '').matchAll(/\d+/g)].map(Number));
+      const shown = leaves.flatMap((line) =>
+        [...line.replace(/L3 \d+ +\d+ cores/, '').matchAll(/\d+/g)].map(Number),
+      );
       expect(shown.sort((a, b) => a - b)).toEqual([...topology.cpus]);
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
       expect(lines.length).toBeLessThan(2 * 4 * 4 * 4 + 20);
@@ -289,6 +291,8 @@ describe('the devices of a machine', () => {
     const topology = await withDevices([
       { id: address(1), class: '0200', names: ['eth\u001b[2J0'], driver: 'x\ny', numaNodes: [0] },
     ]);
-    expect(topologyTree(topology, { width: 100 })).toContain('network  eth?[2J0  0000:01:00.0  8086:1572  x?y\n');
+    expect(topologyTree(topology, { width: 100 })).toContain(
+      'network  eth?[2J0  0000:01:00.0  8086:1572  x?y\n',
+    );
   });
 });

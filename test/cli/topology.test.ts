@@ -69,7 +69,13 @@ describe('numalign topology', () => {
 
   it('prints JSON that --json reads back to the same machine', async () => {
     const file = join(newFolder(), 'machine.json');
-    const first = await numalign(['topology', '--synthetic', 'package:2 numa:2 l3:2 core:2 pu:2', '--output', 'json']);
+    const first = await numalign([
+      'topology',
+      '--synthetic',
+      'package:2 numa:2 l3:2 core:2 pu:2',
+      '--output',
+      'json',
+    ]);
     writeFileSync(file, first.stdout);
     const second = await numalign(['topology', '--json', file, '--output', 'json']);
     expect(JSON.parse(second.stdout)).toEqual(JSON.parse(first.stdout));
@@ -80,7 +86,9 @@ describe('numalign topology', () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     const before = readFileSync(join(folder, 'state.json'), 'utf8');
-    const machine = JSON.parse((await numalign(['topology', '--output', 'json', '--state-dir', folder])).stdout);
+    const machine = JSON.parse(
+      (await numalign(['topology', '--output', 'json', '--state-dir', folder])).stdout,
+    );
     expect(machine).toMatchObject({ reserved: '0', grants: [], stateDir: folder, refusal: null });
     expect(machine.sharedPool.startsWith('0')).toBe(true);
     expect(readFileSync(join(folder, 'state.json'), 'utf8')).toBe(before);

@@ -38,10 +38,15 @@ describe('YAML', () => {
   });
 
   it('cannot be made to exhaust us', () => {
-    const levels = Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(',')}]`);
+    const levels = Array.from(
+      { length: 9 },
+      (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(',')}]`,
+    );
     expect(() => read(`a0: &a0 [x]\n${levels.join('\n')}\n`)).toThrow('alias');
     for (const opening of ['[', '{a: ', '- ', '? ']) {
-      expect(() => read(opening.repeat(100_000))).toThrow(/^f, line 1, column \d+: nested deeper than 200 levels$/);
+      expect(() => read(opening.repeat(100_000))).toThrow(
+        /^f, line 1, column \d+: nested deeper than 200 levels$/,
+      );
     }
     // The time taken grows with the number of keys, not with its square.
     const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`);

@@ -1,7 +1,11 @@
-// What the parts of the runner tell each other: a recorded case, how its replay came out, what a replay may use.
+// What the parts of the runner tell each other: a recorded case, how its replay came out, what a
+// replay may use.
 import type * as numalign from '../../lib/index.js';
 
-/** The package under test, as its entry exports it. The runner gets it handed in and imports none of it. */
+/**
+ * The package under test, as its entry exports it. The runner gets it handed in and imports none of
+ * it.
+ */
 export type Numalign = typeof numalign;
 
 /** One line of a file of cases. Fields by kind: see vectors/README.md. */
@@ -10,7 +14,10 @@ export interface Case {
   readonly [field: string]: unknown;
 }
 
-/** How the replay of one case came out. `letter` is the divergence it counts under (docs/differences.md). */
+/**
+ * How the replay of one case came out. `letter` is the divergence it counts under
+ * (docs/differences.md).
+ */
 export type Result =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'diverged'; readonly letter: string }
@@ -24,7 +31,10 @@ export interface Machine {
 
 export interface Context {
   readonly numalign: Numalign;
-  /** A machine of the topologies file beside the cases. Rejects for an unknown name, with InputError where there is no such file. */
+  /**
+   * A machine of the topologies file beside the cases. Rejects for an unknown name, with InputError
+   * where there is no such file.
+   */
   machine(name: string): Promise<Machine>;
 }
 
@@ -64,7 +74,10 @@ export function attempt<Value>(action: () => Value): Attempt<Value> {
   }
 }
 
-/** Passed where every field of `got` is as the case records it; a field that the case leaves out is not compared. */
+/**
+ * Passed where every field of `got` is as the case records it; a field that the case leaves out is
+ * not compared.
+ */
 export function compareFields(vector: Case, got: Readonly<Record<string, unknown>>): Result {
   const fields = Object.keys(got).filter((field) => vector[field] !== undefined);
   if (fields.length === 0) return failed('a recorded answer', 'a case without one');
@@ -75,7 +88,10 @@ export function compareFields(vector: Case, got: Readonly<Record<string, unknown
   return failed(show(vector), show(got));
 }
 
-/** For a recorded error: any error that the package throws on purpose is the same answer, anything else is not. */
+/**
+ * For a recorded error: any error that the package throws on purpose is the same answer, anything
+ * else is not.
+ */
 export function compareError(recorded: unknown, answer: Attempt<unknown>, { numalign }: Context): Result {
   if ('error' in answer && answer.error instanceof numalign.NumalignError) return passed;
   const got = 'error' in answer ? describeError(answer.error) : JSON.stringify(answer.value);

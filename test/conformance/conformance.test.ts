@@ -24,7 +24,8 @@ function brokenGzip() {
 function withBestFit(replaced: (bestFit: BestFit, ...args: Parameters<BestFit>) => unknown): Numalign {
   const discover = async (options?: numalign.DiscoverOptions) => {
     const topology = await numalign.discover(options);
-    const bestFit = (...args: Parameters<BestFit>) => replaced((...inner) => topology.bestFit(...inner), ...args);
+    const bestFit = (...args: Parameters<BestFit>) =>
+      replaced((...inner) => topology.bestFit(...inner), ...args);
     return { bestFit } as unknown as numalign.Topology;
   };
   return { ...numalign, discover };
@@ -38,7 +39,8 @@ const throwing = (error: Error) =>
 
 describe('the recorded cases', () => {
   it.each<[string, number, Record<string, number>]>([
-    // The unsafe answers upstream gives on irregular machines are all among the A1: a lower number would mean that one came back.
+    // The unsafe answers upstream gives on irregular machines are all among the A1: a lower number
+    // would mean that one came back.
     ['cpu-take', 5000, { A1: 89, A2: 60, A3: 16 }],
     ['cpuset', 200, {}],
     ['bitmask', 200, {}],
@@ -46,12 +48,15 @@ describe('the recorded cases', () => {
     ['cpu-hints', 1200, { A4: 26, D4: 6 }],
     ['checkpoint', 240, { D10: 3 }],
     ['scenario', 480, { A1: 10, A4: 13, A6: 4, B: 30, D1: 43 }],
-  ])('of %s are answered as recorded, but where numalign differs on purpose', async (name, total, letters) => {
-    const report = await replay(readCases(vectors(name))!, numalign);
-    expect(report.failures).toEqual([]);
-    expect(report.letters).toEqual(letters);
-    expect(report.passed + report.diverged).toBe(total);
-  });
+  ])(
+    'of %s are answered as recorded, but where numalign differs on purpose',
+    async (name, total, letters) => {
+      const report = await replay(readCases(vectors(name))!, numalign);
+      expect(report.failures).toEqual([]);
+      expect(report.letters).toEqual(letters);
+      expect(report.passed + report.diverged).toBe(total);
+    },
+  );
 
   // Alters one recorded value so that it is surely another one.
   function altered(value: unknown): unknown {
@@ -69,17 +74,20 @@ describe('the recorded cases', () => {
     const context = contextOf(file.path, numalign);
     const notNoticed: string[] = [];
     const check = async (vector: Case, field: string) => {
-      if ((await file.kind.run(vector, context)).outcome !== 'failed') notNoticed.push(`${vector.id} ${field}`);
+      if ((await file.kind.run(vector, context)).outcome !== 'failed')
+        notNoticed.push(`${vector.id} ${field}`);
     };
     for (const vector of file.cases) {
       // Nodes of 64 and more are not compared.
-      if (Object.values(vector).some((value) => Array.isArray(value) && value.some((node) => node >= 64))) continue;
+      if (Object.values(vector).some((value) => Array.isArray(value) && value.some((node) => node >= 64)))
+        continue;
       const answers = Object.keys(vector).filter((field) => !inputs.includes(field));
       for (const field of answers) await check({ ...vector, [field]: altered(vector[field]) }, field);
       // Sets are never refused, only their texts are.
       if (vector.op === 'setops') continue;
       const { error, ...asked } = vector;
-      const opposite = error === undefined ? { ...vector, error: 'refused' } : { ...asked, result: [63], list: [63] };
+      const opposite =
+        error === undefined ? { ...vector, error: 'refused' } : { ...asked, result: [63], list: [63] };
       await check(opposite as unknown as Case, 'error');
     }
     expect(notNoticed).toEqual([]);
@@ -103,16 +111,31 @@ describe('the recorded cases', () => {
   });
 
   it.each<[string, Parameters<typeof withBestFit>[0]]>([
-    ['ignores the spread', (bestFit, free, n, options) => bestFit(free, n, { ...options, strategy: 'packed' })],
-    ['ignores the group size', (bestFit, free, n, options) => bestFit(free, n, { ...options, cpuGroupSize: 1 })],
-    ['ignores L3', (bestFit, free, n, options) => bestFit(free, n, { ...options, preferAlignByUncoreCache: false })],
+    [
+      'ignores the spread',
+      (bestFit, free, n, options) => bestFit(free, n, { ...options, strategy: 'packed' }),
+    ],
+    [
+      'ignores the group size',
+      (bestFit, free, n, options) => bestFit(free, n, { ...options, cpuGroupSize: 1 }),
+    ],
+    [
+      'ignores L3',
+      (bestFit, free, n, options) => bestFit(free, n, { ...options, preferAlignByUncoreCache: false }),
+    ],
     [
       'does not distribute',
       (bestFit, free, n, options) => bestFit(free, n, { ...options, distributeAcrossNuma: false }),
     ],
-    ['takes the first CPUs', (bestFit, free, n) => bestFit(free, n) && [...numalign.CpuSet.coerce(free)].slice(0, n)],
+    [
+      'takes the first CPUs',
+      (bestFit, free, n) => bestFit(free, n) && [...numalign.CpuSet.coerce(free)].slice(0, n),
+    ],
     ['gives a CPU too few', (bestFit, free, n, options) => bestFit(free, n && n - 1, options)],
-    ['gives whatever is left', (bestFit, free, n) => bestFit(free, Math.min(n, numalign.CpuSet.coerce(free).size))],
+    [
+      'gives whatever is left',
+      (bestFit, free, n) => bestFit(free, Math.min(n, numalign.CpuSet.coerce(free).size)),
+    ],
   ])('of cpu-take fail with a package that %s', async (_, replaced) => {
     const { failures } = await replay(readCases(vectors('cpu-take'))!, withBestFit(replaced));
     expect(failures.length).toBeGreaterThan(20);
@@ -136,7 +159,9 @@ describe('a cpu-take case', () => {
     expect(await outcomeOf(vector)).toBe('passed');
     expect(await outcomeOf(vector, answering('0-7'))).toBe('failed');
     expect(await outcomeOf(vector, throwing(new TypeError('no')))).toBe('failed');
-    expect(await outcomeOf(vector, throwing(new numalign.NumalignError('ERR_INVALID_ARGUMENT', 'no')))).toBe('failed');
+    expect(await outcomeOf(vector, throwing(new numalign.NumalignError('ERR_INVALID_ARGUMENT', 'no')))).toBe(
+      'failed',
+    );
     expect(await outcomeOf({ ...regular, cpus: '0-1' }, throwing(shortage))).toBe('failed');
   });
 
@@ -183,22 +208,28 @@ describe('a bitmask case', () => {
     const crash = () => {
       throw new TypeError('no');
     };
-    expect(await outcomeOf(vector, { ...numalign, NodeMask: { from: crash } as unknown as Numalign['NodeMask'] })).toBe(
-      'failed',
-    );
+    expect(
+      await outcomeOf(vector, { ...numalign, NodeMask: { from: crash } as unknown as Numalign['NodeMask'] }),
+    ).toBe('failed');
   });
 });
 
 describe('npm run conformance', () => {
   beforeAll(() => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    const compiled = spawnSync(process.execPath, [tsc, '-p', 'test/conformance'], { cwd: root, encoding: 'utf8' });
+    const compiled = spawnSync(process.execPath, [tsc, '-p', 'test/conformance'], {
+      cwd: root,
+      encoding: 'utf8',
+    });
     expect(compiled.stdout + compiled.stderr).toBe('');
   });
 
   function program(...paths: string[]) {
     const script = join(root, 'dist-test/conformance/run.js');
-    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...paths], { cwd: root, encoding: 'utf8' });
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...paths], {
+      cwd: root,
+      encoding: 'utf8',
+    });
     return { status, lines: stdout.trimEnd().split('\n'), stderr };
   }
 
@@ -269,7 +300,11 @@ describe('npm run conformance', () => {
   it.each<[string, () => string[], RegExp]>([
     ['no file', () => [], /^no file given\nusage: /],
     ['an option', () => ['--all'], /^unknown option --all\nusage: /],
-    ['a file that cannot be read', () => ['/nonexistent.jsonl'], /^\/nonexistent\.jsonl: cannot be read: ENOENT/],
+    [
+      'a file that cannot be read',
+      () => ['/nonexistent.jsonl'],
+      /^\/nonexistent\.jsonl: cannot be read: ENOENT/,
+    ],
     ['a gzip file that was cut off', () => [brokenGzip()], /cases\.jsonl: cannot be read: /],
     ['a line that is not JSON', () => [fileOf([right(1), '', '{"id":'])], /: line 3 is not JSON: /],
     ['a line that is no object', () => [fileOf([right(1), '[]'])], /: line 2 is not an object\n$/],
@@ -291,7 +326,11 @@ describe('npm run conformance', () => {
       /: line 1 is not a case of any known/,
     ],
     ['a file without cases', () => [fileOf([])], /: holds no cases\n$/],
-    ['no topologies', () => [fileOf([right(1)], { topologies: null })], /: there is no topologies\.jsonl or /],
+    [
+      'no topologies',
+      () => [fileOf([right(1)], { topologies: null })],
+      /: there is no topologies\.jsonl or /,
+    ],
     [
       'broken topologies',
       () => [fileOf([right(1)], { topologies: '{}' })],

@@ -22,7 +22,9 @@ function withCpuHints(replaced: (cpuHints: CpuHints, question: Question) => Iter
 }
 
 const answering = (hints: readonly RecordedHint[]) =>
-  withCpuHints(() => hints.map(({ nodes, preferred }) => ({ nodes: numalign.NodeSet.from(nodes ?? []), preferred })));
+  withCpuHints(() =>
+    hints.map(({ nodes, preferred }) => ({ nodes: numalign.NodeSet.from(nodes ?? []), preferred })),
+  );
 
 describe('the recorded cases of cpu-hints', () => {
   it('fail where their answer is altered and none of the known differences can explain it', async () => {
@@ -31,12 +33,14 @@ describe('the recorded cases of cpu-hints', () => {
     const notNoticed: string[] = [];
     for (const vector of file.cases) {
       const { fullPhysicalCpusOnly } = vector.options as { fullPhysicalCpusOnly: boolean };
-      if (fullPhysicalCpusOnly || vector.reusable !== '' || irregular.includes(vector.topology as string)) continue;
+      if (fullPhysicalCpusOnly || vector.reusable !== '' || irregular.includes(vector.topology as string))
+        continue;
       const hints = vector.hints as RecordedHint[];
       const altered = [
         [...hints, { nodes: [0], preferred: false }],
         hints.length > 0 && hints.slice(0, -1),
-        hints.length > 0 && hints.map((hint, i) => (i === 0 ? { ...hint, preferred: !hint.preferred } : hint)),
+        hints.length > 0 &&
+          hints.map((hint, i) => (i === 0 ? { ...hint, preferred: !hint.preferred } : hint)),
         hints.length > 1 && [...hints].reverse(),
       ];
       for (const answer of altered) {
@@ -91,7 +95,14 @@ describe('the recorded cases of cpu-hints', () => {
 
 describe('a cpu-hints case', () => {
   // 2s-3c2t-inter: even CPUs are node 0, odd ones node 1; CPU n and n + 6 are a core.
-  const vector = { topology: '2s-3c2t-inter', reserved: '', available: '0-11', reusable: '', request: 2, options: {} };
+  const vector = {
+    topology: '2s-3c2t-inter',
+    reserved: '',
+    available: '0-11',
+    reusable: '',
+    request: 2,
+    options: {},
+  };
   const first: RecordedHint = { nodes: [0], preferred: true };
   const second: RecordedHint = { nodes: [1], preferred: true };
   const both: RecordedHint = { nodes: [0, 1], preferred: false };
@@ -114,9 +125,9 @@ describe('a cpu-hints case', () => {
     expect(await outcomeOf(overlapping, answering([second, both]))).toBe('failed');
     expect(await outcomeOf(overlapping, answering([]))).toBe('failed');
     expect(await outcomeOf(overlapping, answering([{ ...both, preferred: true }]))).toBe('failed');
-    expect(await outcomeOf({ ...overlapping, available: '1,3', hints: [first, both] }, answering([both]))).toBe(
-      'failed',
-    );
+    expect(
+      await outcomeOf({ ...overlapping, available: '1,3', hints: [first, both] }, answering([both])),
+    ).toBe('failed');
   });
 
   it('counts as A4 where only halves of cores are free, if whole cores get their hints', async () => {

@@ -1,4 +1,5 @@
-// The devices of a scenario: the plugin that stands behind them, how they are counted, and which ones recorded containers can have had.
+// The devices of a scenario: the plugin that stands behind them, how they are counted, and which
+// ones recorded containers can have had.
 import type { DeviceAssignment, PreferredAllocationRequest } from '../../lib/index.js';
 import type { Holdings } from './placement.js';
 import type { Claim } from './pod.js';
@@ -15,7 +16,10 @@ export type Inventory = ReadonlyMap<string, ReadonlyMap<string, readonly number[
 
 export function inventoryOf(resources: readonly RecordedResource[]): Inventory {
   return new Map(
-    resources.map(({ name, devices }) => [name, new Map(devices.map(({ id, numaNodes }) => [id, numaNodes]))]),
+    resources.map(({ name, devices }) => [
+      name,
+      new Map(devices.map(({ id, numaNodes }) => [id, numaNodes])),
+    ]),
   );
 }
 
@@ -37,13 +41,17 @@ export function countByPlace(devices: readonly DeviceAssignment[]): Record<strin
   return counts;
 }
 
-/** Which ids a recorded container is known to have; undefined where equal devices were picked at random. */
+/**
+ * Which ids a recorded container is known to have; undefined where equal devices were picked at
+ * random.
+ */
 const givenIds = (holdings: RecordedHoldings, container: string, resource: string) =>
   holdings[container]?.devices[resource]?.ids ?? undefined;
 
 /**
- * Recorded pods with every device by its id: the recorded one, or where that is not known any that fits: of the recorded NUMA nodes, left by an init container of the pod or
- * nobody's. Undefined where there are not enough.
+ * Recorded pods with every device by its id: the recorded one, or where that is not known any that
+ * fits: of the recorded NUMA nodes, left by an init container of the pod or nobody's. Undefined
+ * where there are not enough.
  */
 export function withDevices(
   pods: ReadonlyMap<string, RecordedHoldings>,
@@ -53,7 +61,8 @@ export function withDevices(
   const taken = new Map([...inventory.keys()].map((resource) => [resource, new Set<string>()]));
   for (const holdings of pods.values()) {
     for (const name of Object.keys(holdings)) {
-      for (const [resource, own] of taken) for (const id of givenIds(holdings, name, resource) ?? []) own.add(id);
+      for (const [resource, own] of taken)
+        for (const id of givenIds(holdings, name, resource) ?? []) own.add(id);
     }
   }
 
@@ -67,14 +76,17 @@ export function withDevices(
       for (const [i, { name, kind }] of podClaims.entries()) {
         const recorded = holdings[name]?.devices[resource];
         if (!recorded) continue;
-        const later = podClaims.slice(i + 1).flatMap((claim) => givenIds(holdings, claim.name, resource) ?? []);
+        const later = podClaims
+          .slice(i + 1)
+          .flatMap((claim) => givenIds(holdings, claim.name, resource) ?? []);
         const own = taken.get(resource)!;
         const candidates = new Set([
           ...left,
           ...(kind === 'init' ? later : []),
           ...[...devices.keys()].filter((id) => !own.has(id)),
         ]);
-        const at = (place: string) => [...candidates].filter((id) => placeOf(devices.get(id) ?? null) === place);
+        const at = (place: string) =>
+          [...candidates].filter((id) => placeOf(devices.get(id) ?? null) === place);
         const places = Object.entries(recorded.perNuma);
         const ids = recorded.ids ?? places.flatMap(([place, count]) => at(place).slice(0, count));
         if (ids.length < places.reduce((sum, [, count]) => sum + count, 0)) return undefined;

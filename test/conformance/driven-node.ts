@@ -53,7 +53,11 @@ export class DrivenNode {
   async #open(): Promise<void> {
     this.#manager = await this.#numalign.openManager(this.#options);
     for (const { name, devices, preferredAllocation } of this.#resources) {
-      this.#manager.registerDevices(name, devices, preferredAllocation ? { preferredAllocation: lowestIds } : {});
+      this.#manager.registerDevices(
+        name,
+        devices,
+        preferredAllocation ? { preferredAllocation: lowestIds } : {},
+      );
     }
   }
 
@@ -113,7 +117,9 @@ export class DrivenNode {
     const told = bookedOf(memory);
     const booked = sorted(readMemory(this.#options.stateDir));
     if (JSON.stringify(told) !== JSON.stringify(booked)) {
-      throw new Error(`the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`);
+      throw new Error(
+        `the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`,
+      );
     }
     return { pods, sharedPool: sharedPool.toString(), memory };
   }

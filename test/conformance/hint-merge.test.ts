@@ -18,16 +18,22 @@ const withMerge = (mergeHints: Merge): Numalign => ({ ...numalign, mergeHints })
 function withLists(change: (hints: Hints | null) => Hints | null): Numalign {
   const changed = (provider: numalign.ProviderHints) =>
     provider &&
-    Object.fromEntries(Object.entries(provider).map(([resource, hints]) => [resource, change(hints as Hints | null)]));
+    Object.fromEntries(
+      Object.entries(provider).map(([resource, hints]) => [resource, change(hints as Hints | null)]),
+    );
   return withMerge((providers, options) => numalign.mergeHints(providers.map(changed), options));
 }
 
 const answering = (change: Partial<ReturnType<Merge>>) =>
   withMerge((...args) => ({ ...numalign.mergeHints(...args), ...change }));
 
-/** As the true package, on nodes numbered the other way round: of equals it takes the last where the true one takes the first. */
+/**
+ * As the true package, on nodes numbered the other way round: of equals it takes the last where the
+ * true one takes the first.
+ */
 function mirrored(): Numalign {
-  const mirror = (nodes: Iterable<number>, last: number) => Array.from(nodes, (node) => last - node).reverse();
+  const mirror = (nodes: Iterable<number>, last: number) =>
+    Array.from(nodes, (node) => last - node).reverse();
   return withMerge((providers, options) => {
     const last = Math.max(...options.numaNodes);
     const turn = ({ nodes, preferred }: numalign.TopologyHint) => ({
@@ -76,8 +82,14 @@ describe('the recorded cases of hint-merge', () => {
       'takes every hint for preferred',
       withLists((hints) => hints && Array.from(hints, (hint) => ({ ...hint, preferred: true }))),
     ],
-    ['prefers none', withLists((hints) => hints && Array.from(hints, (hint) => ({ ...hint, preferred: false })))],
-    ['takes an empty list for no preference', withLists((hints) => (hints && [...hints].length === 0 ? null : hints))],
+    [
+      'prefers none',
+      withLists((hints) => hints && Array.from(hints, (hint) => ({ ...hint, preferred: false }))),
+    ],
+    [
+      'takes an empty list for no preference',
+      withLists((hints) => (hints && [...hints].length === 0 ? null : hints)),
+    ],
     ['looks at the first hint of a list only', withLists((hints) => hints && [...hints].slice(0, 1))],
     ['breaks ties the other way', mirrored()],
     ['admits anything', answering({ admitted: true })],
@@ -89,7 +101,9 @@ describe('the recorded cases of hint-merge', () => {
     ],
     [
       'merges as under best-effort',
-      withMerge((providers, options) => numalign.mergeHints(providers, { ...options, policy: 'best-effort' })),
+      withMerge((providers, options) =>
+        numalign.mergeHints(providers, { ...options, policy: 'best-effort' }),
+      ),
     ],
     [
       'forgets the last provider',
@@ -109,9 +123,9 @@ describe('a hint-merge case', () => {
   it('passes with the recorded hint and admission', async () => {
     expect(await outcomeOf({ ...vector, providers, hint, admit: true })).toBe('passed');
     expect(await outcomeOf({ ...vector, providers, hint, admit: false })).toBe('failed');
-    expect(await outcomeOf({ ...vector, providers, hint: { nodes: [0], preferred: true }, admit: true })).toBe(
-      'failed',
-    );
+    expect(
+      await outcomeOf({ ...vector, providers, hint: { nodes: [0], preferred: true }, admit: true }),
+    ).toBe('failed');
   });
 
   it('fails where nothing is recorded', async () => {

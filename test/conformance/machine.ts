@@ -1,4 +1,5 @@
-// What recorded machines are like, counted from their rows: the conditions of divergences hang on it.
+// What recorded machines are like, counted from their rows: the conditions of divergences hang on
+// it.
 import type { MachineJson } from '../../lib/index.js';
 
 /** The CPUs of every core, socket, L3 or NUMA node, by its id. */
@@ -12,7 +13,9 @@ export function groupsOf({ columns, cpus }: MachineJson, column: string): Map<nu
 /** A1: some core, socket or L3 differs in size from the machine's average as upstream rounds it. */
 export function isIrregular(machine: MachineJson): boolean {
   const differs = (column: string, groups: number) =>
-    [...groupsOf(machine, column).values()].some((cpus) => cpus.length !== Math.floor(machine.numCpus / groups));
+    [...groupsOf(machine, column).values()].some(
+      (cpus) => cpus.length !== Math.floor(machine.numCpus / groups),
+    );
   return (
     differs('core', machine.numCores) ||
     differs('socket', machine.numSockets) ||

@@ -1,4 +1,5 @@
-// The account of a machine's memory, by NUMA node and type, as recorded or as observed, and the rules that it keeps.
+// The account of a machine's memory, by NUMA node and type, as recorded or as observed, and the
+// rules that it keeps.
 import type { MemoryBlock, MemoryTable } from '../../lib/index.js';
 
 /** A NUMA node as scenarios record it. */
@@ -39,7 +40,9 @@ export function capacitiesOf(nodes: readonly RecordedNumaNode[]): Capacity[] {
   });
 }
 
-/** The nodes that each node's memory is given away with; undefined where two such groups overlap. */
+/**
+ * The nodes that each node's memory is given away with; undefined where two such groups overlap.
+ */
 export function groupsOfNodes(blocks: readonly MemoryBlock[]): Map<number, readonly number[]> | undefined {
   const groups = new Map<number, readonly number[]>();
   for (const { nodes } of blocks) {
@@ -98,7 +101,8 @@ const capacityText = (rows: readonly Capacity[]) =>
 
 export function isSameMemory(a: readonly MemoryTable[], b: readonly MemoryTable[]): boolean {
   const text = (tables: readonly MemoryTable[]) =>
-    capacityText(tables) + JSON.stringify(inOrder(tables).map(({ reserved, free, group }) => [reserved, free, group]));
+    capacityText(tables) +
+    JSON.stringify(inOrder(tables).map(({ reserved, free, group }) => [reserved, free, group]));
   return text(a) === text(b);
 }
 
@@ -120,10 +124,13 @@ export function flawOfMemory(
   };
   for (const { node, type, total, systemReserved, allocatable, reserved, free, group } of tables) {
     const where = `${type} of NUMA node ${node}`;
-    if (reserved < 0 || reserved > allocatable) return `${reserved} bytes are booked of ${allocatable} of ${where}`;
-    if (free + reserved + systemReserved !== total) return `${where}: free and reserved bytes are not all of them`;
+    if (reserved < 0 || reserved > allocatable)
+      return `${reserved} bytes are booked of ${allocatable} of ${where}`;
+    if (free + reserved + systemReserved !== total)
+      return `${where}: free and reserved bytes are not all of them`;
     const own = groups.get(node) ?? [node];
-    if (group.join() !== own.join()) return `${where} is said to be given away with ${group}, the blocks say ${own}`;
+    if (group.join() !== own.join())
+      return `${where} is said to be given away with ${group}, the blocks say ${own}`;
     add(own, type, reserved);
   }
   for (const { nodes, type, bytes } of blocks) add(nodes, type, -bytes);

@@ -30,7 +30,11 @@ const container = (name: string, memory: number, gpus: number, hugepages = 0) =>
   return { name, requests: amounts, limits: amounts };
 };
 const policies = { cpuPolicy: 'static', memoryPolicy: 'Static' } as const;
-const web = { uid: 'web', initContainers: [container('init', 300, 1)], containers: [container('app', 400, 2, 4096)] };
+const web = {
+  uid: 'web',
+  initContainers: [container('init', 300, 1)],
+  containers: [container('app', 400, 2, 4096)],
+};
 const side = {
   uid: 'side',
   initContainers: [{ ...container('proxy', 50, 1), restartPolicy: 'Always' }],
@@ -70,7 +74,9 @@ const sound: Holdings = { init: holding([block([0], 0)], devices('a')), app };
 function placementOf(pods: Record<string, Holdings>): Placement {
   const free: Record<number, Record<string, number>> = {};
   for (const { node, type, allocatable } of capacities) free[node] = { ...free[node], [type]: allocatable };
-  const blocks = Object.values(pods).flatMap((holdings) => Object.values(holdings).flatMap(({ memory }) => memory));
+  const blocks = Object.values(pods).flatMap((holdings) =>
+    Object.values(holdings).flatMap(({ memory }) => memory),
+  );
   for (const { nodes: on, type, bytes } of blocks) {
     const types = free[on[0]!];
     if (types?.[type] !== undefined) types[type] -= bytes;
@@ -113,7 +119,12 @@ describe('a placement', () => {
     ],
     [
       'with a device of a sidecar that the app has too',
-      { side: { proxy: holding([block([0], 50)], devices('a')), app: holding([block([0], 50)], devices('a')) } },
+      {
+        side: {
+          proxy: holding([block([0], 50)], devices('a')),
+          app: holding([block([0], 50)], devices('a')),
+        },
+      },
       'a of example.com/gpu of another container',
     ],
     [
@@ -129,7 +140,11 @@ describe('a placement', () => {
     ['without its memory', changed({ memory: [] }), 'no bytes of memory instead of 400'],
     ['without its hugepages', changed({ memory: [memory[0]!] }), 'no bytes of hugepages-2Ki'],
     ['with memory on no node', changed({ memory: [block([], 400), memory[1]!] }), 'on no NUMA node'],
-    ['with two blocks of a type', changed({ memory: [block([0], 200), block([0], 200)] }), 'two memory blocks'],
+    [
+      'with two blocks of a type',
+      changed({ memory: [block([0], 200), block([0], 200)] }),
+      'two memory blocks',
+    ],
     [
       'with memory that was not asked for',
       changed({ memory: [...memory, block([0], 1, 'hugepages-1Gi')] }),
@@ -152,17 +167,35 @@ describe('a placement', () => {
 
   type Table = Placement['memory'][number];
   it.each<[string, (table: Table) => Partial<Table>, string]>([
-    ['books more than is allocatable', ({ allocatable }) => ({ reserved: allocatable + 1, free: -1 }), 'are booked of'],
+    [
+      'books more than is allocatable',
+      ({ allocatable }) => ({ reserved: allocatable + 1, free: -1 }),
+      'are booked of',
+    ],
     ['has more free than it has', ({ free }) => ({ free: free + 1 }), 'are not all of them'],
-    ['books what no block holds', ({ reserved, free }) => ({ reserved: reserved + 1, free: free - 1 }), '1 bytes more'],
-    ['reserves other amounts', ({ systemReserved }) => ({ systemReserved: systemReserved + 1 }), 'is said to have'],
-    ['allocates what is reserved', ({ allocatable }) => ({ allocatable: allocatable + 1 }), 'is said to have'],
+    [
+      'books what no block holds',
+      ({ reserved, free }) => ({ reserved: reserved + 1, free: free - 1 }),
+      '1 bytes more',
+    ],
+    [
+      'reserves other amounts',
+      ({ systemReserved }) => ({ systemReserved: systemReserved + 1 }),
+      'is said to have',
+    ],
+    [
+      'allocates what is reserved',
+      ({ allocatable }) => ({ allocatable: allocatable + 1 }),
+      'is said to have',
+    ],
     ['has more than the machine', ({ total }) => ({ total: total + 1 }), 'is said to have'],
     ['counts nodes together that share nothing', () => ({ group: [0, 1] }), 'given away with 0,1'],
   ])('whose account %s has a flaw', (_, change, flaw) => {
     const placement = placementOf({ web: sound });
     const [first, ...rest] = placement.memory;
-    expect(flawOf({ ...placement, memory: [{ ...first!, ...change(first!) }, ...rest] }, rules)).toContain(flaw);
+    expect(flawOf({ ...placement, memory: [{ ...first!, ...change(first!) }, ...rest] }, rules)).toContain(
+      flaw,
+    );
     expect(flawOf({ ...placement, memory: rest }, rules)).toContain('is said to have');
   });
 });
@@ -184,19 +217,22 @@ describe('recorded devices', () => {
 
   it('are those that are known, and others that fit for those that are not', () => {
     const known = { one: { app: recorded(['a'], { 0: 1 }) } };
-    expect(idsOf({ side: { proxy: recorded(null, { 0: 1 }), app: recorded(null, { none: 1 }) }, ...known })).toEqual([
-      'side proxy: b',
-      'side app: d',
-      'one app: a',
-    ]);
+    expect(
+      idsOf({ side: { proxy: recorded(null, { 0: 1 }), app: recorded(null, { none: 1 }) }, ...known }),
+    ).toEqual(['side proxy: b', 'side app: d', 'one app: a']);
   });
 
   it('of an init container are among those of the app, where that has as many', () => {
     const init = recorded(null, { 0: 1 });
     expect(idsOf({ web: { init, app: recorded(null, { 0: 2 }) } })).toEqual(['web init: a', 'web app: a,b']);
-    expect(idsOf({ web: { init, app: recorded(['a', 'b'], { 0: 2 }) } })).toEqual(['web init: a', 'web app: a,b']);
+    expect(idsOf({ web: { init, app: recorded(['a', 'b'], { 0: 2 }) } })).toEqual([
+      'web init: a',
+      'web app: a,b',
+    ]);
     const taken = { one: { app: recorded(['a'], { 0: 1 }) } };
-    expect(idsOf({ web: { init, app: recorded(['b', 'c'], { 0: 1, 1: 1 }) }, ...taken })?.[0]).toBe('web init: b');
+    expect(idsOf({ web: { init, app: recorded(['b', 'c'], { 0: 1, 1: 1 }) }, ...taken })?.[0]).toBe(
+      'web init: b',
+    );
   });
 
   it('are nowhere to be had where more are recorded than there are', () => {

@@ -1,4 +1,5 @@
-// Who has which CPUs, memory and devices, as recorded or as observed, and the rules that every placement keeps.
+// Who has which CPUs, memory and devices, as recorded or as observed, and the rules that every
+// placement keeps.
 import type { DeviceAssignment, MachineJson, MemoryBlock, MemoryTable } from '../../lib/index.js';
 import { idsOf } from './cpu-list.js';
 import { type Inventory, placeOf } from './devices.js';
@@ -99,7 +100,8 @@ function flawOfPod(uid: string, holdings: Holdings, rules: Rules) {
     const flaw = flawOfDevices(claim, holding, takenDevices, rules) ?? flawOfBlocks(claim, holding);
     if (flaw !== undefined) return `${uid} ${name} ${flaw}`;
     const mustBePreferred = topologyPolicy === 'restricted' || topologyPolicy === 'single-numa-node';
-    if (mustBePreferred && !holding.hint.preferred) return `${uid} ${name} has a hint that ${topologyPolicy} rejects`;
+    if (mustBePreferred && !holding.hint.preferred)
+      return `${uid} ${name} has a hint that ${topologyPolicy} rejects`;
   }
   return undefined;
 }
@@ -130,10 +132,12 @@ function flawOfDevices(
   return undefined;
 }
 
-// Init containers have less than they asked for once a later container has it, and nothing once they have ended.
+// Init containers have less than they asked for once a later container has it, and nothing once
+// they have ended.
 function flawOfBlocks({ kind, memory: asked }: Claim, { memory }: Holding): string | undefined {
   const types = memory.map(({ type }) => type);
-  if (new Set(types).size < types.length) return `has two memory blocks of one type: ${JSON.stringify(memory)}`;
+  if (new Set(types).size < types.length)
+    return `has two memory blocks of one type: ${JSON.stringify(memory)}`;
   const isEnded = kind === 'init' && memory.length === 0;
   for (const type of isEnded ? [] : new Set([...types, ...Object.keys(asked)])) {
     const [block, bytes] = [memory.find((each) => each.type === type), asked[type] ?? 0];
@@ -157,7 +161,8 @@ export function flawOf({ pods, sharedPool, memory }: Placement, rules: Rules): s
       owners.set(cpu, uid);
     }
     for (const device of devicesOf(holdings)) {
-      if (deviceOwners.has(device)) return `the device ${device} is both ${deviceOwners.get(device)}'s and ${uid}'s`;
+      if (deviceOwners.has(device))
+        return `the device ${device} is both ${deviceOwners.get(device)}'s and ${uid}'s`;
       deviceOwners.set(device, uid);
     }
   }

@@ -29,9 +29,13 @@ export interface Claim {
 }
 
 // Of these a request is its limit, and either may stand for both.
-const isNeverOvercommitted = (resource: string) => resource.includes('/') || resource.startsWith('hugepages-');
+const isNeverOvercommitted = (resource: string) =>
+  resource.includes('/') || resource.startsWith('hugepages-');
 
-/** What a container asks for. The package fills in requests from limits as the API does; recorded pods stand behind that step. */
+/**
+ * What a container asks for. The package fills in requests from limits as the API does; recorded
+ * pods stand behind that step.
+ */
 function requestsOf({ requests, limits }: RecordedContainer): Amounts {
   const unasked = Object.entries(limits).map(([resource, limit]) => [
     resource,
@@ -40,11 +44,18 @@ function requestsOf({ requests, limits }: RecordedContainer): Amounts {
   return { ...Object.fromEntries(unasked), ...requests };
 }
 
-function sum(containers: readonly RecordedContainer[], list: 'requests' | 'limits', resource: string): number {
+function sum(
+  containers: readonly RecordedContainer[],
+  list: 'requests' | 'limits',
+  resource: string,
+): number {
   return containers.reduce((total, container) => total + (container[list][resource] ?? 0), 0);
 }
 
-/** As the API classifies pods: every container limits both CPU and memory, and in sum the requests are the limits. */
+/**
+ * As the API classifies pods: every container limits both CPU and memory, and in sum the requests
+ * are the limits.
+ */
 function isGuaranteed({ initContainers, containers }: RecordedPod): boolean {
   const all = [...initContainers, ...containers];
   return ['cpu', 'memory'].every(
@@ -70,7 +81,9 @@ export function claimsOf(pod: RecordedPod, { cpuPolicy, memoryPolicy }: Policies
     const requests = requestsOf(container);
     const { cpu = 0 } = requests;
     const cpus = isExclusive && cpu % 1000 === 0 ? cpu / 1000 : 0;
-    const memory = Object.entries(requests).filter(([type, bytes]) => isBooked && isMemoryType(type) && bytes > 0);
+    const memory = Object.entries(requests).filter(
+      ([type, bytes]) => isBooked && isMemoryType(type) && bytes > 0,
+    );
     return { name: container.name, kind, requests, cpus, memory: Object.fromEntries(memory) };
   };
   return [

@@ -1,4 +1,5 @@
-// Reads newline-delimited JSON, as it is or compressed by gzip, and the machines beside a file of cases.
+// Reads newline-delimited JSON, as it is or compressed by gzip, and the machines beside a file of
+// cases.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -24,7 +25,10 @@ function readText(path: string): string {
   }
 }
 
-/** The objects in a file, one a line; empty lines do not count. @throws InputError, with the line's number where one is malformed. */
+/**
+ * The objects in a file, one a line; empty lines do not count.
+ * @throws InputError, with the line's number where one is malformed.
+ */
 export function readLines(path: string): Line[] {
   const lines: Line[] = [];
   for (const [i, text] of readText(path).split('\n').entries()) {
@@ -53,7 +57,10 @@ export function isMachine(value: Line['value']): boolean {
   return typeof value.name === 'string' && Array.isArray(value.columns) && Array.isArray(value.cpus);
 }
 
-/** What replays of the cases in `path` may use. Machines are read when the first is asked for, each is made once. */
+/**
+ * What replays of the cases in `path` may use. Machines are read when the first is asked for, each
+ * is made once.
+ */
 export function contextOf(path: string, numalign: Numalign): Context {
   let recorded: Map<string, MachineJson> | undefined;
   const machines = new Map<string, Promise<Machine>>();

@@ -14,7 +14,10 @@ export interface RecordedHolding {
     | null;
   /** By resource. Which of equal devices they are may not be known. */
   readonly devices: Readonly<
-    Record<string, { readonly ids?: readonly string[] | null; readonly perNuma: Readonly<Record<string, number>> }>
+    Record<
+      string,
+      { readonly ids?: readonly string[] | null; readonly perNuma: Readonly<Record<string, number>> }
+    >
   >;
 }
 
@@ -59,7 +62,11 @@ export interface RecordedNode {
 
 /** The memory of a container in the package's terms. */
 export function blocksOf({ memoryBlocks }: RecordedHolding): MemoryBlock[] {
-  return (memoryBlocks ?? []).map(({ numaAffinity, type, size }) => ({ nodes: numaAffinity, type, bytes: size }));
+  return (memoryBlocks ?? []).map(({ numaAffinity, type, size }) => ({
+    nodes: numaAffinity,
+    type,
+    bytes: size,
+  }));
 }
 
 /** Upstream gave no answer that could be followed. */
@@ -68,7 +75,11 @@ export function hasNoAnswer({ error, hang, panic }: RecordedResult): boolean {
 }
 
 /** The node after one more operation. */
-export function follow(node: RecordedNode, { op, podUid = '' }: Operation, result: RecordedResult): RecordedNode {
+export function follow(
+  node: RecordedNode,
+  { op, podUid = '' }: Operation,
+  result: RecordedResult,
+): RecordedNode {
   const [pods, started] = [new Map(node.pods), new Set(node.started)];
   const isPlaced = op === 'start' ? pods.has(podUid) : result.admitted === true;
   if (op !== 'restart' && !isPlaced) pods.delete(podUid);

@@ -52,7 +52,11 @@ export function readCases(path: string): CaseFile | undefined {
 export type OnCase = (what: string) => void;
 
 /** @throws InputError where the machines beside it are missing or malformed. */
-export async function replay({ path, kind, cases }: CaseFile, numalign: Numalign, onCase?: OnCase): Promise<Report> {
+export async function replay(
+  { path, kind, cases }: CaseFile,
+  numalign: Numalign,
+  onCase?: OnCase,
+): Promise<Report> {
   const context = contextOf(path, numalign);
   const report: Report = { passed: 0, diverged: 0, letters: {}, failures: [] };
   for (const vector of cases) {
@@ -77,7 +81,10 @@ export async function replay({ path, kind, cases }: CaseFile, numalign: Numalign
 const counts = (passed: number, failures: number, diverged: number) =>
   `${passed} passed, ${failures} failed, ${diverged} diverged`;
 
-/** Replays every file, tells `print` of it line by line, and answers the exit code: 0, 1 for any failure, 2 for unusable input. */
+/**
+ * Replays every file, tells `print` of it line by line, and answers the exit code: 0, 1 for any
+ * failure, 2 for unusable input.
+ */
 export async function main(
   paths: readonly string[],
   numalign: Numalign,
@@ -103,7 +110,8 @@ async function replayAll(
   print: (line: string) => void,
   onCase?: OnCase,
 ): Promise<number> {
-  // All are read first: a malformed line in the last file is told before minutes have gone into the others.
+  // All are read first: a malformed line in the last file is told before minutes have gone into the
+  // others.
   const files = paths.map((path) => ({ name: basename(path), file: readCases(path) }));
   let [passed, failures, diverged] = [0, 0, 0];
   const letters = new Map<string, number>();
@@ -116,12 +124,14 @@ async function replayAll(
     for (const { id, expected, got } of report.failures.slice(0, FAILURES_SHOWN)) {
       print(`${name}: ${id}: expected ${expected}, got ${got}`);
     }
-    if (report.failures.length > FAILURES_SHOWN) print(`${name}: and ${report.failures.length - FAILURES_SHOWN} more`);
+    if (report.failures.length > FAILURES_SHOWN)
+      print(`${name}: and ${report.failures.length - FAILURES_SHOWN} more`);
     print(`${name}: ${file.kind.name}: ${counts(report.passed, report.failures.length, report.diverged)}`);
     passed += report.passed;
     failures += report.failures.length;
     diverged += report.diverged;
-    for (const [letter, n] of Object.entries(report.letters)) letters.set(letter, (letters.get(letter) ?? 0) + n);
+    for (const [letter, n] of Object.entries(report.letters))
+      letters.set(letter, (letters.get(letter) ?? 0) + n);
   }
   if (diverged > 0) {
     const byLetter = [...letters].sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }));

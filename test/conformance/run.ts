@@ -6,7 +6,8 @@ import { watch } from './watchdog.js';
 
 const LONGEST_CASE_SECONDS = 60;
 
-// The package by its own name, which is dist/index.js. Not a literal, so that types are checked before anything is built.
+// The package by its own name, which is dist/index.js. Not a literal, so that types are checked
+// before anything is built.
 const packageName = 'numalign';
 const numalign = (await import(packageName)) as Numalign;
 

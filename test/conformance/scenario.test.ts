@@ -16,17 +16,22 @@ type PlainPod = { uid: string; initContainers: { restartPolicy?: string }[]; con
 
 const file = readCases(vectors('scenario'))!;
 const isAboutCpus = ({ config, machine }: Case) =>
-  (config as Fields).memoryPolicy === 'None' && ((machine as Fields).deviceResources as unknown[]).length === 0;
+  (config as Fields).memoryPolicy === 'None' &&
+  ((machine as Fields).deviceResources as unknown[]).length === 0;
 const ofCpus = { ...file, cases: file.cases.filter(isAboutCpus) };
 /** Where it frees memory that containers start. */
 const isFreeing = ({ steps }: Case) =>
   (steps as { op: string; result: Fields }[]).some(({ op, result }, i, all) => {
-    return op === 'start' && JSON.stringify(result.memoryFree) !== JSON.stringify(all[i - 1]?.result.memoryFree);
+    return (
+      op === 'start' && JSON.stringify(result.memoryFree) !== JSON.stringify(all[i - 1]?.result.memoryFree)
+    );
   });
 // A part of the others, for the time it takes.
 const ofMemoryAndDevices = {
   ...file,
-  cases: file.cases.filter((vector) => !isAboutCpus(vector)).filter((vector, i) => i % 12 === 0 || isFreeing(vector)),
+  cases: file.cases
+    .filter((vector) => !isAboutCpus(vector))
+    .filter((vector, i) => i % 12 === 0 || isFreeing(vector)),
 };
 
 /** The package with other options for openManager. */
@@ -75,20 +80,26 @@ function withPods(change: (pod: Pod) => unknown): Numalign {
 }
 
 /** A pod that does not tell one thing. */
-const without = (member: 'memory' | 'devices', value: unknown) => (pod: { readonly containers: readonly object[] }) => {
-  return { ...pod, containers: pod.containers.map((container) => ({ ...container, [member]: value })) };
-};
+const without =
+  (member: 'memory' | 'devices', value: unknown) => (pod: { readonly containers: readonly object[] }) => {
+    return { ...pod, containers: pod.containers.map((container) => ({ ...container, [member]: value })) };
+  };
 
 /** A pod to which no container ever starts. */
 function unstarted(manager: Manager, uid: string) {
   const pod = manager.pod(uid);
-  return { containers: pod.containers, container: (name: string) => pod.container(name), markStarted: async () => {} };
+  return {
+    containers: pod.containers,
+    container: (name: string) => pod.container(name),
+    markStarted: async () => {},
+  };
 }
 
 /** ... that leaves some resources out of what is asked for. */
 const withoutResources = (isLeftOut: (resource: string) => boolean) =>
   withAdmit((manager, pod, options) => {
-    const rest = (amounts: object) => Object.fromEntries(Object.entries(amounts).filter(([name]) => !isLeftOut(name)));
+    const rest = (amounts: object) =>
+      Object.fromEntries(Object.entries(amounts).filter(([name]) => !isLeftOut(name)));
     const strip = ({ requests, limits, ...container }: any) => {
       return { ...container, requests: rest(requests), limits: rest(limits) };
     };
@@ -135,11 +146,15 @@ describe('the recorded cases of scenario', () => {
       const kinds: ((result: Record<string, any>) => Fields | undefined)[] = [
         ({ admitted }) => (admitted === undefined ? undefined : { admitted: !admitted }),
         ({ reason }) => (reason ? { reason: 'UnexpectedError' } : undefined),
-        ({ defaultCpuSet }) => (config.cpuPolicy === 'static' ? { defaultCpuSet: defaultCpuSet + ',600' } : undefined),
-        ({ containers }) => containers && { containers: { ...containers, more: Object.values(containers)[0] } },
+        ({ defaultCpuSet }) =>
+          config.cpuPolicy === 'static' ? { defaultCpuSet: defaultCpuSet + ',600' } : undefined,
+        ({ containers }) =>
+          containers && { containers: { ...containers, more: Object.values(containers)[0] } },
         ({ containers }) => {
           const [name, holding] = Object.entries<any>(containers ?? {}).at(-1) ?? [];
-          return name && { containers: { ...containers, [name]: { ...holding, cpus: holding.cpus ? null : '0' } } };
+          return (
+            name && { containers: { ...containers, [name]: { ...holding, cpus: holding.cpus ? null : '0' } } }
+          );
         },
         ({ containers }) => {
           const [name, holding] = Object.entries<any>(containers ?? {}).at(-1) ?? [];
@@ -188,16 +203,30 @@ describe('the recorded cases of scenario', () => {
   });
 
   it.each<[string, number, Numalign]>([
-    ['ignores the topology policy', 10, withOptions((options) => ({ ...options, topologyManagerPolicy: 'none' }))],
+    [
+      'ignores the topology policy',
+      10,
+      withOptions((options) => ({ ...options, topologyManagerPolicy: 'none' })),
+    ],
     [
       'admits under restricted what best-effort does',
       2,
       withOptions((options) =>
-        options.topologyManagerPolicy === 'restricted' ? { ...options, topologyManagerPolicy: 'best-effort' } : options,
+        options.topologyManagerPolicy === 'restricted'
+          ? { ...options, topologyManagerPolicy: 'best-effort' }
+          : options,
       ),
     ],
-    ['forgets the scope of pods', 3, withOptions((options) => ({ ...options, topologyManagerScope: 'container' }))],
-    ['takes every scope for that of pods', 3, withOptions((options) => ({ ...options, topologyManagerScope: 'pod' }))],
+    [
+      'forgets the scope of pods',
+      3,
+      withOptions((options) => ({ ...options, topologyManagerScope: 'container' })),
+    ],
+    [
+      'takes every scope for that of pods',
+      3,
+      withOptions((options) => ({ ...options, topologyManagerScope: 'pod' })),
+    ],
     [
       'ignores the options of the CPU Manager',
       5,
@@ -229,7 +258,10 @@ describe('the recorded cases of scenario', () => {
       'never uses CPUs of an init container again',
       5,
       withAdmit((manager, pod, options) => {
-        const initContainers = pod.initContainers.map((container) => ({ ...container, restartPolicy: 'Always' }));
+        const initContainers = pod.initContainers.map((container) => ({
+          ...container,
+          restartPolicy: 'Always',
+        }));
         return manager.admit({ ...pod, initContainers } as never, options);
       }),
     ],
@@ -266,7 +298,8 @@ describe('the recorded cases of scenario', () => {
         } catch (error) {
           const requests = { cpu: '1', memory: 1 };
           const rest = { uid: 'rest', containers: [{ name: 'rest', requests, limits: requests }] };
-          if (!isPlaced(manager, { ...pod, uid: 'rest' })) await manager.admit(rest as never, options).catch(() => {});
+          if (!isPlaced(manager, { ...pod, uid: 'rest' }))
+            await manager.admit(rest as never, options).catch(() => {});
           throw error;
         }
       }),
@@ -297,10 +330,16 @@ describe('the recorded cases of scenario', () => {
       10,
       withAdmit(async (manager, pod, options) => {
         if (!isPlaced(manager, pod)) return manager.admit(pod as never, options);
-        throw new numalign.NumalignError('ERR_INSUFFICIENT_CPUS', 'no', { reason: 'UnexpectedAdmissionError' });
+        throw new numalign.NumalignError('ERR_INSUFFICIENT_CPUS', 'no', {
+          reason: 'UnexpectedAdmissionError',
+        });
       }),
     ],
-    ['does not remember hints', 10, withManager(() => ({ getAffinity: () => ({ nodes: null, preferred: false }) }))],
+    [
+      'does not remember hints',
+      10,
+      withManager(() => ({ getAffinity: () => ({ nodes: null, preferred: false }) })),
+    ],
     [
       'prefers every hint',
       3,
@@ -314,7 +353,10 @@ describe('the recorded cases of scenario', () => {
       withManager((manager) => ({
         exportKubelet: () => {
           const { cpuManagerState, ...others } = manager.exportKubelet();
-          const state = { ...numalign.parseCpuManagerState(cpuManagerState), defaultCpuSet: numalign.CpuSet.EMPTY };
+          const state = {
+            ...numalign.parseCpuManagerState(cpuManagerState),
+            defaultCpuSet: numalign.CpuSet.EMPTY,
+          };
           return { ...others, cpuManagerState: numalign.formatCpuManagerState(state) };
         },
       })),
@@ -381,7 +423,10 @@ describe('the recorded cases of scenario', () => {
       'never uses memory and devices of an init container again',
       2,
       withAdmit((manager, pod, options) => {
-        const initContainers = pod.initContainers.map((container) => ({ ...container, restartPolicy: 'Always' }));
+        const initContainers = pod.initContainers.map((container) => ({
+          ...container,
+          restartPolicy: 'Always',
+        }));
         return manager.admit({ ...pod, initContainers } as never, options);
       }),
     ],
@@ -415,7 +460,8 @@ describe('the recorded cases of scenario', () => {
       withStateAtRestart((state) => ({ ...state, pods: state.pods.map(without('devices', {})) })),
     ],
     [
-      // Such a state contradicts itself: it is put together again, but not on the same nodes of every group.
+      // Such a state contradicts itself: it is put together again, but not on the same nodes of
+      // every group.
       'forgets at a restart on which nodes memory is booked',
       3,
       withStateAtRestart((state) => ({ ...state, memory: {} })),
@@ -451,7 +497,12 @@ describe('a scenario', () => {
     return { uid, initContainers: [], containers: [{ name: 'app', requests: amounts, limits: amounts }] };
   };
   const admitted = (cpus: string | null, defaultCpuSet: string) => {
-    return { admitted: true, reason: '', containers: { app: { cpus, hint: onAny, ...nothing } }, defaultCpuSet };
+    return {
+      admitted: true,
+      reason: '',
+      containers: { app: { cpus, hint: onAny, ...nothing } },
+      defaultCpuSet,
+    };
   };
   const rejected = (defaultCpuSet: string, reason = 'UnexpectedAdmissionError') => {
     return { admitted: false, reason, defaultCpuSet };
@@ -472,17 +523,24 @@ describe('a scenario', () => {
   it('passes with what is recorded and fails with anything else', async () => {
     const steps = [
       admit('a', 2, admitted('1-2', '0,3-7')),
-      on('start', 'a', { containers: { app: { cpus: '1-2', hint: onAny, ...nothing } }, defaultCpuSet: '0,3-7' }),
+      on('start', 'a', {
+        containers: { app: { cpus: '1-2', hint: onAny, ...nothing } },
+        defaultCpuSet: '0,3-7',
+      }),
       admit('b', 6, rejected('0,3-7')),
       restart('0,3-7'),
       on('readmit', 'a', admitted('1-2', '0,3-7')),
       on('remove', 'a', { defaultCpuSet: '0-7' }),
     ];
     expect(await outcomeOf(scenarioOf(steps))).toBe('passed');
-    expect(await outcomeOf(scenarioOf(steps.with(5, on('remove', 'a', { defaultCpuSet: '0-6' }))))).toBe('failed');
+    expect(await outcomeOf(scenarioOf(steps.with(5, on('remove', 'a', { defaultCpuSet: '0-6' }))))).toBe(
+      'failed',
+    );
     expect(await outcomeOf(scenarioOf(steps, { reservedCpusEffective: '1' }))).toBe('failed');
     expect(await outcomeOf(scenarioOf(steps, { startError: 'no' }))).toBe('failed');
-    const { printed } = await run(fileOf([{ id: 'x', ...scenarioOf([admit('a', 2, admitted('1,3', '0,2,4-7'))]) }]));
+    const { printed } = await run(
+      fileOf([{ id: 'x', ...scenarioOf([admit('a', 2, admitted('1,3', '0,2,4-7'))]) }]),
+    );
     expect(printed[0]).toBe(
       `cases.jsonl: x: expected at step 0 (admit a) app's CPUs "1,3", the shared pool "0,2,4-7", got app's CPUs "1-2", the shared pool "0,3-7"`,
     );
@@ -501,7 +559,9 @@ describe('a scenario', () => {
 
   it('without a CPU policy expects all CPUs to be shared', async () => {
     const steps = [admit('a', 2, { ...admitted(null, '') })];
-    expect(await outcomeOf(scenarioOf(steps, { reservedCpusEffective: null }, { cpuPolicy: 'none' }))).toBe('passed');
+    expect(await outcomeOf(scenarioOf(steps, { reservedCpusEffective: null }, { cpuPolicy: 'none' }))).toBe(
+      'passed',
+    );
   });
 
   it('passes a request for nothing where only a limit is recorded', async () => {
@@ -525,7 +585,9 @@ describe('a scenario', () => {
     const first = [admit('a', 2, admitted('1-2', '0,3-7')), restart('0,3-7')];
     const steps = [...first, on('readmit', 'a', rejected('0-7')), admit('b', 2, admitted('1-2', '0,3-7'))];
     expect(await outcomeOf(scenarioOf(steps))).toBe('B');
-    expect(await outcomeOf(scenarioOf(steps.with(3, admit('b', 2, admitted('3-4', '0-2,5-7')))))).toBe('failed');
+    expect(await outcomeOf(scenarioOf(steps.with(3, admit('b', 2, admitted('3-4', '0-2,5-7')))))).toBe(
+      'failed',
+    );
     const losing = withAdmit(async (manager, pod, options) => {
       if (isPlaced(manager, pod)) await manager.release(pod.uid);
       const others = { ...pod, containers: podOf(pod.uid, 3).containers };
@@ -548,12 +610,15 @@ describe('a scenario', () => {
       on('remove', 'a', { defaultCpuSet: '0-7' }),
     ];
     expect(await outcomeOf(scenarioOf(steps))).toBe('B');
-    expect(await outcomeOf(scenarioOf(steps.with(6, on('remove', 'a', { defaultCpuSet: '0' }))))).toBe('failed');
+    expect(await outcomeOf(scenarioOf(steps.with(6, on('remove', 'a', { defaultCpuSet: '0' }))))).toBe(
+      'failed',
+    );
   });
 
   it('counts as A1 on an irregular machine and goes on with what upstream did, as long as that makes sense', async () => {
     // CPUs 0-15 are pairs, 16-23 are single.
-    const irregular = (steps: Fields[]) => scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } });
+    const irregular = (steps: Fields[]) =>
+      scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } });
     const steps = [
       admit('a', 3, admitted('1,3,5', '0,2,4,6-23')),
       on('start', 'a', {
@@ -625,7 +690,9 @@ describe('a scenario', () => {
 
   describe('with memory and devices', () => {
     const gpu = 'example.com/gpu';
-    const nodes = [{ id: 0, memory: 8 * GI, hugepages: [{ sizeKiB: 2048, count: 512 }], reserved: { memory: GI } }];
+    const nodes = [
+      { id: 0, memory: 8 * GI, hugepages: [{ sizeKiB: 2048, count: 512 }], reserved: { memory: GI } },
+    ];
     const near = (id: string) => ({ id, numaNodes: [0] });
     const resources = [
       { name: gpu, preferredAllocation: true, devices: ['g3', 'g1', 'g10', 'g2'].map(near) },
@@ -675,14 +742,19 @@ describe('a scenario', () => {
         { app: { ...app, memoryBlocks: [block([0], GI), block([0], 2 * MI, 'hugepages-2Mi')] }, init },
         { app: { ...app, memoryBlocks: null }, init },
         { app: { ...app, devices: gpus(2) }, init },
-        { app: { ...app, devices: { ...app.devices, [gpu]: { ids: null, perNuma: { 0: 1, none: 1 } } } }, init },
+        {
+          app: { ...app, devices: { ...app.devices, [gpu]: { ids: null, perNuma: { 0: 1, none: 1 } } } },
+          init,
+        },
         { app, init: { ...init, memoryBlocks: [block([0], 3 * GI)] } },
       ];
       for (const containers of wrong) {
         const altered = { ...steps[0]!, result: { ...first, containers } };
         expect(await replayed(steps.with(0, altered))).toBe('failed');
       }
-      expect(await replayed(steps.with(1, on('start', 'web', { ...first, admitted: undefined })))).toBe('failed');
+      expect(await replayed(steps.with(1, on('start', 'web', { ...first, admitted: undefined })))).toBe(
+        'failed',
+      );
       expect(await replayed(steps.with(5, on('remove', 'web', free(5 * GI))))).toBe('failed');
     });
 
@@ -738,8 +810,12 @@ describe('a scenario', () => {
         const options = { memoryPolicy: 'Static', topologyPolicy: 'best-effort' };
         return outcomeOf(scenarioOf([], { ...more, orderDependentStep }, options));
       };
-      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, '0,1': 1 }))).toBe('passed');
-      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, none: 1 }))).toBe('failed');
+      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, '0,1': 1 }))).toBe(
+        'passed',
+      );
+      expect(await replayRandom(outcome(onNode, { none: 2 }), outcome(onNode, { 0: 1, none: 1 }))).toBe(
+        'failed',
+      );
       expect(await replayRandom(outcome(onNode, { 0: 3 }))).toBe('failed');
       expect(await replayRandom(outcome(onAny, { 0: 2 }))).toBe('failed');
     });
@@ -753,7 +829,12 @@ describe('a scenario', () => {
       admitted: true,
       reason: '',
       containers: {
-        app: { cpus: null, hint: { nodes, preferred: true }, memoryBlocks: [block(nodes, size)], devices: {} },
+        app: {
+          cpus: null,
+          hint: { nodes, preferred: true },
+          memoryBlocks: [block(nodes, size)],
+          devices: {},
+        },
       },
       defaultCpuSet: '0-15',
       memoryFree: { 0: { memory: left[0] }, 1: { memory: left[1] } },
@@ -772,7 +853,11 @@ describe('a scenario', () => {
       memoryFree: { 0: { memory: 4 * GI }, 1: { memory: 4 * GI } },
     });
     expect(
-      await replayed(admitPod('wide', { cpu: 500, memory: 5 * GI }, at([0, 1], 5 * GI, [0, 3 * GI])), gone, small),
+      await replayed(
+        admitPod('wide', { cpu: 500, memory: 5 * GI }, at([0, 1], 5 * GI, [0, 3 * GI])),
+        gone,
+        small,
+      ),
     ).toBe('failed');
   });
 
@@ -783,14 +868,18 @@ describe('a scenario', () => {
     const late = { ...rejected('0-15'), message, memoryFree };
     const replayed = (result: Fields, topologyPolicy = 'restricted') => {
       const steps = [admitPod('a', { cpu: 500, memory: 9 * GI }, result)];
-      return outcomeOf(scenarioOf(steps, { machine: twoNodes() }, { memoryPolicy: 'Static', topologyPolicy }));
+      return outcomeOf(
+        scenarioOf(steps, { machine: twoNodes() }, { memoryPolicy: 'Static', topologyPolicy }),
+      );
     };
     expect(await replayed(late)).toBe('D1');
     expect(await replayed(late, 'single-numa-node')).toBe('D1');
     expect(await replayed(late, 'best-effort')).toBe('passed');
     expect(await replayed({ ...late, reason: 'TopologyAffinityError', message: '' })).toBe('passed');
     expect(await replayed({ ...late, reason: 'SMTAlignmentError' })).toBe('failed');
-    expect(await replayed({ ...late, message: 'Allocate failed due to not enough cpus available' })).toBe('failed');
+    expect(await replayed({ ...late, message: 'Allocate failed due to not enough cpus available' })).toBe(
+      'failed',
+    );
     expect(await replayed({ ...late, defaultCpuSet: '0-14' })).toBe('failed');
     expect(await replayed({ ...late, memoryFree: { ...memoryFree, 1: { memory: GI } } })).toBe('failed');
   });
@@ -818,15 +907,19 @@ describe('a scenario', () => {
     const { result: _, ...next } = admit('a', 2, {});
     const right = admitted('1-2', '0,3-7');
     const wrong = admitted('3-4', '0-2,5-7');
-    expect(await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong, right] } }))).toBe(
-      'passed',
+    expect(
+      await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong, right] } })),
+    ).toBe('passed');
+    expect(await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong] } }))).toBe(
+      'failed',
     );
-    expect(await outcomeOf(scenarioOf([], { orderDependentStep: { ...next, outcomes: [wrong] } }))).toBe('failed');
   });
 
   it('of an upstream that does not start again passes nowhere, and counts only where it is known why', async () => {
     const steps = [{ op: 'restart', result: { error: 'default cpuset cannot be empty' } }];
     expect(await outcomeOf(scenarioOf(steps))).toBe('failed');
-    expect(await outcomeOf(scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } }))).toBe('A1');
+    expect(await outcomeOf(scenarioOf(steps, { machine: { ...machine, topology: 'hybrid-8p8e' } }))).toBe(
+      'A1',
+    );
   });
 });

@@ -1,4 +1,5 @@
-// The package's state file, read and rewritten by its description (docs/state-format.md), not by the package.
+// The package's state file, read and rewritten by its description (docs/state-format.md), not by
+// the package.
 import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,10 @@ interface StateFile {
   readonly generation: number;
   readonly pods: readonly {
     readonly uid: string;
-    readonly containers: readonly (Omit<Holding, 'cpus'> & { readonly name: string; readonly cpus: string })[];
+    readonly containers: readonly (Omit<Holding, 'cpus'> & {
+      readonly name: string;
+      readonly cpus: string;
+    })[];
   }[];
   /** Absent in files of the first versions. */
   readonly memory?: BytesByNode;

@@ -5,7 +5,10 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { Hierarchy } from '../../lib/cgroups/mounts.js';
 import { readForeignCpusets } from '../../lib/doctor/foreign-cpusets.js';
 
-/** What is seen in plain folders that look like these cgroups: their CPUs by path, with what is in cpuset.cpus.partition. */
+/**
+ * What is seen in plain folders that look like these cgroups: their CPUs by path, with what is in
+ * cpuset.cpus.partition.
+ */
 function seenIn(
   cgroups: Record<string, readonly [cpus: string, partition?: string]>,
   { own = '/numalign', most, version = 2 }: { own?: string; most?: number; version?: 1 | 2 } = {},
@@ -20,7 +23,9 @@ function seenIn(
   const mount = { point, root: '/', type: version === 2 ? 'cgroup2' : 'cgroup', options: [] };
   const hierarchy: Hierarchy = { version, controller: 'cpuset', mount };
   const { cpusets, isComplete } = readForeignCpusets(join(point, own), hierarchy, most)!;
-  const found = cpusets.map(({ path, cpus, isPartition }) => `${path} ${cpus}${isPartition ? ' partition' : ''}`);
+  const found = cpusets.map(
+    ({ path, cpus, isPartition }) => `${path} ${cpus}${isPartition ? ' partition' : ''}`,
+  );
   return { found: found.sort(), isComplete };
 }
 

@@ -170,7 +170,13 @@ describe('the doctor', () => {
       'ok',
       /only one/,
     ],
-    ['a machine without cpusets', 'cgroups', { cgroups: 'no cgroup hierarchy' }, 'warning', /no cgroup hierarchy/],
+    [
+      'a machine without cpusets',
+      'cgroups',
+      { cgroups: 'no cgroup hierarchy' },
+      'warning',
+      /no cgroup hierarchy/,
+    ],
     [
       'cgroups that are closed to this user',
       'cgroups',
@@ -199,7 +205,13 @@ describe('the doctor', () => {
       'warning',
       /\n`numalign configure --cgroup-root '\/it'\\''s;cmd'`$/,
     ],
-    ['that nothing need be delegated to root', 'delegation', {}, 'ok', /not needed: this user may use \/numalign/],
+    [
+      'that nothing need be delegated to root',
+      'delegation',
+      {},
+      'ok',
+      /not needed: this user may use \/numalign/,
+    ],
     [
       'what is delegated',
       'delegation',
@@ -382,7 +394,13 @@ describe('the doctor', () => {
       'warning',
       /4-7 .*CPUs 4-5 of them still.*nohz_full=4-5/s,
     ],
-    ['tickless CPUs that are balanced', 'isolated-cpus', { tickless: cpus('6') }, 'warning', /CPU 6 .*isolcpus=6/s],
+    [
+      'tickless CPUs that are balanced',
+      'isolated-cpus',
+      { tickless: cpus('6') },
+      'warning',
+      /CPU 6 .*isolcpus=6/s,
+    ],
     [
       'isolated CPUs without the tick',
       'isolated-cpus',
@@ -419,7 +437,13 @@ describe('the doctor', () => {
       'warning',
       /^2 device interrupts arrive on CPUs .*: 25 queue-25 \(42 times\), 24 queue-24 \(3 times\)\n`for i in \/proc\/irq\/\[0-9\]\*; do echo 0-1 > \$i\/smp_affinity_list; done`.*isolcpus=managed_irq,2-7`$/,
     ],
-    ['interrupts elsewhere', 'interrupts', { interrupts: [interrupt(26, '0-1', { 0: 9 })] }, 'ok', /none of a device/],
+    [
+      'interrupts elsewhere',
+      'interrupts',
+      { interrupts: [interrupt(26, '0-1', { 0: 9 })] },
+      'ok',
+      /none of a device/,
+    ],
     ['interrupts that cannot be read', 'interrupts', { interrupts: null }, 'unknown', /cannot be read/],
     [
       'work on candidate CPUs',

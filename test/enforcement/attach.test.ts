@@ -34,7 +34,9 @@ const POD = {
 
 // Folders of grants below our root.
 const groupsOf = () =>
-  readdirSync(groupPath(), { withFileTypes: true }).filter((each) => each.isDirectory() && each.name !== 'shared');
+  readdirSync(groupPath(), { withFileTypes: true }).filter(
+    (each) => each.isDirectory() && each.name !== 'shared',
+  );
 
 describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
   it('runs on its CPUs with all its threads and children, by its cgroup, and in the shared pool afterwards', async () => {
@@ -146,7 +148,9 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(masksOf(side)).toEqual([String(manager.sharedPool)]);
     await pod.release();
     for (const pid of [main, side]) expect(masksOf(pid)).toEqual([`${ALL}`]);
-    expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
+    expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({
+      code: 'ERR_UNKNOWN_GRANT',
+    });
   });
 
   it.each([['cgroups'], ['masks']])(
@@ -191,40 +195,45 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     await pod.release();
   });
 
-  it.each([['cgroups'], ['masks']])('must be another process that runs: else nothing is changed, by %s', async (by) => {
-    const stateDir = makeStateDir();
-    const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });
-    const grant = await manager.acquire({ cpu: 1 });
-    const files = () => filesOf(stateDir).filter((name) => name !== 'clear');
-    const before = files();
-    for (const pid of [0, -1, 1.5, process.pid, '7', undefined, null]) {
-      expect(await errorOf(() => grant.attach(pid as never))).toMatchObject({
-        code: 'ERR_INVALID_OPTION',
-        details: { value: pid },
+  it.each([['cgroups'], ['masks']])(
+    'must be another process that runs: else nothing is changed, by %s',
+    async (by) => {
+      const stateDir = makeStateDir();
+      const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });
+      const grant = await manager.acquire({ cpu: 1 });
+      const files = () => filesOf(stateDir).filter((name) => name !== 'clear');
+      const before = files();
+      for (const pid of [0, -1, 1.5, process.pid, '7', undefined, null]) {
+        expect(await errorOf(() => grant.attach(pid as never))).toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+          details: { value: pid },
+        });
+      }
+      const gone = child('true', []);
+      await ended(gone);
+      expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({
+        code: 'ERR_UNKNOWN_MEMBER',
+        details: { value: gone.pid },
       });
-    }
-    const gone = child('true', []);
-    await ended(gone);
-    expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({
-      code: 'ERR_UNKNOWN_MEMBER',
-      details: { value: gone.pid },
-    });
-    // A thread of the kernel, bound to its CPU.
-    const bound = readdirSync('/proc')
-      .filter((each) => /^\d+$/.test(each))
-      .map(Number)
-      .find(
-        (pid) => existsSync(`/proc/${pid}/comm`) && readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('ksoftirqd/1'),
-      );
-    if (bound !== undefined) {
-      expect(await errorOf(() => grant.attach(bound))).toMatchObject({
-        code: by === 'cgroups' ? 'ERR_CGROUP' : 'ERR_SYSCALL',
-      });
-    }
-    expect(files()).toEqual(before);
-    await grant.release();
-    expect(await errorOf(() => grant.attach(idler()))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
-  });
+      // A thread of the kernel, bound to its CPU.
+      const bound = readdirSync('/proc')
+        .filter((each) => /^\d+$/.test(each))
+        .map(Number)
+        .find(
+          (pid) =>
+            existsSync(`/proc/${pid}/comm`) &&
+            readFileSync(`/proc/${pid}/comm`, 'utf8').startsWith('ksoftirqd/1'),
+        );
+      if (bound !== undefined) {
+        expect(await errorOf(() => grant.attach(bound))).toMatchObject({
+          code: by === 'cgroups' ? 'ERR_CGROUP' : 'ERR_SYSCALL',
+        });
+      }
+      expect(files()).toEqual(before);
+      await grant.release();
+      expect(await errorOf(() => grant.attach(idler()))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
+    },
+  );
 });
 
 describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', () => {
@@ -235,13 +244,17 @@ describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', (
     const spawned = grant.spawn('sh', ['-c', 'grep cpuset /proc/self/cgroup; read line'], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    const [line] = await new Promise<Buffer[]>((resolve) => spawned.stdout!.once('data', (...data) => resolve(data)));
+    const [line] = await new Promise<Buffer[]>((resolve) =>
+      spawned.stdout!.once('data', (...data) => resolve(data)),
+    );
     expect(String(line)).toContain(grant.id);
     // The thread that starts it is back.
     expect(cgroupOf(process.pid)).toBe(home);
     const worker = grant.worker('setInterval(() => {}, 1000)', { eval: true });
     await new Promise((resolve) => worker.once('online', resolve));
-    expect(threadsOf(process.pid).filter((tid) => cgroupOf(process.pid, tid).includes(grant.id))).toHaveLength(1);
+    expect(
+      threadsOf(process.pid).filter((tid) => cgroupOf(process.pid, tid).includes(grant.id)),
+    ).toHaveLength(1);
     const { guaranteed } = grant.pin({ threads: 'current' });
     expect(guaranteed).toBe(true);
     expect(cgroupOf(process.pid)).toContain(grant.id);

@@ -17,7 +17,10 @@ describe.skipIf(!isUsable)('a process of which a thread is pinned for another gr
     onTestFinished(() => void native.undoPin('another', all));
     const home = cgroupOf('self');
     for (const place of [() => grant.pin(), () => grant.placeThreads(), () => grant.prewarmPool()]) {
-      expect(await errorOf(place)).toMatchObject({ code: 'ERR_ALREADY_PINNED', details: { grant: 'another' } });
+      expect(await errorOf(place)).toMatchObject({
+        code: 'ERR_ALREADY_PINNED',
+        details: { grant: 'another' },
+      });
       expect(cgroupOf('self')).toBe(home);
     }
     await grant.placeThreads({ replace: true });

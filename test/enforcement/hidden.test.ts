@@ -31,7 +31,10 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     const before = filesOf(stateDir);
     const bob = await agentOf(BOB, stateDir, outsider, HIDING);
     const { error } = await bob.agent.ask('acquire', { cpu: 1 });
-    expect(error).toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE', message: expect.stringContaining('/proc hides it') });
+    expect(error).toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+      message: expect.stringContaining('/proc hides it'),
+    });
     const grant = await bob.tell('acquire', { cpu: 1, unmovableMembers: 'report' });
     expect(grant.enforcement).toBe('recorded');
     expect(filesOf(stateDir)).toEqual(expect.arrayContaining(before));
@@ -83,14 +86,20 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     await root.addSharedMember({ cgroup: path });
     const bob = await agentOf(BOB, stateDir, outsider, HIDING);
     const { error } = await bob.agent.ask('acquire', { cpu: 1 });
-    expect(error).toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE', message: expect.stringContaining('/proc hides') });
+    expect(error).toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+      message: expect.stringContaining('/proc hides'),
+    });
   });
 
   it('cannot be registered', async () => {
     const stateDir = sharedFolder();
     const bob = await agentOf(BOB, stateDir, outsider, HIDING);
     const { error } = await bob.agent.ask('share', { pid: sleeper(ALICE) });
-    expect(error).toMatchObject({ code: 'ERR_UNKNOWN_MEMBER', message: expect.stringContaining('/proc shows') });
+    expect(error).toMatchObject({
+      code: 'ERR_UNKNOWN_MEMBER',
+      message: expect.stringContaining('/proc shows'),
+    });
     expect(filesOf(stateDir)).toEqual([]);
   });
 });

@@ -20,14 +20,17 @@ describe('the holder of a grant', () => {
     expect(isHolder(ownerWith(pid!), pid!)).toBe(false);
   });
 
-  it.runIf(process.getuid?.() === 0)('is who has the owner’s pid where its files may not be looked at', () => {
-    const { pid } = child('sleep', ['1000']);
-    process.seteuid!(NOBODY);
-    try {
-      expect(isHolder(ownerWith(pid!), pid!)).toBe(true);
-      expect(isHolder(ownerWith(pid! + 1), pid!)).toBe(false);
-    } finally {
-      process.seteuid!(0);
-    }
-  });
+  it.runIf(process.getuid?.() === 0)(
+    'is who has the owner’s pid where its files may not be looked at',
+    () => {
+      const { pid } = child('sleep', ['1000']);
+      process.seteuid!(NOBODY);
+      try {
+        expect(isHolder(ownerWith(pid!), pid!)).toBe(true);
+        expect(isHolder(ownerWith(pid! + 1), pid!)).toBe(false);
+      } finally {
+        process.seteuid!(0);
+      }
+    },
+  );
 });

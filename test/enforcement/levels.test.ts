@@ -18,20 +18,23 @@ const filesIn = (stateDir: string) =>
 
 describe.skipIf(!isUsable)('CPUs out of reach', () => {
   // The first opener writes the settings, and each later one asks what it could be given.
-  it.each(['the first', 'a later'])('are those that a cgroup of somebody else keeps from %s opener', async (opener) => {
-    const [first, last] = [String(ALL.first), String(ALL.toArray().at(-1))];
-    const options = { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first };
-    if (opener === 'a later') await opened({ ...options, sharedMember: false });
-    const path = strangeGroup(first);
-    const agent = new Agent();
-    writeFileSync(join(path, 'cgroup.procs'), String(agent.process.pid));
-    await agent.tell('open', options);
-    const { error } = await agent.ask('acquire', { cpu: 1 });
-    expect(error).toMatchObject({
-      code: 'ERR_INSUFFICIENT_CPUS',
-      message: expect.stringContaining(`outside the cpuset of this process: ${last}`),
-    });
-  });
+  it.each(['the first', 'a later'])(
+    'are those that a cgroup of somebody else keeps from %s opener',
+    async (opener) => {
+      const [first, last] = [String(ALL.first), String(ALL.toArray().at(-1))];
+      const options = { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first };
+      if (opener === 'a later') await opened({ ...options, sharedMember: false });
+      const path = strangeGroup(first);
+      const agent = new Agent();
+      writeFileSync(join(path, 'cgroup.procs'), String(agent.process.pid));
+      await agent.tell('open', options);
+      const { error } = await agent.ask('acquire', { cpu: 1 });
+      expect(error).toMatchObject({
+        code: 'ERR_INSUFFICIENT_CPUS',
+        message: expect.stringContaining(`outside the cpuset of this process: ${last}`),
+      });
+    },
+  );
 });
 
 describe.skipIf(!isUsable)('the level of enforcement', () => {
@@ -118,12 +121,20 @@ describe.skipIf(!isUsable)('a level that is required', () => {
       const { cgroups, ...options } = given as { cgroups?: boolean; sharedMember?: boolean };
       const stateDir = makeStateDir();
       const manager = await opened({ stateDir, ...options, ...(cgroups && ownCgroups()) });
-      const before = { generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) };
+      const before = {
+        generation: manager.generation,
+        files: filesIn(stateDir),
+        masks: masksOf(process.pid),
+      };
       const error = await errorOf(() => manager.acquire({ cpu: 1, require }));
       expect(error).toMatchObject({ code: 'ERR_ENFORCEMENT', details: { value: reached } });
       expect(error.details.valid).toContain(require);
       expect(error.message).toMatch(why);
-      expect({ generation: manager.generation, files: filesIn(stateDir), masks: masksOf(process.pid) }).toEqual(before);
+      expect({
+        generation: manager.generation,
+        files: filesIn(stateDir),
+        masks: masksOf(process.pid),
+      }).toEqual(before);
       if (cgroups) expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
       expect(manager.grants()).toEqual([]);
       const grant = await manager.acquire({ cpu: 1, require: reached });
@@ -149,7 +160,9 @@ describe.skipIf(!isUsable)('a level that is required', () => {
     expect(
       await errorOf(() => openManager({ stateDir: makeStateDir(), unmovableMembers: 'ignore' as never })),
     ).toMatchObject({ code: 'ERR_INVALID_OPTION' });
-    expect(await errorOf(() => openManager({ stateDir: makeStateDir(), cgroupRoot: '/a/../b' }))).toMatchObject({
+    expect(
+      await errorOf(() => openManager({ stateDir: makeStateDir(), cgroupRoot: '/a/../b' })),
+    ).toMatchObject({
       code: 'ERR_INVALID_OPTION',
     });
   });

@@ -1,4 +1,5 @@
-// Processes that are shared members, what the kernel lets them do, and managers with cgroups of their own.
+// Processes that are shared members, what the kernel lets them do, and managers with cgroups of
+// their own.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -72,7 +73,9 @@ export const groupPath = (...names: string[]) => join(hierarchy!.mount.point, RO
 
 /** The cpuset cgroup of a thread, below the root of the hierarchy. */
 export const cgroupOf = (pid: number | 'self', tid: number | string = pid) =>
-  /:cpuset:(.*)$/m.exec(readFileSync(`/proc/${pid}/task/${tid === 'self' ? process.pid : tid}/cgroup`, 'utf8'))![1]!;
+  /:cpuset:(.*)$/m.exec(
+    readFileSync(`/proc/${pid}/task/${tid === 'self' ? process.pid : tid}/cgroup`, 'utf8'),
+  )![1]!;
 
 export const threadsOf = (pid: number) => readdirSync(`/proc/${pid}/task`).map(Number);
 
@@ -83,7 +86,8 @@ export const maskOf = (tid: number) =>
 /** Returns once a thread has run for a millisecond more. */
 export async function hasRun(tid: number): Promise<void> {
   const runtime = () => Number(readFileSync(`/proc/${tid}/schedstat`, 'utf8').split(' ')[0]);
-  for (const enough = runtime() + 1e6; runtime() < enough; ) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (const enough = runtime() + 1e6; runtime() < enough; )
+    await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 /** Where the threads of a process may run: each mask once. Some may end meanwhile. */
@@ -157,7 +161,10 @@ export interface Sampler {
   end(): Promise<readonly Stay[]>;
 }
 
-/** A process that samples on which CPU it is as fast as it can; aggressive threads ask for all CPUs all the time. */
+/**
+ * A process that samples on which CPU it is as fast as it can; aggressive threads ask for all CPUs
+ * all the time.
+ */
 export async function sampler(calm: number, aggressive = 0, niceness = 19): Promise<Sampler> {
   // Nice: it has whatever CPU is idle, and the one that acquires needs not wait for it.
   const process = child('nice', ['-n', String(niceness), samplerProgram(), String(calm), String(aggressive)]);

@@ -27,7 +27,8 @@ describe.skipIf(!isUsable)(
       const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
       const all = [...cpus(maskOf(process.pid))];
       const member = await sampler(1 + all.length);
-      // The first sampling thread may run anywhere, each of the others on one CPU: these are sure to come back to it whenever nobody holds it.
+      // The first sampling thread may run anywhere, each of the others on one CPU: these are sure
+      // to come back to it whenever nobody holds it.
       const own = threadsOf(member.pid).slice(2);
       for (const [i, tid] of own.entries()) choose(tid, String(all[i]));
       const before = threadsOf(member.pid).map(maskOf);

@@ -1,4 +1,5 @@
-// CPU quotas and memory limits of the cgroups above: told, not lifted. On the real kernel, in cgroups of the test's own.
+// CPU quotas and memory limits of the cgroups above: told, not lifted. On the real kernel, in
+// cgroups of the test's own.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';

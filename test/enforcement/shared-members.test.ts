@@ -1,4 +1,5 @@
-// Those who run in the shared pool: they leave what becomes exclusive, come back, and keep what they have chosen.
+// Those who run in the shared pool: they leave what becomes exclusive, come back, and keep what
+// they have chosen.
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -130,7 +131,8 @@ describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => 
     await manager.addSharedMember({ pid });
     const path = groupPath('mine');
     mkdirSync(path);
-    for (const file of ['cpuset.cpus', 'cpuset.mems']) writeFileSync(join(path, file), readFileSync(groupPath(file)));
+    for (const file of ['cpuset.cpus', 'cpuset.mems'])
+      writeFileSync(join(path, file), readFileSync(groupPath(file)));
     const inside = idler();
     writeFileSync(join(path, 'cgroup.procs'), String(inside));
     await manager.addSharedMember({ cgroup: path });
@@ -289,7 +291,9 @@ describe.skipIf(!isUsable)('the list of shared members', () => {
     const manager = await opened({ stateDir });
     const before = filesOf(stateDir);
     for (const action of ['addSharedMember', 'removeSharedMember'] as const) {
-      expect(await errorOf(() => manager[action](target as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+      expect(await errorOf(() => manager[action](target as never))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      });
     }
     expect(filesOf(stateDir)).toEqual(before);
   });
@@ -382,7 +386,8 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
       rmSync(ballast);
       const grant = await manager.acquire({ cpu: 1, require: 'members' });
       fill(ballast);
-      // Whether there is room for what is recorded or not: who holds the CPU and who may run there agree.
+      // Whether there is room for what is recorded or not: who holds the CPU and who may run there
+      // agree.
       const released = await grant.release().then(
         () => true,
         () => false,

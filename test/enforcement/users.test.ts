@@ -132,7 +132,8 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     await root.addSharedMember({ pid: sleeper() });
     const grant = await root.acquire({ cpu: 1 });
     expect(filesOf(stateDir)).toHaveLength(4);
-    for (const name of filesOf(stateDir)) expect(statSync(join(stateDir, 'members', name)).mode & 0o777).toBe(0o640);
+    for (const name of filesOf(stateDir))
+      expect(statSync(join(stateDir, 'members', name)).mode & 0o777).toBe(0o640);
     await grant.release();
   });
 
@@ -145,7 +146,8 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     const pool = `${root.sharedPool}`;
     execFileSync('taskset', ['-pc', pool, String(narrow)], { stdio: 'ignore' });
     await root.addSharedMember({ pid: narrow });
-    const masksFile = (pid: number) => join(stateDir, 'members', processFile(stateDir, pid).replace(/-r$/, '.masks'));
+    const masksFile = (pid: number) =>
+      join(stateDir, 'members', processFile(stateDir, pid).replace(/-r$/, '.masks'));
     run(BOB, 'mv', masksFile(wide), masksFile(narrow));
     await grant.release();
     expect(masksOf(narrow)).toEqual([pool]);
@@ -180,7 +182,9 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     const answer = join(stateDir, 'members', `${name}.left`);
     child('env', [...asUser(BOB, GROUP), 'sh', '-c', forger, 'sh', join(stateDir, 'members'), answer, name]);
     await expect.poll(() => filesOf(stateDir)).toContain(`${name}.left`);
-    await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE' });
+    await expect(root.acquire({ cpu: 1, require: 'members' })).rejects.toMatchObject({
+      code: 'ERR_MEMBER_UNMOVABLE',
+    });
   });
 });
 

@@ -21,7 +21,12 @@ export function sharedFolder(): string {
 /**
  * A manager in a process of a user of the group, or of root. `prefix`: a command to start it under.
  */
-export async function agentOf(user: number | undefined, stateDir: string, options = {}, prefix: string[] = []) {
+export async function agentOf(
+  user: number | undefined,
+  stateDir: string,
+  options = {},
+  prefix: string[] = [],
+) {
   const as = user === undefined ? [] : asUser(user, GROUP);
   const agent = new Agent([...prefix, ...as], forStrangers(AGENT));
   const pid: number = await agent.tell('open', { stateDir, ...options });

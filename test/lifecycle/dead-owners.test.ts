@@ -1,4 +1,5 @@
-// What an owner had that has ended: given back by any process that has a manager open, without anybody's doing.
+// What an owner had that has ended: given back by any process that has a manager open, without
+// anybody's doing.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -30,7 +31,9 @@ async function owner(stateDir: string, prefix: string[] = []): Promise<Agent> {
 
 // Within a second.
 const expectGivenBack = (manager: Manager) =>
-  expect.poll(() => [manager.grants().length, String(affinity())], { timeout: 1000 }).toEqual([0, String(ALL)]);
+  expect
+    .poll(() => [manager.grants().length, String(affinity())], { timeout: 1000 })
+    .toEqual([0, String(ALL)]);
 
 describe.runIf(ALL.size > 1)('a manager that is open, and does nothing,', () => {
   const deaths: [string, string[]][] = [

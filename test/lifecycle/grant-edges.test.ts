@@ -1,4 +1,5 @@
-// What may go wrong between the steps of a grant's life: stopped processes, failing commits, things that come twice.
+// What may go wrong between the steps of a grant's life: stopped processes, failing commits, things
+// that come twice.
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -45,7 +46,9 @@ describe('a transfer', () => {
     const grant = await manager.acquire({ cpu: 2 });
     const [first, second] = [await grant.transfer(), await grant.transfer()];
     expect(await first.accepted).toBe(false);
-    expect(await errorOf(() => manager.takeOver(first.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    expect(await errorOf(() => manager.takeOver(first.token))).toMatchObject({
+      code: 'ERR_UNKNOWN_TRANSFER',
+    });
     expect(await first.cancel()).toBe(false);
     expect(await second.cancel()).toBe(true);
     expect(await second.accepted).toBe(false);
@@ -82,7 +85,9 @@ describe('a transfer', () => {
     const error = await taking;
     expect(error).toMatchObject({ code: 'ERR_OWNER_ALIVE', details: { value: id, pid: old.process.pid } });
     expect(await errorOf(() => manager.release(id))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
-    expect(await errorOf(() => manager.grant(id).resize({ cpu: 3 }))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    expect(await errorOf(() => manager.grant(id).resize({ cpu: 3 }))).toMatchObject({
+      code: 'ERR_OWNER_ALIVE',
+    });
     expect(manager.grants()).toMatchObject([{ alive: true, owner: { pid: process.pid } }]);
     old.process.kill('SIGCONT');
     await expect
@@ -90,25 +95,28 @@ describe('a transfer', () => {
       .toBe('ERR_UNKNOWN_GRANT');
   });
 
-  it.runIf(ALL.size > 1)('keeps the CPUs while the former owner’s child is on them, whoever ends', async () => {
-    const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir });
-    onTestFinished(() => manager.close());
-    const grant = await manager.acquire({ cpu: 1 });
-    const { token, accepted } = await grant.transfer();
-    const child = grant.spawn('sleep', ['60']);
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const successor = new Agent();
-    await successor.tell('open', { stateDir });
-    const taking = successor.ask('takeOver', { token });
-    while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
-    expect(await errorOf(() => grant.handOver())).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await ended;
-    expect((await taking).value).toMatchObject({ id: grant.id });
-    expect(await accepted).toBe(true);
-  });
+  it.runIf(ALL.size > 1)(
+    'keeps the CPUs while the former owner’s child is on them, whoever ends',
+    async () => {
+      const stateDir = makeStateDir();
+      const manager = await openManager({ stateDir });
+      onTestFinished(() => manager.close());
+      const grant = await manager.acquire({ cpu: 1 });
+      const { token, accepted } = await grant.transfer();
+      const child = grant.spawn('sleep', ['60']);
+      onTestFinished(() => void child.kill('SIGKILL'));
+      const successor = new Agent();
+      await successor.tell('open', { stateDir });
+      const taking = successor.ask('takeOver', { token });
+      while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
+      expect(await errorOf(() => grant.handOver())).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await ended;
+      expect((await taking).value).toMatchObject({ id: grant.id });
+      expect(await accepted).toBe(true);
+    },
+  );
 });
 
 describe('a resize', () => {
@@ -151,7 +159,10 @@ describe('a resize', () => {
 
   it('to no memory gives just that back, and not the hugepages', async () => {
     const described = (await discover({ synthetic: '[numa(memory=8GiB)] core:4 pu:1' })).toJSON() as any;
-    const nodes = described.nodes.map((node: object) => ({ ...node, hugepages: [{ sizeKiB: 2048, count: 64 }] }));
+    const nodes = described.nodes.map((node: object) => ({
+      ...node,
+      hugepages: [{ sizeKiB: 2048, count: 64 }],
+    }));
     const topology = await discover({ json: { ...described, nodes } });
     const manager = await openManager({ topology });
     const grant = await manager.acquire({ cpu: 1, memory: '1Gi', resources: { 'hugepages-2Mi': '128Mi' } });
@@ -197,22 +208,26 @@ describe('giving back', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it.runIf(ALL.size > 1)('to a child that is gone leaves no thread behind, though the commit fails', async () => {
-    const manager = await openManager({ stateDir: makeStateDir() });
-    onTestFinished(() => void pin(ALL));
-    const grant = await manager.acquire({ cpu: 1 });
-    grant.pin();
-    const repair = breakCommits(manager.stateDir);
-    expect((await errorOf(() => grant.handOver())).code).toMatch(/ERR_S/);
-    expect(affinity().intersects(grant.cpus)).toBe(false);
-    repair();
-    const other = await manager.acquire({ cpu: ALL.size - 1 });
-    expect(manager.grants()).toMatchObject([{ id: other.id }]);
-    await other.release();
-  });
+  it.runIf(ALL.size > 1)(
+    'to a child that is gone leaves no thread behind, though the commit fails',
+    async () => {
+      const manager = await openManager({ stateDir: makeStateDir() });
+      onTestFinished(() => void pin(ALL));
+      const grant = await manager.acquire({ cpu: 1 });
+      grant.pin();
+      const repair = breakCommits(manager.stateDir);
+      expect((await errorOf(() => grant.handOver())).code).toMatch(/ERR_S/);
+      expect(affinity().intersects(grant.cpus)).toBe(false);
+      repair();
+      const other = await manager.acquire({ cpu: ALL.size - 1 });
+      expect(manager.grants()).toMatchObject([{ id: other.id }]);
+      await other.release();
+    },
+  );
 });
 
-// It looks again now and then whether its turn has come, and has the lock meanwhile: stopped there it would hold up everybody.
+// It looks again now and then whether its turn has come, and has the lock meanwhile: stopped there
+// it would hold up everybody.
 async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
   const { native } = await import('../../lib/base/native.js');
   const folder = native.Folder.open(stateDir, false, 0o700, -1);
@@ -315,7 +330,8 @@ describe('a state folder', () => {
     const owner = await agentOn(stateDir);
     copyFileSync(join(stateDir, 'state.json'), join(stateDir, 'older'));
     const { cpus } = await owner.tell('acquire', { cpu: 4 });
-    for (let i = 0; i < 3; i++) await owner.tell('release', { id: (await owner.tell('acquire', { cpu: 1 })).id });
+    for (let i = 0; i < 3; i++)
+      await owner.tell('release', { id: (await owner.tell('acquire', { cpu: 1 })).id });
     copyFileSync(join(stateDir, 'older'), join(stateDir, 'state.json'));
     const other = await agentOn(stateDir);
     const theirs = await other.tell('acquire', { cpu: 8 });

@@ -1,9 +1,18 @@
-// A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one process and across several.
+// A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one
+// process and across several.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, discover, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
+import {
+  affinity,
+  CpuSet,
+  discover,
+  type Manager,
+  openManager,
+  pin,
+  type StateChange,
+} from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeNewer } from '../support/newer-state.js';
@@ -17,7 +26,10 @@ const NO_ROUNDS = { cpuManagerReconcilePeriod: 0 };
 const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 async function simulated(stateDir?: string, machine: object = TWO_NODES): Promise<Manager> {
-  const manager = await openManager({ topology: await discover(machine as never), ...(stateDir && { stateDir }) });
+  const manager = await openManager({
+    topology: await discover(machine as never),
+    ...(stateDir && { stateDir }),
+  });
   onTestFinished(() => manager.close());
   return manager;
 }
@@ -30,7 +42,9 @@ function isWatched(folder: string): boolean {
   const inode = statSync(folder).ino.toString(16);
   return readdirSync('/proc/self/fdinfo').some((fd) => {
     try {
-      return new RegExp(`^inotify wd:\\w+ ino:${inode} `, 'm').test(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'));
+      return new RegExp(`^inotify wd:\\w+ ino:${inode} `, 'm').test(
+        readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'),
+      );
     } catch {
       // The one that was reading the folder.
       return false;
@@ -120,7 +134,11 @@ describe('acquire({ wait: true })', () => {
 
   it('goes by one order in several processes, past those who were killed in the queue', async () => {
     const stateDir = makeStateDir();
-    const options = { stateDir, ...NO_ROUNDS, ...(ALL.size > 1 && { reservedSystemCPUs: String(ALL.first) }) };
+    const options = {
+      stateDir,
+      ...NO_ROUNDS,
+      ...(ALL.size > 1 && { reservedSystemCPUs: String(ALL.first) }),
+    };
     const agents = [new Agent(), new Agent(), new Agent(), new Agent()];
     for (const agent of agents) await agent.tell('open', options);
     const most = ALL.size > 1 ? ALL.size - 1 : 0;
@@ -302,8 +320,17 @@ describe('grant.resize', () => {
     const pod = manager.grant('u');
     expect(await errorOf(() => pod.resize({ cpu: 2 }))).toMatchObject({ code: 'ERR_INVALID_ARGUMENT' });
     const grant = await manager.acquire({ cpu: 1 });
-    for (const options of [{}, { cpu: 0 }, { cpu: 1.5 }, { noticeMs: 5 }, { cpu: 1, noticeMs: -1 }, { cpus: 2 }]) {
-      expect(await errorOf(() => grant.resize(options as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    for (const options of [
+      {},
+      { cpu: 0 },
+      { cpu: 1.5 },
+      { noticeMs: 5 },
+      { cpu: 1, noticeMs: -1 },
+      { cpus: 2 },
+    ]) {
+      expect(await errorOf(() => grant.resize(options as never))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      });
     }
     await grant.release();
     expect(await errorOf(() => grant.resize({ cpu: 1 }))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
@@ -342,7 +369,11 @@ describe('grant.resize', () => {
 
   it('never holds what another has, whatever the order of steps', async () => {
     const action = fc.oneof(
-      fc.record({ op: fc.constant('acquire' as const), cpu: fc.integer({ min: 1, max: 9 }), memory: fc.nat(5) }),
+      fc.record({
+        op: fc.constant('acquire' as const),
+        cpu: fc.integer({ min: 1, max: 9 }),
+        memory: fc.nat(5),
+      }),
       fc.record({ op: fc.constant('release' as const), which: fc.nat(9) }),
       fc.record({
         op: fc.constant('resize' as const),
@@ -353,40 +384,53 @@ describe('grant.resize', () => {
     );
     const policy = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node');
     await fc.assert(
-      fc.asyncProperty(policy, fc.array(action, { maxLength: 25 }), async (topologyManagerPolicy, actions) => {
-        const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:3 pu:2' });
-        const manager = await openManager({ topology, topologyManagerPolicy: topologyManagerPolicy as never });
-        const grants: Awaited<ReturnType<Manager['acquire']>>[] = [];
-        for (const step of actions) {
-          const grant = 'which' in step ? grants[step.which % Math.max(1, grants.length)] : undefined;
-          const before = grant && JSON.stringify(grant);
-          try {
-            if (step.op === 'acquire') {
-              const { cpu, memory } = step;
-              grants.push(await manager.acquire({ cpu, ...(memory > 0 && { memory: `${memory}Gi` }) }));
-            } else if (grant && step.op === 'release') {
-              await grant.release();
-              grants.splice(grants.indexOf(grant), 1);
-            } else if (grant && step.op === 'resize') {
-              const { cpus } = grant;
-              const { cpu, memory } = step;
-              await grant.resize({ cpu, noticeMs: 0, ...(memory !== undefined && { memory: `${memory}Gi` }) });
-              expect(grant.cpus.size).toBe(cpu);
-              expect(cpu >= cpus.size ? cpus.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(cpus)).toBe(true);
+      fc.asyncProperty(
+        policy,
+        fc.array(action, { maxLength: 25 }),
+        async (topologyManagerPolicy, actions) => {
+          const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:3 pu:2' });
+          const manager = await openManager({
+            topology,
+            topologyManagerPolicy: topologyManagerPolicy as never,
+          });
+          const grants: Awaited<ReturnType<Manager['acquire']>>[] = [];
+          for (const step of actions) {
+            const grant = 'which' in step ? grants[step.which % Math.max(1, grants.length)] : undefined;
+            const before = grant && JSON.stringify(grant);
+            try {
+              if (step.op === 'acquire') {
+                const { cpu, memory } = step;
+                grants.push(await manager.acquire({ cpu, ...(memory > 0 && { memory: `${memory}Gi` }) }));
+              } else if (grant && step.op === 'release') {
+                await grant.release();
+                grants.splice(grants.indexOf(grant), 1);
+              } else if (grant && step.op === 'resize') {
+                const { cpus } = grant;
+                const { cpu, memory } = step;
+                await grant.resize({
+                  cpu,
+                  noticeMs: 0,
+                  ...(memory !== undefined && { memory: `${memory}Gi` }),
+                });
+                expect(grant.cpus.size).toBe(cpu);
+                expect(cpu >= cpus.size ? cpus.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(cpus)).toBe(
+                  true,
+                );
+              }
+            } catch (error) {
+              expect((error as { code: string }).code).toMatch(/ERR_(INSUFFICIENT|TOPOLOGY|SHARED_POOL)/);
+              if (grant) expect(JSON.stringify(grant)).toBe(before);
             }
-          } catch (error) {
-            expect((error as { code: string }).code).toMatch(/ERR_(INSUFFICIENT|TOPOLOGY|SHARED_POOL)/);
-            if (grant) expect(JSON.stringify(grant)).toBe(before);
+            const infos = manager.grants();
+            const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
+            expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
+            expect(manager.sharedPool.equals(topology.cpus.difference(all))).toBe(true);
+            for (const { node, allocatable, reserved, free } of manager.memory) {
+              expect(reserved + free, `node ${node}`).toBe(allocatable);
+            }
           }
-          const infos = manager.grants();
-          const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
-          expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
-          expect(manager.sharedPool.equals(topology.cpus.difference(all))).toBe(true);
-          for (const { node, allocatable, reserved, free } of manager.memory) {
-            expect(reserved + free, `node ${node}`).toBe(allocatable);
-          }
-        }
-      }),
+        },
+      ),
       { numRuns: 60 },
     );
   });
@@ -405,14 +449,19 @@ describe('grant.transfer', () => {
     const taken = await successor.tell('takeOver', { token });
     expect(taken).toMatchObject({ id, cpus });
     const oldMasks = await old.tell('threads');
-    for (const thread of oldMasks) expect(CpuSet.parse(thread.cpus).intersects(CpuSet.parse(cpus))).toBe(false);
+    for (const thread of oldMasks)
+      expect(CpuSet.parse(thread.cpus).intersects(CpuSet.parse(cpus))).toBe(false);
     expect(await old.tell('accepted', { id })).toBe(true);
     await successor.tell('pin', { id });
     expect(await successor.tell('mask')).toBe(cpus);
     expect(await old.ask('pin', { id })).toMatchObject({ error: { code: 'ERR_GRANT_RELEASED' } });
     await old.kill();
-    expect(await witness.tell('grants')).toMatchObject([{ id, alive: true, owner: { pid: successor.process.pid } }]);
-    expect((await witness.tell('changes')).every((change: { removed: [] }) => change.removed.length === 0)).toBe(true);
+    expect(await witness.tell('grants')).toMatchObject([
+      { id, alive: true, owner: { pid: successor.process.pid } },
+    ]);
+    expect(
+      (await witness.tell('changes')).every((change: { removed: [] }) => change.removed.length === 0),
+    ).toBe(true);
     await successor.tell('release', { id });
     expect(await witness.tell('grants')).toEqual([]);
   });
@@ -424,13 +473,17 @@ describe('grant.transfer', () => {
     const transfer = await grant.transfer();
     expect(await transfer.cancel()).toBe(true);
     expect(await transfer.accepted).toBe(false);
-    expect(await errorOf(() => manager.takeOver(transfer.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    expect(await errorOf(() => manager.takeOver(transfer.token))).toMatchObject({
+      code: 'ERR_UNKNOWN_TRANSFER',
+    });
     const second = await grant.transfer();
     const taken = await (await simulated(stateDir)).takeOver(second.token);
     expect(taken.id).toBe(grant.id);
     expect(await second.accepted).toBe(true);
     expect(await second.cancel()).toBe(false);
-    expect(await errorOf(() => manager.takeOver(second.token))).toMatchObject({ code: 'ERR_UNKNOWN_TRANSFER' });
+    expect(await errorOf(() => manager.takeOver(second.token))).toMatchObject({
+      code: 'ERR_UNKNOWN_TRANSFER',
+    });
     expect(await errorOf(() => manager.takeOver(7 as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
   });
 
@@ -442,7 +495,9 @@ describe('grant.transfer', () => {
     const { id } = await old.tell('acquire', { cpu: 1 });
     const token = await old.tell('transfer', { id });
     await old.kill();
-    expect(await successor.ask('takeOver', { token })).toMatchObject({ error: { code: 'ERR_UNKNOWN_TRANSFER' } });
+    expect(await successor.ask('takeOver', { token })).toMatchObject({
+      error: { code: 'ERR_UNKNOWN_TRANSFER' },
+    });
   });
 
   it('goes on without the old process where that dies on the way', async () => {
@@ -546,7 +601,10 @@ describe("manager.on('change')", () => {
     // Which of them comes first is up to the lock.
     const idsOf = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
     expect(idsOf(told.flatMap(({ added }) => added))).toEqual(idsOf(grants));
-    expect(told.map(({ before }) => before)).toEqual([told[0]!.before, ...told.slice(0, -1).map((c) => c.generation)]);
+    expect(told.map(({ before }) => before)).toEqual([
+      told[0]!.before,
+      ...told.slice(0, -1).map((c) => c.generation),
+    ]);
   });
 
   it('takes back what a dead owner had, without any other transaction', async () => {
@@ -578,7 +636,9 @@ describe("manager.on('change')", () => {
     manager.once('change', listener);
     manager.close();
     await expect.poll(isListening).toBe(false);
-    expect(() => manager.on('change', listener)).toThrow(expect.objectContaining({ code: 'ERR_MANAGER_CLOSED' }));
+    expect(() => manager.on('change', listener)).toThrow(
+      expect.objectContaining({ code: 'ERR_MANAGER_CLOSED' }),
+    );
   });
 
   it('tells of an error to those who ask for it', async () => {

@@ -32,7 +32,8 @@ async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-// A shared member that is in another namespace moves by itself; on a busy machine not always in the time that the one who asks gives it. Nothing has changed then.
+// A shared member that is in another namespace moves by itself; on a busy machine not always in the
+// time that the one who asks gives it. Nothing has changed then.
 async function askFor(agent: Agent, cpu: number) {
   for (;;) {
     const answer = await agent.ask('acquire', { cpu });
@@ -40,7 +41,8 @@ async function askFor(agent: Agent, cpu: number) {
   }
 }
 
-// Both ask at once for all that can be had: one gets it, the other is told who has it; after kill -9 it is free again.
+// Both ask at once for all that can be had: one gets it, the other is told who has it; after kill
+// -9 it is free again.
 async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
   const agents = await Promise.all([openAgent(stateDir, prefix), openAgent(stateDir, prefix)]);
   const answers = await Promise.all(agents.map((agent) => askFor(agent, REST.size)));
@@ -68,7 +70,8 @@ async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
 beforeEach(() => void pin(ALL));
 
 describe.runIf(ALL.size > 1)('two processes', () => {
-  it('never get the same CPU; what the first held is the second’s after kill -9', () => twoRivals(makeStateDir(), []));
+  it('never get the same CPU; what the first held is the second’s after kill -9', () =>
+    twoRivals(makeStateDir(), []));
 
   it.runIf(canUnshare)('never get the same CPU in different pid and mount namespaces', () =>
     // unshare is killed and takes its namespace's first process with it.
@@ -127,7 +130,10 @@ describe('a child started for a grant', () => {
     const grant = await manager.acquire({ cpu: 1 });
     const child = grant.spawn('sleep', ['60']);
     onTestFinished(() => void child.kill('SIGKILL'));
-    await expect(grant.release()).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE', details: { pid: child.pid } });
+    await expect(grant.release()).rejects.toMatchObject({
+      code: 'ERR_CHILD_ALIVE',
+      details: { pid: child.pid },
+    });
     await expect(manager.release(grant.id)).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE' });
     expect(manager.grants()).toHaveLength(1);
     child.kill('SIGKILL');
@@ -177,7 +183,8 @@ describe('a child started for a grant', () => {
 });
 
 describe('the lock of the state', () => {
-  // A holder that never lets go: a stopped process in the middle of a transaction would look the same.
+  // A holder that never lets go: a stopped process in the middle of a transaction would look the
+  // same.
   async function holdLock(stateDir: string) {
     const { native } = await import('../../lib/base/native.js');
     const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 somebody else\n')!;
@@ -189,7 +196,10 @@ describe('the lock of the state', () => {
     const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 2_000 });
     const lock = await holdLock(manager.stateDir);
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
-    expect(error).toMatchObject({ code: 'ERR_LOCK_TIMEOUT', message: expect.stringContaining('4711 somebody else') });
+    expect(error).toMatchObject({
+      code: 'ERR_LOCK_TIMEOUT',
+      message: expect.stringContaining('4711 somebody else'),
+    });
     lock.release();
     await (await manager.acquire({ cpu: 1 })).release();
   });
@@ -201,9 +211,9 @@ describe('the lock of the state', () => {
     const pending = manager.acquire({ cpu: 1, signal: abort.signal });
     setTimeout(() => abort.abort(new Error('changed my mind')), 20);
     await expect(pending).rejects.toThrow('changed my mind');
-    await expect(manager.acquire({ cpu: 1, signal: AbortSignal.abort(new Error('too late')) })).rejects.toThrow(
-      'too late',
-    );
+    await expect(
+      manager.acquire({ cpu: 1, signal: AbortSignal.abort(new Error('too late')) }),
+    ).rejects.toThrow('too late');
   });
 
   it('is not held while the caller does other work', async () => {
@@ -213,7 +223,8 @@ describe('the lock of the state', () => {
     // Nothing of JavaScript runs meanwhile: the commit alone has to let the lock go.
     const takeLock = () => {
       let lock: { release(): void } | undefined;
-      for (const end = Date.now() + 10_000; !lock && Date.now() < end; ) lock = folder.tryLock('lock', 'a test');
+      for (const end = Date.now() + 10_000; !lock && Date.now() < end; )
+        lock = folder.tryLock('lock', 'a test');
       expect(lock).toBeDefined();
       lock?.release();
     };

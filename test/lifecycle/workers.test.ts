@@ -81,12 +81,17 @@ describe('a Worker', () => {
     // Without a transaction of anybody's: the manager of the main thread sees to it.
     await expect.poll(() => manager.grants()).toEqual([]);
     // They may go there once the commit is done.
-    await expect.poll(() => new Set(threads().map(({ cpus }) => String(cpus)))).toEqual(new Set([String(ALL)]));
+    await expect
+      .poll(() => new Set(threads().map(({ cpus }) => String(cpus))))
+      .toEqual(new Set([String(ALL)]));
   });
 
   it('may be terminated at any moment, twenty at a time, five rounds, without a leak', async () => {
     const stateDir = makeStateDir();
-    const manager = await openManager({ stateDir, topology: await discover({ synthetic: 'numa:2 core:32 pu:2' }) });
+    const manager = await openManager({
+      stateDir,
+      topology: await discover({ synthetic: 'numa:2 core:32 pu:2' }),
+    });
     const body = `
       const topology = await numalign.discover({ synthetic: 'numa:2 core:32 pu:2' });
       const manager = await numalign.openManager({ stateDir: workerData.stateDir, topology });
@@ -122,7 +127,8 @@ describe('a Worker', () => {
       await (await manager.acquire({ cpu: 1 })).release();
       expect(manager.grants()).toEqual([]);
     }
-    // A thread that waits for the lock on behalf of a Worker that is gone goes when its turn has come.
+    // A thread that waits for the lock on behalf of a Worker that is gone goes when its turn has
+    // come.
     await vi.waitFor(
       () => {
         expect(fds()).toEqual(before.fds);

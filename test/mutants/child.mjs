@@ -1,5 +1,5 @@
-// Loaded into each process that a test starts, while Stryker looks which mutants a test runs: each is a line of a file,
-// written at once, since many such processes are killed.
+// Loaded into each process that a test starts, while Stryker looks which mutants a test runs: each
+// is a line of a file, written at once, since many such processes are killed.
 import { appendFileSync } from 'node:fs';
 
 const file = process.env.NUMALIGN_MUTANTS_COVERAGE;

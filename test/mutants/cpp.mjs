@@ -1,5 +1,5 @@
-// Mutants of the C++ core, found in clang's syntax tree (JSON): in a copy of native/, judged by the core's own tests.
-// Follows what StrykerJS does to TypeScript: one small change at a time.
+// Mutants of the C++ core, found in clang's syntax tree (JSON): in a copy of native/, judged by the
+// core's own tests. Follows what StrykerJS does to TypeScript: one small change at a time.
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,8 +28,20 @@ const STATEMENTS = [
 /** The trees of a file, which clang prints one after the other. */
 function treesOf(file) {
   const dump = ['-fsyntax-only', '-Xclang', '-ast-dump=json', '-Xclang', '-ast-dump-filter=numalign'];
-  const command = ['-x', 'c++', '-std=c++20', '-Wno-everything', '-I', join(root, 'native'), ...dump, join(root, file)];
-  const { status, stdout, stderr, error } = spawnSync(CLANG, command, { encoding: 'utf8', maxBuffer: 2 ** 30 });
+  const command = [
+    '-x',
+    'c++',
+    '-std=c++20',
+    '-Wno-everything',
+    '-I',
+    join(root, 'native'),
+    ...dump,
+    join(root, file),
+  ];
+  const { status, stdout, stderr, error } = spawnSync(CLANG, command, {
+    encoding: 'utf8',
+    maxBuffer: 2 ** 30,
+  });
   if (error) fail(`${CLANG} is missing (apt-get install ${CLANG})`);
   if (status !== 0) fail(`${CLANG} cannot read ${file}:\n${stderr}`);
   return stdout
@@ -39,7 +51,8 @@ function treesOf(file) {
 }
 
 // What comes of a macro or stands in another file is left alone.
-const isHere = ({ offset, includedFrom, expansionLoc } = {}) => offset !== undefined && !includedFrom && !expansionLoc;
+const isHere = ({ offset, includedFrom, expansionLoc } = {}) =>
+  offset !== undefined && !includedFrom && !expansionLoc;
 
 /** [start, end) of a node in its file; undefined where that is not plain. */
 function spanOf({ range: { begin, end } = {} }) {
@@ -49,7 +62,8 @@ function spanOf({ range: { begin, end } = {} }) {
 /** Every small change that can be made in a file: { start, end, replacement }. */
 function mutantsOf(file, source) {
   const found = new Map();
-  const add = ([start, end], replacement) => found.set(`${start}-${end} ${replacement}`, { start, end, replacement });
+  const add = ([start, end], replacement) =>
+    found.set(`${start}-${end} ${replacement}`, { start, end, replacement });
   const operatorAt = (start, length, text) => {
     if (source.slice(start, start + length) !== text) return;
     for (const other of OPERATORS[text] ?? []) add([start, start + length], other);
@@ -91,7 +105,8 @@ function mutantsOf(file, source) {
 
 const run = (command, args, options) => spawnSync(command, args, { cwd: WORK, encoding: 'utf8', ...options });
 const compile = () => run('cmake', ['--build', BUILD, '--target', 'core_test', '--parallel', '2']);
-const test = (timeout) => run(join(BUILD, 'core_test'), ['--gtest_brief=1', '--gtest_fail_fast'], { timeout });
+const test = (timeout) =>
+  run(join(BUILD, 'core_test'), ['--gtest_brief=1', '--gtest_fail_fast'], { timeout });
 
 function prepare() {
   rmSync(WORK, { recursive: true, force: true });
@@ -100,7 +115,8 @@ function prepare() {
   const options = ['-DCMAKE_BUILD_TYPE=Mutants', '-DCMAKE_CXX_FLAGS_MUTANTS=-O1'];
   const configured = run('cmake', ['-S', 'native', '-B', BUILD, ...options]);
   const compiled = configured.status === 0 ? compile() : configured;
-  if (compiled.status !== 0) fail(`the core's tests could not be built:\n${compiled.stdout}${compiled.stderr}`);
+  if (compiled.status !== 0)
+    fail(`the core's tests could not be built:\n${compiled.stdout}${compiled.stderr}`);
   const start = Date.now();
   const tested = test(600_000);
   if (tested.status !== 0) fail(`the core's tests fail without any mutant:\n${tested.stdout}`);
@@ -141,7 +157,11 @@ export function judgeCpp(path, sample) {
       if (verdict === 'killed') continue;
       const lines = source.slice(0, mutant.start).split('\n');
       const at = `${file}:${lines.length}:${lines.at(-1).length + 1}`;
-      result.survivors.push({ at, before: source.slice(mutant.start, mutant.end), after: mutant.replacement });
+      result.survivors.push({
+        at,
+        before: source.slice(mutant.start, mutant.end),
+        after: mutant.replacement,
+      });
     }
   }
   return result;

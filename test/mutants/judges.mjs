@@ -1,4 +1,5 @@
-// Which test files judge the mutants of a folder: those that run its code in their own process. Quick ones first.
+// Which test files judge the mutants of a folder: those that run its code in their own process.
+// Quick ones first.
 const tests = (folder, ...names) => names.map((name) => `test/${folder}${name}.test.ts`);
 
 const DECISIONS = [
@@ -47,7 +48,16 @@ export const JUDGES = {
     ...tests('lifecycle/', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ],
   'lib/enforcement': [
-    ...tests('enforcement/', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'shared-members'),
+    ...tests(
+      'enforcement/',
+      'holders',
+      'grant-group',
+      'levels',
+      'overlap',
+      'quota',
+      'attach',
+      'shared-members',
+    ),
     ...tests('enforcement/', 'hidden', 'users'),
     ...tests('cgroups/', 'cpuset-v1', 'made-groups'),
     ...tests('reconcile/', 'drift', 'fights'),

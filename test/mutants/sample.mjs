@@ -1,5 +1,5 @@
-// A sample of mutants that follows from a seed, whichever process asks. As a checker of Stryker's it refuses the others
-// before any test runs.
+// A sample of mutants that follows from a seed, whichever process asks. As a checker of Stryker's
+// it refuses the others before any test runs.
 import { createHash } from 'node:crypto';
 
 /** Whether a mutant is in the sample: `percent` of all are. `key` names the mutant. */

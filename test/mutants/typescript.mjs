@@ -1,4 +1,5 @@
-// Mutants of TypeScript by StrykerJS: in a copy of the package, since it writes all mutants of a file into the file.
+// Mutants of TypeScript by StrykerJS: in a copy of the package, since it writes all mutants of a
+// file into the file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -84,11 +85,16 @@ function textAt(source, { start, end }) {
 const listOf = (lists, path) =>
   Object.entries(lists).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
 
-/** Judges the mutants of one folder or file of lib/; those that live also in virtual machines, where these are asked for. */
+/**
+ * Judges the mutants of one folder or file of lib/; those that live also in virtual machines, where
+ * these are asked for.
+ */
 export async function judgeTypeScript(path, sample, inMachines) {
   const judges = listOf(JUDGES, path);
   if (!judges)
-    fail(`no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`);
+    fail(
+      `no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`,
+    );
   installTool();
   const work = join(CACHE, 'work');
   rmSync(work, { recursive: true, force: true });

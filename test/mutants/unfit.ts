@@ -1,4 +1,5 @@
-// Before each file of judges: tests that now and then fail beside the mutants' other load, and so would judge wrongly.
+// Before each file of judges: tests that now and then fail beside the mutants' other load, and so
+// would judge wrongly.
 import { beforeEach } from 'vitest';
 
 const UNFIT = ['goes on without the old process where that dies on the way'];

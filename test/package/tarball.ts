@@ -17,7 +17,9 @@ export interface Tarball {
 
 /** Runs `npm pack`, with all that it makes first. */
 export function pack(folder: string): Tarball {
-  const { stdout } = npm(['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder], { cwd: ROOT });
+  const { stdout } = npm(['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder], {
+    cwd: ROOT,
+  });
   const [packed] = JSON.parse(stdout) as [
     { filename: string; size: number; unpackedSize: number; files: { path: string }[] },
   ];
@@ -58,7 +60,8 @@ function hiddenFiles(): string[] {
   ];
 }
 
-// In a mount namespace of its own /dev/null lies over what is hidden (mounts follow symbolic links): no program, no library, no header.
+// In a mount namespace of its own /dev/null lies over what is hidden (mounts follow symbolic
+// links): no program, no library, no header.
 const HIDE = `
   for path in $HIDDEN; do
     if [ -d "$path" ]; then mount -t tmpfs none "$path"; else mount --bind /dev/null "$path"; fi
@@ -76,7 +79,11 @@ const USERS = Object.fromEntries(
   ),
 );
 
-export function run(command: string, args: string[], { cwd, env = {}, bare = false, mayFail = false }: Options): Run {
+export function run(
+  command: string,
+  args: string[],
+  { cwd, env = {}, bare = false, mayFail = false }: Options,
+): Run {
   const line = bare ? ['unshare', '--mount', 'sh', '-ec', HIDE, 'sh', command, ...args] : [command, ...args];
   const { status, stdout, stderr, error } = spawnSync(line[0]!, line.slice(1), {
     cwd,
@@ -96,6 +103,9 @@ export const npm = (args: string[], options: Options) => run('npm', args, option
 export function makeProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-consumer-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({ name: 'consumer', private: true, type: 'module' }),
+  );
   return folder;
 }

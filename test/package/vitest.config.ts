@@ -1,4 +1,5 @@
-// npm run test:package: apart from the others, since packing compiles two addons, and twice a consumer's npm installs what was packed.
+// npm run test:package: apart from the others, since packing compiles two addons, and twice a
+// consumer's npm installs what was packed.
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

@@ -28,7 +28,9 @@ const canPlace = ALL.size > 1;
 // So that rounds are those that a test runs.
 const BY_HAND = { cpuManagerReconcilePeriod: 0 };
 
-async function open(options: ManagerOptions = {}): Promise<{ manager: Manager; drifts: Drift[]; stateDir: string }> {
+async function open(
+  options: ManagerOptions = {},
+): Promise<{ manager: Manager; drifts: Drift[]; stateDir: string }> {
   const stateDir = options.stateDir ?? makeStateDir();
   const manager = await openManager({ stateDir, reservedSystemCPUs: RESERVED, ...BY_HAND, ...options });
   const drifts: Drift[] = [];
@@ -67,11 +69,14 @@ describe.skipIf(!canPlace)('masks', () => {
     const report = await manager.reconcile();
     expect(affinity(tid)).toEqual(grant.cpus);
     expect(affinity()).toEqual(grant.cpus);
-    // A thread that waits for the lock may have been born on the main thread's CPUs since: that one is put back too.
+    // A thread that waits for the lock may have been born on the main thread's CPUs since: that one
+    // is put back too.
     const tids = drifts.map(({ what }) => Number(/^thread (\d+) /.exec(what)?.[1]));
     expect(tids.filter((each) => known.includes(each)).sort()).toEqual([tid, threadId()].sort());
     expect(report).toMatchObject({ repaired: tids.length, contested: 0, writes: tids.length });
-    expect(drifts.every(({ kind, uid, repaired }) => kind === 'thread' && uid === grant.id && repaired)).toBe(true);
+    expect(drifts.every(({ kind, uid, repaired }) => kind === 'thread' && uid === grant.id && repaired)).toBe(
+      true,
+    );
   });
 
   it.skipIf(ALL.size < 3)('that are narrower than the grant are left alone', async () => {
@@ -204,7 +209,9 @@ describe.skipIf(!canPlace)('an idle round', () => {
           return [name, mtimeNs, ctimeNs, ino];
         });
     const before = files();
-    const writes = (['write', 'makeFolder', 'removeFolder'] as const).map((name) => vi.spyOn(KERNEL_FILES, name));
+    const writes = (['write', 'makeFolder', 'removeFolder'] as const).map((name) =>
+      vi.spyOn(KERNEL_FILES, name),
+    );
     const confine = vi.spyOn(native, 'confineMember');
     const recall = vi.spyOn(native, 'recallThreads');
     onTestFinished(() => void vi.restoreAllMocks());
@@ -233,7 +240,8 @@ describe.skipIf(!canPlace)('an idle round', () => {
       await new Promise((resolve) => setTimeout(resolve, 50));
       await grant.release();
       manager.close();`;
-    const calls = 'sched_setaffinity,fcntl,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,kill,openat';
+    const calls =
+      'sched_setaffinity,fcntl,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,kill,openat';
     const child = spawn(
       'strace',
       ['-f', '-o', log, '-e', `trace=${calls}`, process.execPath, '--input-type=module', '-e', script],
@@ -247,11 +255,17 @@ describe.skipIf(!canPlace)('an idle round', () => {
     const marks = lines.flatMap((line, i) => (/ kill\(\d+, SIGCONT\b/.test(line) ? [i] : []));
     expect(marks).toHaveLength(2);
     // Not the ends of calls, whose beginnings have lines of their own, and of threads.
-    const during = lines.slice(marks[0]! + 1, marks[1]).filter((line) => !/ (<\.\.\. |\+\+\+ exited)/.test(line));
+    const during = lines
+      .slice(marks[0]! + 1, marks[1])
+      .filter((line) => !/ (<\.\.\. |\+\+\+ exited)/.test(line));
     expect(during.some((line) => line.includes('/proc/self/task'))).toBe(true);
-    const written = during.filter((line) => !line.includes('openat(') || /O_WRONLY|O_RDWR|O_CREAT/.test(line));
+    const written = during.filter(
+      (line) => !line.includes('openat(') || /O_WRONLY|O_RDWR|O_CREAT/.test(line),
+    );
     expect(
-      written.filter((line) => !line.includes('SIGCONT') && (!line.includes('fcntl(') || line.includes('SETLK'))),
+      written.filter(
+        (line) => !line.includes('SIGCONT') && (!line.includes('fcntl(') || line.includes('SETLK')),
+      ),
     ).toEqual([]);
     expect(lines.filter((line) => line.includes('sched_setaffinity(')).length).toBeGreaterThan(0);
   });

@@ -23,7 +23,9 @@ const unknown = fc.dictionary(fc.constantFrom('future', 'toString', 'x-y'), fc.j
 const group = fc.constantFrom([0], [1, 2], [3], [4, 9, 5].sort());
 const bytes = fc.nat(2 ** 40);
 const block = fc.record({ nodes: group, type: text, bytes });
-const booked = fc.dictionary(fc.nat(20).map(String), fc.dictionary(text, bytes, { maxKeys: 2 }), { maxKeys: 2 });
+const booked = fc.dictionary(fc.nat(20).map(String), fc.dictionary(text, bytes, { maxKeys: 2 }), {
+  maxKeys: 2,
+});
 const device = fc.record({ id: text, nodes: fc.option(nodes) });
 const devices = fc.dictionary(text, fc.array(device, { maxLength: 2 }));
 
@@ -37,7 +39,11 @@ const container: fc.Arbitrary<ContainerAssignment> = fc.record({
   hint: fc.record({ nodes: fc.option(nodes.map((ids) => NodeSet.from(ids))), preferred: fc.boolean() }),
   memory: fc.array(block, { maxLength: 2 }),
   devices,
-  reusable: fc.record({ cpus: fc.constant(CpuSet.EMPTY), memory: fc.array(block, { maxLength: 1 }), devices }),
+  reusable: fc.record({
+    cpus: fc.constant(CpuSet.EMPTY),
+    memory: fc.array(block, { maxLength: 1 }),
+    devices,
+  }),
   unknown,
 });
 
@@ -63,7 +69,12 @@ const pod: fc.Arbitrary<PodAssignment> = fc.record({
     target: fc.option(text),
   }),
   upcoming: fc.option(
-    fc.record({ container: text, cpus: fc.constant(CpuSet.EMPTY), held: fc.constant(CpuSet.EMPTY), by: fc.uuid() }),
+    fc.record({
+      container: text,
+      cpus: fc.constant(CpuSet.EMPTY),
+      held: fc.constant(CpuSet.EMPTY),
+      by: fc.uuid(),
+    }),
   ),
   transfer: fc.option(text),
   formerOwner: fc.option(fc.uuid()),
@@ -252,7 +263,8 @@ describe('the state file', () => {
 
   it('is refused where its generation leaves no room to count on', () => {
     const file = encodeCheckpoint(SAMPLE);
-    const code = (generation: number) => codeOf(changed(file, '"generation":7', `"generation":${generation}`));
+    const code = (generation: number) =>
+      codeOf(changed(file, '"generation":7', `"generation":${generation}`));
     expect(code(2 ** 52 - 1)).toBeUndefined();
     for (const generation of [2 ** 52, 2 ** 53 - 1]) expect(code(generation)).toBe('ERR_STATE_CORRUPT');
   });
@@ -278,7 +290,10 @@ describe('the state file', () => {
           uid,
           containers: each.containers.map((c) => ({ ...c, cpus: CpuSet.of(3) })),
         });
-        const value = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods: [holding(a, 'a'), holding(b, 'b')] } };
+        const value = {
+          ...SAMPLE,
+          assignments: { ...SAMPLE.assignments, pods: [holding(a, 'a'), holding(b, 'b')] },
+        };
         expect(codeOf(Buffer.from(encodeCheckpoint(value)))).toBe('ERR_STATE_CORRUPT');
       }),
       { numRuns: 20 },
@@ -287,11 +302,18 @@ describe('the state file', () => {
 
   it('is refused where two pods hold one device, or memory is not booked as the pods hold it', () => {
     const [first] = fc.sample(container, 1);
-    const plain = { ...first!, memory: [], devices: {}, reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} } };
+    const plain = {
+      ...first!,
+      memory: [],
+      devices: {},
+      reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} },
+    };
     const [shape] = fc.sample(pod, 1);
     const code = (memory: BookedMemory, ...own: Partial<ContainerAssignment>[]) => {
       const pods = own.map((part, i) => ({ ...shape!, uid: String(i), containers: [{ ...plain, ...part }] }));
-      return codeOf(Buffer.from(encodeCheckpoint({ ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory } })));
+      return codeOf(
+        Buffer.from(encodeCheckpoint({ ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory } })),
+      );
     };
     const gpu = (id: string) => ({ devices: { 'example.com/gpu': [{ id, nodes: null }] } });
     expect(code({}, gpu('a'), gpu('b'))).toBeUndefined();

@@ -1,4 +1,5 @@
-// State folders that cannot be used, or not by everybody: clear errors, the old state intact. And folders seen from a user namespace.
+// State folders that cannot be used, or not by everybody: clear errors, the old state intact. And
+// folders seen from a user namespace.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,21 +21,25 @@ const REST = ALL.difference(CpuSet.of(ALL.first!));
 const F_OFD_SETLK = 37;
 
 describe('a state folder', () => {
-  it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])('on a file system that answers %s to locks is refused', async (errno) => {
-    const agent = new Agent(['python3', SECCOMP, `${errno}=fcntl:1=${F_OFD_SETLK}`, '--']);
-    const { error } = await agent.ask('open', { stateDir: makeStateDir() });
-    expect(error).toMatchObject({
-      code: 'ERR_STATE_FOLDER',
-      message: expect.stringContaining('no open-file-description locks'),
-    });
-  });
+  it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])(
+    'on a file system that answers %s to locks is refused',
+    async (errno) => {
+      const agent = new Agent(['python3', SECCOMP, `${errno}=fcntl:1=${F_OFD_SETLK}`, '--']);
+      const { error } = await agent.ask('open', { stateDir: makeStateDir() });
+      expect(error).toMatchObject({
+        code: 'ERR_STATE_FOLDER',
+        message: expect.stringContaining('no open-file-description locks'),
+      });
+    },
+  );
 
   it.runIf(canMount)('that becomes read-only grants nothing, and its state can still be read', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'tmpfs', stateDir]);
     onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
-    // No file is open for writing then, which the kernel would not make read-only: neither an owner's nor a member's.
+    // No file is open for writing then, which the kernel would not make read-only: neither an
+    // owner's nor a member's.
     const manager = await openManager({ stateDir, sharedMember: false });
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
@@ -73,7 +78,9 @@ describe('a state folder', () => {
       expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'ENOSPC']);
     }
     expect(state()).toEqual(before);
-    expect(JSON.parse(readFileSync(join(stateDir, 'owners', before[0].owner.uuid), 'utf8')).pods).toEqual(before);
+    expect(JSON.parse(readFileSync(join(stateDir, 'owners', before[0].owner.uuid), 'utf8')).pods).toEqual(
+      before,
+    );
     // What is granted is not lost with the state either.
     writeFileSync(join(stateDir, 'state.json'), 'nonsense');
     expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
@@ -127,7 +134,10 @@ describe('a state folder', () => {
     const stranger = ['setpriv', '--reuid=12345', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all'];
     const agent = forStrangers(AGENT);
     const { error } = await new Agent(stranger, agent).ask('open', { stateDir });
-    expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', message: expect.stringContaining('permission denied') });
+    expect(error).toMatchObject({
+      code: 'ERR_STATE_FOLDER',
+      message: expect.stringContaining('permission denied'),
+    });
     // The folder is another's: that a file in it is closed says nothing about the file.
     await openManager({ stateDir });
     chmodSync(stateDir, 0o755);
@@ -149,13 +159,16 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     const options = { stateDir, reservedSystemCPUs: RESERVED, sharedMember: false };
     await outside.tell('open', options);
     await inside.tell('open', options);
-    const answers = await Promise.all([outside, inside].map((agent) => agent.ask('acquire', { cpu: REST.size })));
+    const answers = await Promise.all(
+      [outside, inside].map((agent) => agent.ask('acquire', { cpu: REST.size })),
+    );
     expect(answers.map(({ error }) => error?.code).sort()).toEqual(['ERR_INSUFFICIENT_CPUS', undefined]);
     const [winner, loser] = answers[0]!.value ? [outside, inside] : [inside, outside];
     expect(await loser.tell('grants')).toMatchObject([{ alive: true }]);
     await winner.kill();
     const end = Date.now() + 10_000;
-    while ((await loser.tell('grants'))[0]?.alive && Date.now() < end) await new Promise((r) => setTimeout(r, 20));
+    while ((await loser.tell('grants'))[0]?.alive && Date.now() < end)
+      await new Promise((r) => setTimeout(r, 20));
     expect((await loser.tell('acquire', { cpu: REST.size })).cpus).toBe(String(REST));
   });
 

@@ -35,7 +35,10 @@ describe('a text', () => {
   it('keeps numbers as they are written, and every member of an object', () => {
     const numbers = ['0', '-0', '12345678901234567890', '-1.50e+10', '1E-7'];
     const value = parseGoJson(`{"a":[${numbers.join(' , ')}],"b":true,"b":false}`);
-    const [[, list], ...others] = (value as GoObject).members as [[string, GoNumber[]], ...[string, GoJson][]];
+    const [[, list], ...others] = (value as GoObject).members as [
+      [string, GoNumber[]],
+      ...[string, GoJson][],
+    ];
     expect(list.map(({ text }) => text)).toEqual(numbers);
     expect(others).toEqual([
       ['b', true],

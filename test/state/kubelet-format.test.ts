@@ -20,11 +20,15 @@ const recorded = gunzipSync(readFileSync(VECTORS))
   .toString()
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as { kind: 'cpu' | 'memory'; text: string; state?: object; hashedText: string });
+  .map(
+    (line) =>
+      JSON.parse(line) as { kind: 'cpu' | 'memory'; text: string; state?: object; hashedText: string },
+  );
 const written = recorded.filter(({ state }) => state);
 
 /** A CPU file whose checksum is right for a text that is rendered so. */
-const signed = (body: string, rendered: string) => `${body.slice(0, -1)},"checksum":${fnv1a(Buffer.from(rendered))}}`;
+const signed = (body: string, rendered: string) =>
+  `${body.slice(0, -1)},"checksum":${fnv1a(Buffer.from(rendered))}}`;
 const cpuRendering = (fields: string, type = 'map[string]map[string]string') =>
   `(*state.CPUManagerCheckpoint){PolicyName:(string)static DefaultCPUSet:(string)0 Entries:(${type})${fields} Checksum:(checksum.Checksum)0}`;
 const memoryRendering = (machine: string, entries: string) =>
@@ -47,13 +51,21 @@ describe("the kubelet's files", () => {
 
   it('as quoted in public documents have these checksums', () => {
     const none = { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
-    expect(formatCpuManagerState(none)).toBe('{"policyName":"none","defaultCpuSet":"","checksum":1353318690}');
-    const entries = new Map([['39b37746-7f5e-4064-b8e1-eebd2bfaa003', new Map([['app', CpuSet.parse('1-3')]])]]);
-    expect(formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.parse('0,4-27'), entries })).toBe(
+    expect(formatCpuManagerState(none)).toBe(
+      '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
+    );
+    const entries = new Map([
+      ['39b37746-7f5e-4064-b8e1-eebd2bfaa003', new Map([['app', CpuSet.parse('1-3')]])],
+    ]);
+    expect(
+      formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.parse('0,4-27'), entries }),
+    ).toBe(
       '{"policyName":"static","defaultCpuSet":"0,4-27","entries":{"39b37746-7f5e-4064-b8e1-eebd2bfaa003":{"app":"1-3"}},"checksum":3300516549}',
     );
     const memory = { policyName: 'None', machineState: new Map(), entries: new Map() };
-    expect(formatMemoryManagerState(memory)).toBe('{"policyName":"None","machineState":{},"checksum":4236770233}');
+    expect(formatMemoryManagerState(memory)).toBe(
+      '{"policyName":"None","machineState":{},"checksum":4236770233}',
+    );
   });
 
   it('sort keys by bytes when written, NUMA nodes by number under the checksum, and escape as Go does', () => {
@@ -73,7 +85,11 @@ describe("the kubelet's files", () => {
   });
 
   it('that do not exist hold nothing', () => {
-    expect(parseCpuManagerState(null)).toMatchObject({ policyName: 'static', entries: new Map(), verified: true });
+    expect(parseCpuManagerState(null)).toMatchObject({
+      policyName: 'static',
+      entries: new Map(),
+      verified: true,
+    });
     expect(parseMemoryManagerState(null, { policy: 'None' })).toMatchObject({ policyName: 'None' });
   });
 
@@ -82,10 +98,15 @@ describe("the kubelet's files", () => {
       const file = `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}${checksum}}`;
       expect(codeOf(() => parseCpuManagerState(file))).toBe('ERR_KUBELET_STATE');
       const state = parseCpuManagerState(file, { allowUnverified: true });
-      expect(state).toMatchObject({ verified: false, entries: new Map([['u', new Map([['c', CpuSet.of(1)]])]]) });
+      expect(state).toMatchObject({
+        verified: false,
+        entries: new Map([['u', new Map([['c', CpuSet.of(1)]])]]),
+      });
     }
     const { text } = written.find(({ kind }) => kind === 'memory')!;
-    expect(codeOf(() => parseMemoryManagerState(text.replace(/,"checksum":\d+/, '')))).toBe('ERR_KUBELET_STATE');
+    expect(codeOf(() => parseMemoryManagerState(text.replace(/,"checksum":\d+/, '')))).toBe(
+      'ERR_KUBELET_STATE',
+    );
   });
 
   it('name what is wrong with them, and the file', () => {
@@ -109,7 +130,8 @@ describe("the kubelet's files", () => {
 describe("the kubelet's files are read as Go reads them:", () => {
   it('members of a struct in any letter case, also by Unicode folding, the last one wins', () => {
     const rendered = cpuRendering('map[u:map[c:1]]');
-    const body = '{"policyname":"x","POLICYNAME":"static","defaultCpuSet":"0","Entrie\u017f":{"u":{"c":"1"}}}';
+    const body =
+      '{"policyname":"x","POLICYNAME":"static","defaultCpuSet":"0","Entrie\u017f":{"u":{"c":"1"}}}';
     expect(parseCpuManagerState(signed(body, rendered)).entries.get('u')?.get('c')).toEqual(CpuSet.of(1));
   });
 
@@ -150,7 +172,9 @@ describe("the kubelet's files are read as Go reads them:", () => {
       'NumberOfAssignments:(int)-1 MemoryMap:(map[v1.ResourceName]*state.MemoryTable)map[] Cells:([]int)[-3]';
     const body =
       '{"policyName":"Static","machineState":{"0":{},"+00":{"numberOfAssignments":-1,"memoryMap":{},"cells":[-3]}}}';
-    const { machineState } = parseMemoryManagerState(signed(body, memoryRendering(`map[0:<*>{${zero}}]`, 'map[]')));
+    const { machineState } = parseMemoryManagerState(
+      signed(body, memoryRendering(`map[0:<*>{${zero}}]`, 'map[]')),
+    );
     expect([...machineState.keys()]).toEqual([0]);
     for (const key of [' 0', '1e1', '0x1']) {
       expect(codeOf(() => parseMemoryManagerState(body.replace('+00', key)))).toBe('ERR_KUBELET_STATE');
@@ -159,14 +183,17 @@ describe("the kubelet's files are read as Go reads them:", () => {
 
   it('sizes are unsigned and of 64 bits', () => {
     const most = 2n ** 64n - 1n;
-    const file = (size: string) => `{"policyName":"Static","machineState":{},"entries":{"u":{"c":[{"size":${size}}]}}}`;
+    const file = (size: string) =>
+      `{"policyName":"Static","machineState":{},"entries":{"u":{"c":[{"size":${size}}]}}}`;
     const rendered = (size: string) =>
       memoryRendering(
         'map[]',
         `map[u:map[c:[{NUMAAffinity:([]int)<nil> Type:(v1.ResourceName) Size:(uint64)${size}}]]]`,
       );
     const read = (size: string) => parseMemoryManagerState(signed(file(size), rendered(size)));
-    expect(read(String(most)).entries.get('u')?.get('c')).toEqual([{ numaAffinity: [], type: '', size: most }]);
+    expect(read(String(most)).entries.get('u')?.get('c')).toEqual([
+      { numaAffinity: [], type: '', size: most },
+    ]);
     for (const size of [String(most + 1n), '-0', '-1', '1.0', '1e3', '"1"', 'true', '[]', '{}']) {
       expect(codeOf(() => read(size))).toBe('ERR_KUBELET_STATE');
     }
@@ -182,7 +209,9 @@ describe("the kubelet's files are read as Go reads them:", () => {
     const deep = (levels: number) =>
       `{"x":${'['.repeat(levels)}${']'.repeat(levels)},"policyName":"static","defaultCpuSet":"0"}`;
     expect(parseCpuManagerState(signed(deep(9_999), cpuRendering('map[]'))).policyName).toBe('static');
-    expect(codeOf(() => parseCpuManagerState(signed(deep(10_000), cpuRendering('map[]'))))).toBe('ERR_KUBELET_STATE');
+    expect(codeOf(() => parseCpuManagerState(signed(deep(10_000), cpuRendering('map[]'))))).toBe(
+      'ERR_KUBELET_STATE',
+    );
     expect(codeOf(() => parseCpuManagerState('['.repeat(1_000_000)))).toBe('ERR_KUBELET_STATE');
   });
 
@@ -214,7 +243,10 @@ const cpu = {
   states: cpuManagerStates,
   format: formatCpuManagerState,
   parse: (text: string) => {
-    const { verified: _, ...state } = parseCpuManagerState(text, { allowUnverified: true, runningContainers });
+    const { verified: _, ...state } = parseCpuManagerState(text, {
+      allowUnverified: true,
+      runningContainers,
+    });
     return state;
   },
 } as Format;
@@ -225,7 +257,21 @@ const memory = {
 } as Format;
 
 const place = fc.double({ min: 0, max: 1, noNaN: true });
-const pieces = ['', 'null', '0', '-1', '1.5', '{}', '[]', '"', ',', '"0":null,', '"checksum":0,', '\\ud800', '\0'];
+const pieces = [
+  '',
+  'null',
+  '0',
+  '-1',
+  '1.5',
+  '{}',
+  '[]',
+  '"',
+  ',',
+  '"0":null,',
+  '"checksum":0,',
+  '\\ud800',
+  '\0',
+];
 /** How a text is changed: bytes of it, wherever, or one name or value in its JSON for another. */
 const edit = fc.oneof(
   fc.record({
@@ -249,7 +295,9 @@ function mutate(text: string, change: Edit): string {
   }
   const { at, removed, from, copied, inserted } = change;
   const [target, source] = [Math.floor(at * text.length), Math.floor(from * text.length)];
-  return text.slice(0, target) + inserted + text.slice(source, source + copied) + text.slice(target + removed);
+  return (
+    text.slice(0, target) + inserted + text.slice(source, source + copied) + text.slice(target + removed)
+  );
 }
 
 const edits = fc.array(edit, { minLength: 1, maxLength: 3 });

@@ -1,4 +1,5 @@
-// The lock of the state between processes: who gets it, and what is said of one that does not give it back.
+// The lock of the state between processes: who gets it, and what is said of one that does not give
+// it back.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -39,7 +40,8 @@ async function stop(child: ChildProcess): Promise<void> {
 async function somebodyWaits(stateDir: string): Promise<void> {
   const { ino } = statSync(join(stateDir, 'lock'));
   const turnstile = new RegExp(`OFDLCK .*:${ino} 1 1$`, 'm');
-  while (!turnstile.test(readFileSync('/proc/locks', 'latin1'))) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (!turnstile.test(readFileSync('/proc/locks', 'latin1')))
+    await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
 async function open(lockTimeoutMs: number) {
@@ -53,7 +55,8 @@ describe('the lock of the state', () => {
     const { stateDir } = await open(10_000);
     const openFolder = () => native.Folder.open(stateDir, false, 0o700, -1);
     const [greedy, patient] = [openFolder(), openFolder()];
-    // Gives the lock back while another waits, and tries at once to have it again. The other has it until this function ends.
+    // Gives the lock back while another waits, and tries at once to have it again. The other has it
+    // until this function ends.
     const takeAgain = async (pastTurnstile: boolean, attempts: number) => {
       const lock = greedy.tryLock('lock', 'greedy')!;
       const waiting = new Promise<{ release(): void }>((resolve, reject) => {
@@ -129,7 +132,9 @@ describe('the lock of the state', () => {
     expect(lockHolder(note)).toMatchObject({ pid: process.pid, isStopped: false });
     expect(lockHolder('')).toEqual({ holder: 'an unknown process', pid: null, isStopped: false });
     const ended = 2 ** 22 + 1;
-    expect(lockHolder(lockNote().replaceAll(String(process.pid), String(ended)))).toMatchObject({ isStopped: false });
+    expect(lockHolder(lockNote().replaceAll(String(process.pid), String(ended)))).toMatchObject({
+      isStopped: false,
+    });
     expect(lockHolder('4711 somebody else\n')).toMatchObject({
       holder: '4711 somebody else',
       pid: 4711,

@@ -1,5 +1,5 @@
-// The machine's folder and the group that shares it, in namespaces with a /run, an /etc/group and processes
-// of their own.
+// The machine's folder and the group that shares it, in namespaces with a /run, an /etc/group and
+// processes of their own.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,10 @@ function inNamespace(...lines: string[]): string {
   chmodSync(folder, 0o755);
   const files = ['group', 'passwd'].map((name) => {
     const file = join(folder, name);
-    writeFileSync(file, name === 'group' ? 'root:x:0:\n' : `root:x:0:0::/:/bin/sh\nbob:x:${BOB}:${BOB}::/:/bin/sh\n`);
+    writeFileSync(
+      file,
+      name === 'group' ? 'root:x:0:\n' : `root:x:0:0::/:/bin/sh\nbob:x:${BOB}:${BOB}::/:/bin/sh\n`,
+    );
     return `mount --bind ${file} /etc/${name}`;
   });
   const script = ['set -e', 'mount -t tmpfs -o mode=755 tmpfs /run', ...files, 'set +e', ...lines].join('\n');
@@ -56,7 +59,8 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     );
     expect(printed).toMatch(/warning +state-folder[^`]*not by members of its\s+group[^`]*`chgrp -R numalign/);
     expect(printed).toContain(`root:${GROUP} 2770 /run/numalign\n`);
-    for (const name of ['lock', 'state.json']) expect(printed).toContain(`root:${GROUP} 660 /run/numalign/${name}\n`);
+    for (const name of ['lock', 'state.json'])
+      expect(printed).toContain(`root:${GROUP} 660 /run/numalign/${name}\n`);
     for (const name of ['owners', 'waiting', 'members'])
       expect(printed).toContain(`root:${GROUP} 2770 /run/numalign/${name}\n`);
     expect(printed).toContain('bob ran\n');
@@ -111,7 +115,9 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     const [open, closed] = printed.split('closed\n');
     const admitted = 'admitted under best-effort, scope container\n';
     expect(open).toMatch(/^no state in \/run\/numalign: nothing is granted\nstatus 0\n/);
-    expect(closed).toMatch(/^what is granted is not known: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/);
+    expect(closed).toMatch(
+      /^what is granted is not known: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/,
+    );
     for (const part of [open, closed]) expect(part).toContain(`\n1\n`);
     expect(open).toContain(`\n${admitted}1\n`);
     expect(closed).toMatch(
@@ -122,7 +128,8 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
 
   it('is mended for an ordinary user of a fresh machine by the one command that he is told', () => {
     const printed = inNamespace(
-      // As groupadd and usermod of shadow do, which the bind mount of /etc/group keeps from renaming.
+      // As groupadd and usermod of shadow do, which the bind mount of /etc/group keeps from
+      // renaming.
       'mkdir /run/bin',
       `printf '#!/bin/sh\\n${addGroup.replace('bob', '')}\\n' > /run/bin/groupadd`,
       `printf '#!/bin/sh\\nsed s/^numalign:.*/numalign:x:${GROUP}:$3/ /etc/group > /run/group; cat /run/group > /etc/group\\n' > /run/bin/usermod`,
@@ -177,7 +184,8 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
     symlinkSync('/etc/passwd', join(folder, 'link'));
     return folder;
   }
-  const groupsOf = (folder: string, names: string[]) => names.map((name) => lstatSync(join(folder, name)).gid);
+  const groupsOf = (folder: string, names: string[]) =>
+    names.map((name) => lstatSync(join(folder, name)).gid);
 
   it('is given to its group with all that is root’s, but for links and what lies deeper than numalign’s own', () => {
     const folder = madeByRoot();

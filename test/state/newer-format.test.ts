@@ -26,7 +26,10 @@ function everything(folder: string): object {
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name))
-      .map((path) => [path, [statSync(path).mtimeMs, createHash('sha256').update(readFileSync(path)).digest('hex')]]),
+      .map((path) => [
+        path,
+        [statSync(path).mtimeMs, createHash('sha256').update(readFileSync(path)).digest('hex')],
+      ]),
   );
 }
 

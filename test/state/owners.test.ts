@@ -12,13 +12,18 @@ import { errorOf, thrownBy } from '../support/error-of.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 
-/** Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can enter. */
+/**
+ * Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can
+ * enter.
+ */
 function hierarchies(): [string, string][] {
   if (process.getuid?.() !== 0) return [];
   const mounts = readFileSync('/proc/self/mounts', 'latin1')
     .split('\n')
     .map((line) => line.split(' '));
-  const cpuset = mounts.find(([, , type, options]) => type === 'cgroup' && options?.split(',').includes('cpuset'));
+  const cpuset = mounts.find(
+    ([, , type, options]) => type === 'cgroup' && options?.split(',').includes('cpuset'),
+  );
   const unified = mounts.find(([, , type]) => type === 'cgroup2');
   const found: [string, string | undefined][] = [
     ['v1', cpuset?.[1]],
@@ -83,7 +88,9 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     const inner = makeCgroup(cgroup, 'inner');
     const child = populate(inner);
     const grant = await manager.acquire({ cpu: 2, owner: { cgroup } });
-    expect(manager.grants()).toMatchObject([{ id: grant.id, alive: true, owner: { kind: 'cgroup', pid: null } }]);
+    expect(manager.grants()).toMatchObject([
+      { id: grant.id, alive: true, owner: { kind: 'cgroup', pid: null } },
+    ]);
     const later = await open(manager.stateDir);
     await (await later.acquire({ cpu: 1 })).release();
     expect(later.grants()).toHaveLength(1);
@@ -128,7 +135,9 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
       expect([error.code, error.message]).toEqual(['ERR_INVALID_OPTION', expect.stringMatching(why)]);
     }
     const misspelled = { cgroups: cgroup } as unknown as { cgroup: string };
-    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: misspelled }))).message).toContain('did you mean');
+    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: misspelled }))).message).toContain(
+      'did you mean',
+    );
     expect(manager.grants()).toEqual([]);
   });
 
@@ -140,9 +149,12 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     const grant = await manager.acquire({ cpu: 2, owner: { cgroup: kept } });
     await manager.acquire({ cpu: 2, owner: { cgroup: emptied } });
     await end(child);
-    for (const name of ['state.json', 'state.prev.json']) writeFileSync(join(manager.stateDir, name), 'nonsense');
+    for (const name of ['state.json', 'state.prev.json'])
+      writeFileSync(join(manager.stateDir, name), 'nonsense');
     await manager.configure({});
-    expect(manager.grants().map(({ id, cpus }) => [id, String(cpus)])).toEqual([[grant.id, String(grant.cpus)]]);
+    expect(manager.grants().map(({ id, cpus }) => [id, String(cpus)])).toEqual([
+      [grant.id, String(grant.cpus)],
+    ]);
   });
 
   it.runIf(canUnshare)('counts as alive wherever that cannot be judged', async () => {
@@ -232,7 +244,11 @@ describe('an owner', () => {
 
   it('of a container that has started is written again', async () => {
     const manager = await open();
-    const cpu = (name: string) => ({ name, requests: { cpu: 1, memory: '1Mi' }, limits: { cpu: 1, memory: '1Mi' } });
+    const cpu = (name: string) => ({
+      name,
+      requests: { cpu: 1, memory: '1Mi' },
+      limits: { cpu: 1, memory: '1Mi' },
+    });
     const pod = await manager.admit({ uid: 'pod', containers: [{ ...cpu('app') }] }, { owner: 'persistent' });
     await pod.markStarted('app');
     const { pods } = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));

@@ -53,7 +53,9 @@ describe('a state folder', () => {
       console.log('granted');
       await manager.acquire({ cpu: manager.topology.cpus.size - 1, wait: true });`,
     );
-    const child = spawn(process.execPath, [script, '--password=secret'], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [script, '--password=secret'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     onTestFinished(async () => {
       if (child.kill('SIGKILL')) await once(child, 'exit');
     });
@@ -70,7 +72,9 @@ describe('a state folder', () => {
     const files = filesOf(stateDir);
     expect(files.filter(([, text]) => text.includes('secret'))).toEqual([]);
     const kinds = new Set(files.map(([path]) => path.split('/')[0]));
-    expect([...kinds]).toEqual(expect.arrayContaining(['lock', 'members', 'owners', 'state.json', 'waiting']));
+    expect([...kinds]).toEqual(
+      expect.arrayContaining(['lock', 'members', 'owners', 'state.json', 'waiting']),
+    );
     expect(manager.grants()).toMatchObject([
       { owner: { pid: child.pid, command: `node ${script.split('/').at(-1)}` } },
     ]);

@@ -1,6 +1,16 @@
-// A state folder of which somebody puts back, removes or replaces files while owners live: no CPU is granted twice.
+// A state folder of which somebody puts back, removes or replaces files while owners live: no CPU
+// is granted twice.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -65,7 +75,11 @@ describe('the generation before, put back,', () => {
     const stateDir = makeStateDir();
     const late = await opener(stateDir);
     const agent = await opener(stateDir);
-    const held = [await acquire(agent, { cpu: 1 }), await acquire(agent, { cpu: 1 }), await acquire(agent, { cpu: 1 })];
+    const held = [
+      await acquire(agent, { cpu: 1 }),
+      await acquire(agent, { cpu: 1 }),
+      await acquire(agent, { cpu: 1 }),
+    ];
     putBack(stateDir);
     await expectNoDoubleGrant(late, ...held);
   });
@@ -160,13 +174,16 @@ describe('an owner whose file was removed', () => {
     expect(await idsOf(next)).not.toContain(held.id);
   });
 
-  it.each(removals)('%s keeps its grants, while it lives, though its manager is closed', async (_, remove) => {
-    const stateDir = makeStateDir();
-    const held = await acquire(await opener(stateDir), { cpu: 3 });
-    await held.agent.tell('close');
-    remove(stateDir);
-    await expectNoDoubleGrant(await opener(stateDir), held);
-  });
+  it.each(removals)(
+    '%s keeps its grants, while it lives, though its manager is closed',
+    async (_, remove) => {
+      const stateDir = makeStateDir();
+      const held = await acquire(await opener(stateDir), { cpu: 3 });
+      await held.agent.tell('close');
+      remove(stateDir);
+      await expectNoDoubleGrant(await opener(stateDir), held);
+    },
+  );
 
   it.each(removals)('%s keeps its grants from those who had the folder open', async (_, remove) => {
     const stateDir = makeStateDir();

@@ -1,4 +1,5 @@
-// What holds of every recovery: the generation that follows, the files that it leaves, and who counts as alive.
+// What holds of every recovery: the generation that follows, the files that it leaves, and who
+// counts as alive.
 import {
   chmodSync,
   copyFileSync,
@@ -44,7 +45,13 @@ function asNobody<T>(look: () => T): T {
 
 describe('the generation after a recovery', () => {
   const missing = { kind: 'missing' } as const;
-  const NOTHING: Clues = { found: missing, previous: missing, base: undefined, owners: NO_OWNERS, highest: 0 };
+  const NOTHING: Clues = {
+    found: missing,
+    previous: missing,
+    base: undefined,
+    owners: NO_OWNERS,
+    highest: 0,
+  };
   const damaged = (generation: number) => ({ kind: 'damaged', why: '', generation }) as const;
   const goodAt = (generation: number) => ({ generation }) as Checkpoint;
   const ownerAt = (generation: number) => ({ generation }) as NonNullable<Clues['owners']['latest']>;
@@ -114,7 +121,8 @@ describe('a recovery', () => {
     await recover(manager);
     const file = decodeOwnerFile(readFileSync(path));
     expect(file.pods.map(({ uid }) => uid)).toEqual([id]);
-    // An owner's file that is older than the last good generation claims only what that has on record.
+    // An owner's file that is older than the last good generation claims only what that has on
+    // record.
     expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.prev.json').generation - 1);
   });
 });

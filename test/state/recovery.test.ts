@@ -43,7 +43,10 @@ async function open(stateDir: string): Promise<Manager> {
   return manager;
 }
 
-/** The folder as a process finds it that comes new: owners' files are the same ones, with their locks. */
+/**
+ * The folder as a process finds it that comes new: owners' files are the same ones, with their
+ * locks.
+ */
 function copyOf(stateDir: string): string {
   const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
@@ -85,8 +88,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
   expect(grant.cpus.intersects(first!.cpus.union(second!.cpus))).toBe(false);
 }
 
-// Samples, for the time it takes; in a long run the first completely. Not the second: a folder once opened stays
-// open for the life of the process, which may open so many files only.
+// Samples, for the time it takes; in a long run the first completely. Not the second: a folder once
+// opened stays open for the life of the process, which may open so many files only.
 describe.each([
   ['added', isLong ? 1 : 5],
   ['released', 9],
@@ -206,7 +209,9 @@ describe('a state', () => {
     await manager.use({ cpu: 1 }, () => {});
     expect(holdings(manager)).toEqual(held);
     expect(manager.generation).toBeGreaterThan(generation);
-    expect(recoveriesOf(manager)).toMatchObject([{ message: expect.stringContaining('older than generation') }]);
+    expect(recoveriesOf(manager)).toMatchObject([
+      { message: expect.stringContaining('older than generation') },
+    ]);
   });
 
   it('forgets grants whose owners died with it, and keeps those of living processes', async () => {
@@ -223,9 +228,9 @@ describe('a state', () => {
     writeFileSync(join(stateDir, PREVIOUS), 'nonsense');
     const rival = new Agent();
     await rival.tell('open', options);
-    expect((await rival.tell('grants')).map(({ id, alive }: { id: string; alive: boolean }) => [id, alive])).toEqual([
-      [kept.id, true],
-    ]);
+    expect(
+      (await rival.tell('grants')).map(({ id, alive }: { id: string; alive: boolean }) => [id, alive]),
+    ).toEqual([[kept.id, true]]);
     await living.tell('release', { id: kept.id });
     expect(await rival.tell('grants')).toEqual([]);
     expect(first.grants()).toEqual([]);
@@ -425,7 +430,9 @@ describe('an owner’s file', () => {
     mkdirSync(join(stateDir, 'state.json.new'));
     writeFileSync(join(stateDir, 'quarantine'), '');
     expect((await errorOf(() => manager.acquire({ cpu: 1, name: 'own' }))).code).toBe('ERR_STATE_FOLDER');
-    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: 'persistent' }))).code).toBe('ERR_STATE_FOLDER');
+    expect((await errorOf(() => manager.acquire({ cpu: 1, owner: 'persistent' }))).code).toBe(
+      'ERR_STATE_FOLDER',
+    );
     expect(names().sort()).toEqual(['lasting', 'living']);
   });
 });
@@ -468,7 +475,12 @@ describe('claims', () => {
     const stateDir = makeStateDir();
     await open(stateDir);
     const { assignments, ...header } = fileOf(stateDir);
-    const base: Checkpoint = { ...header, generation, bootId: 'boot', assignments: { ...assignments, pods: recorded } };
+    const base: Checkpoint = {
+      ...header,
+      generation,
+      bootId: 'boot',
+      assignments: { ...assignments, pods: recorded },
+    };
     const living: OwnerFile[] = [];
     const unknown: UnknownOwner[] = [];
     for (const [written, uuid, pods] of files) {
@@ -486,7 +498,12 @@ describe('claims', () => {
     const clues = { found: missing, previous: missing, base, owners, highest: 0 };
     const { assignments: next, refusal } = rebuild(clues, 'boot', () => 10)!;
     const pods = next.pods.map(({ name, owner }) => `${name}@${owner.uuid}`);
-    return { pods, formerOwners: next.pods.map(({ formerOwner }) => formerOwner), memory: next.memory, refusal };
+    return {
+      pods,
+      formerOwners: next.pods.map(({ formerOwner }) => formerOwner),
+      memory: next.memory,
+      refusal,
+    };
   }
 
   it('of earlier generations that are not on record came to nothing', async () => {
@@ -535,12 +552,21 @@ describe('claims', () => {
   });
 
   it('that clash grant nothing', async () => {
-    const { refusal } = await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1-2')]], [8, 'b', [pod('y', 'b', '2-3')]]);
+    const { refusal } = await rebuilt(
+      7,
+      [],
+      [7, 'a', [pod('x', 'a', '1-2')]],
+      [8, 'b', [pod('y', 'b', '2-3')]],
+    );
     expect(refusal).toMatchObject({ code: 'ERR_STATE_CORRUPT', message: expect.stringContaining('CPU 2') });
   });
 
   it('to memory are booked in full, where there is room and where there is not', async () => {
-    const { memory, refusal } = await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1', 15), pod('y', 'a', '2', 9)]]);
+    const { memory, refusal } = await rebuilt(
+      7,
+      [],
+      [7, 'a', [pod('x', 'a', '1', 15), pod('y', 'a', '2', 9)]],
+    );
     expect(refusal).toBeUndefined();
     expect(memory).toEqual({ 0: { memory: 14 }, 1: { memory: 10 } });
   });

@@ -1,5 +1,5 @@
-// A process that uses numalign on command. Each line of its input is JSON [verb, argument]; each line of its output is the JSON answer:
-// { value } or { error: { code, message } }.
+// A process that uses numalign on command. Each line of its input is JSON [verb, argument]; each
+// line of its output is the JSON answer: { value } or { error: { code, message } }.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';

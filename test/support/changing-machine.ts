@@ -1,4 +1,5 @@
-// One machine as it is at different times: two packages, two NUMA nodes, eight cores of two threads (0 and 8, 1 and 9, …), two network cards.
+// One machine as it is at different times: two packages, two NUMA nodes, eight cores of two threads
+// (0 and 8, 1 and 9, …), two network cards.
 import { CpuSet, discover, type Topology } from '../../lib/index.js';
 import { GI } from './memory-machine.js';
 
@@ -21,7 +22,14 @@ const CPUS = 16;
 const CARDS = ['0000:3b:00.0', '0000:af:00.0'];
 
 export function machineAt(state: MachineState = {}): Promise<Topology> {
-  const { offline = '', packages = [0, 1], nodes = [0, 1], moved = '', memory = [8 * GI, 8 * GI], smt = true } = state;
+  const {
+    offline = '',
+    packages = [0, 1],
+    nodes = [0, 1],
+    moved = '',
+    memory = [8 * GI, 8 * GI],
+    smt = true,
+  } = state;
   const [away, elsewhere] = [CpuSet.parse(offline), CpuSet.parse(moved)];
   const isThere = (half: number) => memory[half] !== null;
   const cpus = Array.from({ length: CPUS }, (_, cpu) => {

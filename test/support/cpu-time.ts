@@ -1,4 +1,7 @@
-/** The CPU time that synchronous work takes, in milliseconds: how long it lasts on a busy machine says nothing of it. */
+/**
+ * The CPU time that synchronous work takes, in milliseconds: how long it lasts on a busy machine
+ * says nothing of it.
+ */
 export function cpuTimeOf(work: () => void): number {
   const before = process.cpuUsage();
   work();

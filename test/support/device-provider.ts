@@ -1,5 +1,11 @@
 // A hint provider of plain devices, each on one NUMA node, as a device plugin is to the kubelet.
-import { type HintProvider, type HintRequest, NodeMask, NodeSet, type TopologyHint } from '../../lib/index.js';
+import {
+  type HintProvider,
+  type HintRequest,
+  NodeMask,
+  NodeSet,
+  type TopologyHint,
+} from '../../lib/index.js';
 
 export class DeviceProvider implements HintProvider {
   readonly name: string;
@@ -49,7 +55,8 @@ export class DeviceProvider implements HintProvider {
   }
 
   release({ pod: { uid } }: { pod: { uid: string } }): void {
-    for (const [device, holder] of this.holders) if (holder.startsWith(`${uid}/`)) this.holders.delete(device);
+    for (const [device, holder] of this.holders)
+      if (holder.startsWith(`${uid}/`)) this.holders.delete(device);
   }
 
   amounts() {

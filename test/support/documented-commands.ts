@@ -1,4 +1,5 @@
-// Runs the shell of the documents where nothing can happen: every program in it is a stand-in that notes how it was called, and paths below /sys are those of a folder.
+// Runs the shell of the documents where nothing can happen: every program in it is a stand-in that
+// notes how it was called, and paths below /sys are those of a folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -58,7 +59,9 @@ const CHECKS: Record<string, (args: readonly string[]) => string | undefined> = 
   bash: ([script]) => isThere(script),
   node: () => undefined,
   npx([name]) {
-    const { devDependencies } = JSON.parse(read('package.json')) as { devDependencies: Record<string, string> };
+    const { devDependencies } = JSON.parse(read('package.json')) as {
+      devDependencies: Record<string, string>;
+    };
     return name! in devDependencies ? undefined : `${name} is not among devDependencies`;
   },
   gdb: () => undefined,

@@ -35,7 +35,8 @@ function hasRoomForMost(): boolean {
 // Surplus pages are in use, and go when they are freed.
 const ownPages = () => read('nr_hugepages') - read('surplus_hugepages');
 
-// Answers how many are free then. In fragmented memory the kernel finds more once it has moved what it can.
+// Answers how many are free then. In fragmented memory the kernel finds more once it has moved what
+// it can.
 function makeFree(pages: number): number {
   for (let attempts = 5; ; attempts--) {
     setPool(ownPages() - freeHugepages() + pages);
@@ -51,5 +52,6 @@ export const freeHugepages = () => read('free_hugepages');
 export function reserveHugepages(pages: number): void {
   const before = ownPages();
   onTestFinished(() => setPool(before));
-  if (makeFree(pages) !== pages) throw new Error(`the kernel makes only ${freeHugepages()} hugepages of ${pages}`);
+  if (makeFree(pages) !== pages)
+    throw new Error(`the kernel makes only ${freeHugepages()} hugepages of ${pages}`);
 }

@@ -1,7 +1,11 @@
 // Any states of the kubelet's managers, for properties.
 import fc from 'fast-check';
 import { CpuSet } from '../../lib/index.js';
-import type { CpuManagerState, KubeletNumaNode, MemoryManagerState } from '../../lib/kubelet/kubelet-format.js';
+import type {
+  CpuManagerState,
+  KubeletNumaNode,
+  MemoryManagerState,
+} from '../../lib/kubelet/kubelet-format.js';
 
 const name = fc.oneof(
   fc.constantFrom(
@@ -18,7 +22,9 @@ const name = fc.oneof(
   ),
   fc.string({ unit: 'grapheme', maxLength: 8 }),
 );
-const cpus = fc.uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 12 }).map((ids) => CpuSet.from(ids));
+const cpus = fc
+  .uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 12 })
+  .map((ids) => CpuSet.from(ids));
 const bytes = fc.oneof(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), fc.nat().map(BigInt));
 const id = fc.integer({ min: -2, max: 1100 });
 const ids = fc.array(id, { maxLength: 4 });
@@ -33,7 +39,13 @@ export const cpuManagerStates: fc.Arbitrary<CpuManagerState> = fc.record({
   entries: mapOf(name, mapOf(name, cpus)),
 });
 
-const table = fc.record({ total: bytes, systemReserved: bytes, allocatable: bytes, reserved: bytes, free: bytes });
+const table = fc.record({
+  total: bytes,
+  systemReserved: bytes,
+  allocatable: bytes,
+  reserved: bytes,
+  free: bytes,
+});
 const type = fc.oneof(fc.constantFrom('memory', 'hugepages-2Mi', 'hugepages-1Gi'), name);
 const numaNode: fc.Arbitrary<KubeletNumaNode> = fc.record({
   numberOfAssignments: fc.integer(),

@@ -2,7 +2,10 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Nothing can be made out of its state any more, unless `isReadable`: then it can be looked at and not changed. */
+/**
+ * Nothing can be made out of its state any more, unless `isReadable`: then it can be looked at and
+ * not changed.
+ */
 export function makeNewer(stateDir: string, isReadable = false): void {
   const state = join(stateDir, 'state.json');
   const newer = readFileSync(state, 'utf8')

@@ -1,4 +1,5 @@
-// A process that is nobody's child here: whoever looks for the children of this process does not find it.
+// A process that is nobody's child here: whoever looks for the children of this process does not
+// find it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';

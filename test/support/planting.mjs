@@ -36,7 +36,10 @@ export function copyPackage(folder, ...more) {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 }
 
-/** `before`: texts, exactly one of which is in the file, and once; `after` stands there instead. Builds what it must. */
+/**
+ * `before`: texts, exactly one of which is in the file, and once; `after` stands there instead.
+ * Builds what it must.
+ */
 export function plant(folder, { file, before, after }) {
   const path = join(folder, file);
   const text = readFileSync(path, 'utf8');
@@ -50,7 +53,11 @@ export function plant(folder, { file, before, after }) {
     path,
     text.replace(found[0], () => after),
   );
-  if (file.startsWith('native/')) must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
+  if (file.startsWith('native/'))
+    must(run('make', ['-C', 'build', 'BUILDTYPE=Release'], { cwd: folder }), 'make');
   else
-    must(run(process.execPath, [join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), '-c'], { cwd: folder }), 'rolldown');
+    must(
+      run(process.execPath, [join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), '-c'], { cwd: folder }),
+      'rolldown',
+    );
 }

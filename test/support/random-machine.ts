@@ -1,4 +1,5 @@
-// Machines that nobody sells: cores of different sizes, uneven nodes, holes in every numbering, nodes without CPUs, sockets across nodes.
+// Machines that nobody sells: cores of different sizes, uneven nodes, holes in every numbering,
+// nodes without CPUs, sockets across nodes.
 import fc from 'fast-check';
 import type { MachineJson } from '../../lib/index.js';
 
@@ -24,6 +25,10 @@ export const irregularMachines: fc.Arbitrary<MachineJson> = fc
       }
       return { id, cpuLess: cores.length === 0, distances: null };
     });
-    return { columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'], cpus, nodes: described } as MachineJson;
+    return {
+      columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
+      cpus,
+      nodes: described,
+    } as MachineJson;
   })
   .filter(({ cpus }) => cpus.length >= 2);

@@ -8,7 +8,8 @@ export class Scrape {
   /** @throws where the text is not in Prometheus' format */
   constructor(text: string) {
     this.types = Object.fromEntries(parse(text).map(({ name, type }) => [name, type]));
-    // The parser folds histograms up and loses their labels: untyped, they are the samples that they are for Prometheus.
+    // The parser folds histograms up and loses their labels: untyped, they are the samples that
+    // they are for Prometheus.
     for (const { name, metrics } of parse(text.replace(/^# TYPE \S+ histogram$/gm, ''))) {
       for (const { labels, value } of metrics) this.#values.set(keyOf(name, labels), Number(value));
     }

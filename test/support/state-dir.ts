@@ -10,7 +10,8 @@ export function makeStateDir(fileSystem = tmpdir()): string {
   return join(parent, 'state');
 }
 
-// A thread that still waits for a lock makes its file once more; what has come meanwhile Node's own retries do not remove.
+// A thread that still waits for a lock makes its file once more; what has come meanwhile Node's own
+// retries do not remove.
 function removeFolder(path: string): void {
   for (let attempts = 20; ; attempts--) {
     try {

@@ -1,4 +1,5 @@
-// Programs of the package for users to whom the working copy may be closed, such as one below /root.
+// Programs of the package for users to whom the working copy may be closed, such as one below
+// /root.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,11 +20,15 @@ export const asUser = (user: number, group?: number) => [
 
 /** Whether this is root, and others can run the same Node. */
 export const canBeStranger =
-  process.getuid?.() === 0 && spawnSync('env', [...asUser(65534), process.execPath, '--version']).status === 0;
+  process.getuid?.() === 0 &&
+  spawnSync('env', [...asUser(65534), process.execPath, '--version']).status === 0;
 
 let folder: string | undefined;
 
-/** A file of the built package, in a copy that everybody can read; removed after the tests of the file. */
+/**
+ * A file of the built package, in a copy that everybody can read; removed after the tests of the
+ * file.
+ */
 export function forStrangers(path: string): string {
   folder ??= copied();
   return join(folder, path);

@@ -1,4 +1,5 @@
-// Whether threads can be moved between all CPUs here. Loads nothing of the package, which tests may have loaded in their own way.
+// Whether threads can be moved between all CPUs here. Loads nothing of the package, which tests may
+// have loaded in their own way.
 import { readFileSync } from 'node:fs';
 import { parseList } from '../torture/state-file.mjs';
 

@@ -1,5 +1,6 @@
-// The merge of topology hints as the kubelet walks it: every combination of one hint per list, one after the other. Slow, and plain to read:
-// what lib/decision/merge-hints.ts answers by a formula is held against it.
+// The merge of topology hints as the kubelet walks it: every combination of one hint per list, one
+// after the other. Slow, and plain to read: what lib/decision/merge-hints.ts answers by a formula
+// is held against it.
 
 export interface WalkedHint {
   /** null: no restriction on nodes. */
@@ -7,7 +8,10 @@ export interface WalkedHint {
   readonly preferred: boolean;
 }
 
-/** The hints of one resource. null: the provider does not care; an empty list: nothing can satisfy the request. */
+/**
+ * The hints of one resource. null: the provider does not care; an empty list: nothing can satisfy
+ * the request.
+ */
 export type HintList = Iterable<WalkedHint> | null;
 
 export interface WalkedResult {
@@ -40,11 +44,16 @@ function* combinations(lists: readonly Hint[][]): Generator<Hint[]> {
   else for (const hint of first) for (const rest of combinations(others)) yield [hint, ...rest];
 }
 
-const isSame = (a: ReadonlySet<number>, b: ReadonlySet<number>) => a.size === b.size && [...a].every((x) => b.has(x));
+const isSame = (a: ReadonlySet<number>, b: ReadonlySet<number>) =>
+  a.size === b.size && [...a].every((x) => b.has(x));
 
-const binaryValue = (nodes: ReadonlySet<number>) => [...nodes].reduce((sum, node) => sum + 2n ** BigInt(node), 0n);
+const binaryValue = (nodes: ReadonlySet<number>) =>
+  [...nodes].reduce((sum, node) => sum + 2n ** BigInt(node), 0n);
 
-/** The nodes that all hints have in common; preferred where every hint is, and all that name nodes name the same. */
+/**
+ * The nodes that all hints have in common; preferred where every hint is, and all that name nodes
+ * name the same.
+ */
 function intersect(combination: readonly Hint[], allNodes: readonly number[]): Candidate {
   const masks = combination.flatMap(({ nodes }) => (nodes === null ? [] : [nodes]));
   return {
@@ -53,7 +62,10 @@ function intersect(combination: readonly Hint[], allNodes: readonly number[]): C
   };
 }
 
-/** The widest of the lists' narrowest masks: the number of nodes that a hint which is not preferred should have. */
+/**
+ * The widest of the lists' narrowest masks: the number of nodes that a hint which is not preferred
+ * should have.
+ */
 function bestCount(lists: readonly Hint[][]): number {
   const narrowest = lists.map((hints) =>
     Math.min(...hints.flatMap(({ nodes }) => (nodes === null ? [] : [nodes.size]))),
@@ -62,8 +74,8 @@ function bestCount(lists: readonly Hint[][]): number {
 }
 
 /**
- * Merges lists as the kubelet's Topology Manager does. `distances`: rows and columns by ascending node id; only with `preferClosest`.
- * A provider without any list counts as the list null.
+ * Merges lists as the kubelet's Topology Manager does. `distances`: rows and columns by ascending
+ * node id; only with `preferClosest`. A provider without any list counts as the list null.
  */
 export function walkedMerge(
   lists: readonly HintList[],
@@ -76,12 +88,15 @@ export function walkedMerge(
   const allNodes = [...new Set(numaNodes)].sort((a, b) => a - b);
   let all = lists.map(hintsOf);
   if (policy === 'single-numa-node') {
-    all = all.map((hints) => hints.filter(({ nodes, preferred }) => preferred && (nodes === null || nodes.size === 1)));
+    all = all.map((hints) =>
+      hints.filter(({ nodes, preferred }) => preferred && (nodes === null || nodes.size === 1)),
+    );
   }
 
   const meanDistance = (nodes: ReadonlySet<number>) => {
     let sum = 0;
-    for (const a of nodes) for (const b of nodes) sum += distances![allNodes.indexOf(a)]![allNodes.indexOf(b)]!;
+    for (const a of nodes)
+      for (const b of nodes) sum += distances![allNodes.indexOf(a)]![allNodes.indexOf(b)]!;
     return sum / nodes.size ** 2;
   };
   const isNarrower = (a: ReadonlySet<number>, b: ReadonlySet<number>) => {
@@ -94,7 +109,8 @@ export function walkedMerge(
   const isBetter = (candidate: Candidate, best: Candidate) => {
     if (candidate.preferred !== best.preferred) return candidate.preferred;
     const [n, m] = [candidate.nodes.size, best.nodes.size];
-    // Of hints that are not preferred: as many nodes as wanted, else fewer (but as many as possible), else more (but as few as possible).
+    // Of hints that are not preferred: as many nodes as wanted, else fewer (but as many as
+    // possible), else more (but as few as possible).
     if (!candidate.preferred && n !== m && m <= wanted) return n <= wanted && n > m;
     return isNarrower(candidate.nodes, best.nodes);
   };

@@ -1,4 +1,5 @@
-// Strictly well-formed XML as a tree, as far as our own pictures go: no prologue, comments or CDATA.
+// Strictly well-formed XML as a tree, as far as our own pictures go: no prologue, comments or
+// CDATA.
 
 export interface XmlElement {
   readonly name: string;
@@ -38,7 +39,13 @@ export function parseXml(text: string): XmlElement {
   const open = [top];
   let end = 0;
   for (const match of text.matchAll(/<(\/?)([A-Za-z][\w-]*)((?:\s+[\w-]+="[^"]*")*)\s*(\/?)>/g)) {
-    const [tag, isEnd, name, attributes, isEmpty] = match as unknown as [string, string, string, string, string];
+    const [tag, isEnd, name, attributes, isEmpty] = match as unknown as [
+      string,
+      string,
+      string,
+      string,
+      string,
+    ];
     const inside = open.at(-1)!;
     inside.text += resolved(text.slice(end, match.index));
     end = match.index + tag.length;
@@ -53,7 +60,9 @@ export function parseXml(text: string): XmlElement {
   }
   const outside = `${top.text}${text.slice(end)}`.trim();
   if (open.length > 1 || outside !== '' || top.children.length !== 1) {
-    throw new Error(`not one element: ${open.length - 1} open, ${top.children.length} at the top, ${outside}`);
+    throw new Error(
+      `not one element: ${open.length - 1} open, ${top.children.length} at the top, ${outside}`,
+    );
   }
   return top.children[0]!;
 }

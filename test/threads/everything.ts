@@ -1,4 +1,5 @@
-// All CPUs of this machine as if they were granted, which no manager does: something has to be left to share.
+// All CPUs of this machine as if they were granted, which no manager does: something has to be left
+// to share.
 import { afterEach } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { affinity, discover, pin } from '../../lib/index.js';
@@ -24,7 +25,10 @@ export function giveEverythingBack(): void {
   });
 }
 
-/** Asks again until it is about all threads of the pool, at most 20 s: on a busy machine not every one has its turn within the second in which it must answer. */
+/**
+ * Asks again until it is about all threads of the pool, at most 20 s: on a busy machine not every
+ * one has its turn within the second in which it must answer.
+ */
 export async function ofWholePool<T>(ask: () => T | Promise<T>, isWhole: (answer: T) => boolean): Promise<T> {
   for (const end = Date.now() + 20_000; ; ) {
     const answer = await ask();

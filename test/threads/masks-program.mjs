@@ -1,5 +1,6 @@
-// A process that runs sequences of operations on grants, and compares the masks of its threads with what a model says after each. Each line of its input is a JSON
-// sequence { level, options, chosen, steps } (see masks.mjs); each line of its output is what was wrong, as JSON.
+// A process that runs sequences of operations on grants, and compares the masks of its threads with
+// what a model says after each. Each line of its input is a JSON sequence { level, options, chosen,
+// steps } (see masks.mjs); each line of its output is what was wrong, as JSON.
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -39,7 +40,9 @@ const idle = async (start) => {
   const [tid] = await once(worker, 'message');
   return { worker, tid };
 };
-const plain = (await Promise.all([0, 1].map(() => idle((...args) => new Worker(...args))))).map(({ tid }) => tid);
+const plain = (await Promise.all([0, 1].map(() => idle((...args) => new Worker(...args))))).map(
+  ({ tid }) => tid,
+);
 // Starts libuv's pool.
 await Promise.all([0, 1, 2, 3, 4].map(() => stat('.')));
 const ALL = maskOf(process.pid);
@@ -124,13 +127,17 @@ class Sequence {
     const which = who === 'process' ? who : this.#tid(who);
     if (!held || which === undefined) return;
     held.grant.pin({ threads: which, replace, memory: 'none' });
-    for (const tid of which === 'process' ? threads().map((each) => each.tid) : [which]) this.#pinned.set(tid, held);
+    for (const tid of which === 'process' ? threads().map((each) => each.tid) : [which])
+      this.#pinned.set(tid, held);
   }
 
   async placeThreads(at, isOneToOne, replace) {
     const held = this.#own(at);
     if (!held) return;
-    await held.grant.placeThreads({ replace, ...(isOneToOne && { main: 'one-to-one', workers: 'one-to-one' }) });
+    await held.grant.placeThreads({
+      replace,
+      ...(isOneToOne && { main: 'one-to-one', workers: 'one-to-one' }),
+    });
     for (const { tid } of threads()) this.#pinned.set(tid, held);
   }
 
@@ -256,7 +263,8 @@ class Sequence {
       const name = tid === MAIN ? 'the main thread' : `thread ${tid}`;
       const held = this.#pinned.get(tid);
       if (held) {
-        if (!mask.isSubsetOf(held.cpus)) this.wrong.push(`${when}: ${name} is on ${mask}, pinned for ${held.cpus}`);
+        if (!mask.isSubsetOf(held.cpus))
+          this.wrong.push(`${when}: ${name} is on ${mask}, pinned for ${held.cpus}`);
         continue;
       }
       const expected = this.#chosenBy(tid).map((chosen) => cut(chosen, pool));

@@ -1,4 +1,5 @@
-// Another process that takes grants over: test/support/agent.mjs, one for all sequences of a program.
+// Another process that takes grants over: test/support/agent.mjs, one for all sequences of a
+// program.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
-// The law of masks, as a property: what a thread had before grants it has after them, whatever was done with them. On this machine by masks.test.ts, on
-// virtual machines by test/vm/guest/masks.test.mjs.
+// The law of masks, as a property: what a thread had before grants it has after them, whatever was
+// done with them. On this machine by masks.test.ts, on virtual machines by
+// test/vm/guest/masks.test.mjs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -8,7 +9,10 @@ import fc from 'fast-check';
 
 const PROGRAM = fileURLToPath(new URL('masks-program.mjs', import.meta.url));
 
-/** One run of the program, for many sequences; the first that goes wrong ends it, because the masks are not what they were. */
+/**
+ * One run of the program, for many sequences; the first that goes wrong ends it, because the masks
+ * are not what they were.
+ */
 export class MaskProgram {
   #home;
   #process;
@@ -70,6 +74,8 @@ export function sequences(lists, sizes) {
   return fc.record({
     chosen: fc.dictionary(fc.constantFrom('0', '1', '2'), list, { maxKeys: 3 }),
     // Most of what can be done is done on a grant.
-    steps: fc.tuple(size, fc.array(step, { maxLength: 10 })).map(([first, rest]) => [['acquire', 0, first], ...rest]),
+    steps: fc
+      .tuple(size, fc.array(step, { maxLength: 10 }))
+      .map(([first, rest]) => [['acquire', 0, first], ...rest]),
   });
 }

@@ -29,7 +29,10 @@ const FOUND: Record<string, { chosen?: Record<string, string>; steps: readonly (
     chosen: { 0: '0' },
     steps: [['pin', 0, 'process', false]],
   },
-  'a Worker that had chosen what was left to share': { chosen: { 1: '1' }, steps: [['placeThreads', 0, false, false]] },
+  'a Worker that had chosen what was left to share': {
+    chosen: { 1: '1' },
+    steps: [['placeThreads', 0, false, false]],
+  },
   'a thread that had chosen the CPU of the grant, and has started a program': {
     chosen: { 0: '0' },
     steps: [['spawn', 0]],

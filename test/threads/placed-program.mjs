@@ -1,11 +1,13 @@
-// Starts test/threads/program.mjs, and looks from outside where its threads run. Plain JavaScript: vitest and, in a virtual machine, node:test use it.
+// Starts test/threads/program.mjs, and looks from outside where its threads run. Plain JavaScript:
+// vitest and, in a virtual machine, node:test use it.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('program.mjs', import.meta.url));
-// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor` is field 39.
+// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor`
+// is field 39.
 const PROCESSOR = 39 - 3;
 // The most, as a multiple of the usual time.
 const LONGER = 15;
@@ -13,7 +15,8 @@ const LONGER = 15;
 function readThread(pid, tid) {
   const folder = `/proc/${pid}/task/${tid}`;
   try {
-    // How often it has been put on a CPU comes first: if that has grown, it is on `processor` because it runs there, not from before.
+    // How often it has been put on a CPU comes first: if that has grown, it is on `processor`
+    // because it runs there, not from before.
     const turns = Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[2]);
     const stat = readFileSync(`${folder}/stat`, 'utf8');
     return { turns, cpu: Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PROCESSOR]) };
@@ -25,8 +28,8 @@ function readThread(pid, tid) {
 const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
 /**
- * By thread: the CPUs on which it was seen after it had run again; on a busy machine looked at for longer, until all of these have, and one of those that help
- * them.
+ * By thread: the CPUs on which it was seen after it had run again; on a busy machine looked at for
+ * longer, until all of these have, and one of those that help them.
  */
 async function sample(pid, milliseconds, busy, helpers) {
   const begin = Date.now();
@@ -45,7 +48,10 @@ async function sample(pid, milliseconds, busy, helpers) {
   return seen;
 }
 
-/** What the program says once its threads are placed, where they were seen since, and what it says at its end. */
+/**
+ * What the program says once its threads are placed, where they were seen since, and what it says
+ * at its end.
+ */
 export async function runProgram(options, milliseconds = 2_000) {
   const child = spawn(process.execPath, ['--expose-gc', PROGRAM, JSON.stringify(options)], {
     stdio: ['pipe', 'pipe', 'inherit'],

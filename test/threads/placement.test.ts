@@ -1,9 +1,16 @@
-// Which kind of threads runs where: by the masks within this process, and by what the kernel says of a busy program.
+// Which kind of threads runs where: by the masks within this process, and by what the kernel says
+// of a busy program.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { CpuSet, openManager, type PlaceThreadsResult, type ThreadPlacement, threads } from '../../lib/index.js';
+import {
+  CpuSet,
+  openManager,
+  type PlaceThreadsResult,
+  type ThreadPlacement,
+  threads,
+} from '../../lib/index.js';
 import { needsOneToOne } from '../../lib/threads/granted-threads.js';
 import { placeThreads } from '../../lib/threads/placement.js';
 import { startWorker } from '../../lib/threads/worker.js';
@@ -150,7 +157,11 @@ describe.runIf(ALL.size > 1)('a grant', () => {
   it('of a simulated machine places nothing', async () => {
     const { simulate } = await import('../support/simulated.js');
     const grant = await (await simulate('core:4 pu:1')).acquire({ cpu: 2 });
-    for (const action of [() => grant.placeThreads(), () => grant.prewarmPool(), () => grant.worker('./x.js')]) {
+    for (const action of [
+      () => grant.placeThreads(),
+      () => grant.prewarmPool(),
+      () => grant.worker('./x.js'),
+    ]) {
       expect(await errorOf(action)).toMatchObject({ code: 'ERR_SIMULATED_MACHINE' });
     }
     expect(grant.availableParallelism).toBe(2);
@@ -173,12 +184,17 @@ describe.runIf(ALL.size > 1)('under thread churn', () => {
     for (let round = 0; round < 15 || !wasChurn(); round++) {
       const grant = await manager.acquire({ cpu: 1 });
       const result = await ofWholePool(() => grant.placeThreads(), hasPool);
-      expect([result.guaranteed, result.others.guaranteed, result.workers.guaranteed]).toEqual([false, false, false]);
+      expect([result.guaranteed, result.others.guaranteed, result.workers.guaranteed]).toEqual([
+        false,
+        false,
+        false,
+      ]);
       expect(grant.pin().guaranteed).toBe(false);
       expect([result.main.guaranteed, result.pool.guaranteed]).toEqual([true, true]);
       for (const { tid, role, cpus } of threads()) {
         born.add(tid);
-        if (role === 'main' || role === 'pool') expect([role, String(cpus)]).toEqual([role, String(grant.cpus)]);
+        if (role === 'main' || role === 'pool')
+          expect([role, String(cpus)]).toEqual([role, String(grant.cpus)]);
       }
       await grant.release();
     }

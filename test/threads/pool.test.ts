@@ -70,7 +70,10 @@ describe('probePool', () => {
       ['0', 1],
       ['six', 1],
     ] as const) {
-      const { tids, complete } = await ofWholePool(() => run(probe, { UV_THREADPOOL_SIZE: text }), isComplete);
+      const { tids, complete } = await ofWholePool(
+        () => run(probe, { UV_THREADPOOL_SIZE: text }),
+        isComplete,
+      );
       expect([text, tids.length, complete]).toEqual([text, threads, true]);
     }
   });
@@ -78,7 +81,8 @@ describe('probePool', () => {
   it('does not claim to be complete where the variable was changed after the pool had started', async () => {
     const started = 'await numalign.probePool(); process.env.UV_THREADPOOL_SIZE';
     const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
-    const probeAfter = (value: string) => run(`${started} = '${value}'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
+    const probeAfter = (value: string) =>
+      run(`${started} = '${value}'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
     const more = await ofWholePool<PoolProbe>(
       () => probeAfter('6'),
       ({ tids }) => tids.length === 3,

@@ -76,7 +76,10 @@ describe.runIf(ALL.size > 1)('numalign/preload', () => {
   });
 
   it('takes no second grant in processes that run on one already', () => {
-    const { status, stdout } = run(APP, { NUMALIGN_GRANT: 'of its parent', NUMALIGN_ACQUIRE: { cpu: ALL.size } });
+    const { status, stdout } = run(APP, {
+      NUMALIGN_GRANT: 'of its parent',
+      NUMALIGN_ACQUIRE: { cpu: ALL.size },
+    });
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ isOpen: false, cpus: 'undefined' });
   });
@@ -155,7 +158,11 @@ describe('numalign/preload does not run the program, and says why, where', () =>
   const manager = () => ({ stateDir: makeStateDir() });
   it.each([
     ['nothing is asked for', {}, /NUMALIGN_ACQUIRE is not set/],
-    ['what is asked for is no JSON', { NUMALIGN_ACQUIRE: '{cpu' }, /NUMALIGN_ACQUIRE must be a JSON object.*\{cpu/],
+    [
+      'what is asked for is no JSON',
+      { NUMALIGN_ACQUIRE: '{cpu' },
+      /NUMALIGN_ACQUIRE must be a JSON object.*\{cpu/,
+    ],
     ['it is misspelled', { NUMALIGN_ACQUIRE: { cpus: 1 } }, /did you mean "cpu".*\[ERR_INVALID_OPTION\]/],
     ['it cannot be had', { NUMALIGN_ACQUIRE: { cpu: 10_000 } }, /\[ERR_INSUFFICIENT_CPUS\]/],
     [
@@ -169,7 +176,10 @@ describe('numalign/preload does not run the program, and says why, where', () =>
       /\[ERR_INVALID_OPTION\]/,
     ],
   ] as const)('%s', (_where, variables, message) => {
-    const { status, stdout, stderr } = run('console.log("it runs")', { NUMALIGN_MANAGER: manager(), ...variables });
+    const { status, stdout, stderr } = run('console.log("it runs")', {
+      NUMALIGN_MANAGER: manager(),
+      ...variables,
+    });
     expect([status, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^(numalign\/preload: .*\n)+$/);
     expect(stderr).toMatch(message);

@@ -1,11 +1,20 @@
-// A Node program with all kinds of threads at work: a busy main thread, jobs of the pool, two Workers, forced garbage collections. Run with --expose-gc and
-// JSON on the command line: { stateDir, cpu, isolatedCpus, manager, threads, fifo }. Prints one line of JSON when its threads are placed, and works until its input ends.
+// A Node program with all kinds of threads at work: a busy main thread, jobs of the pool, two
+// Workers, forced garbage collections. Run with --expose-gc and JSON on the command line: {
+// stateDir, cpu, isolatedCpus, manager, threads, fifo }. Prints one line of JSON when its threads
+// are placed, and works until its input ends.
 import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { openManager, threads } from '../../dist/index.js';
 
-const { stateDir, cpu, isolatedCpus, manager: managerOptions, threads: placement, fifo } = JSON.parse(process.argv[2]);
+const {
+  stateDir,
+  cpu,
+  isolatedCpus,
+  manager: managerOptions,
+  threads: placement,
+  fifo,
+} = JSON.parse(process.argv[2]);
 const manager = await openManager({ stateDir, ...managerOptions });
 const grant = await manager.acquire({ cpu, isolatedCpus });
 
@@ -48,8 +57,19 @@ const masks = Object.fromEntries(threads().map(({ tid, cpus }) => [tid, String(c
 process.stdout.write(
   `${JSON.stringify({
     grant: String(grant.cpus),
-    kinds: { main: tidsOf(main), workers: tidsOf(moved), pool: tidsOf(pool), v8: tidsOf(v8), others: tidsOf(others) },
-    guaranteed: { all: placed.guaranteed, main: main.guaranteed, pool: pool.guaranteed, workers: moved.guaranteed },
+    kinds: {
+      main: tidsOf(main),
+      workers: tidsOf(moved),
+      pool: tidsOf(pool),
+      v8: tidsOf(v8),
+      others: tidsOf(others),
+    },
+    guaranteed: {
+      all: placed.guaranteed,
+      main: main.guaranteed,
+      pool: pool.guaranteed,
+      workers: moved.guaranteed,
+    },
     workerTids,
     masks,
     scheduling,

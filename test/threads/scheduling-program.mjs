@@ -1,4 +1,5 @@
-// Tries scheduling classes on its main thread, and prints what became of each: JSON on the command line: { stateDir, attempts }.
+// Tries scheduling classes on its main thread, and prints what became of each: JSON on the command
+// line: { stateDir, attempts }.
 import { openManager, scheduling } from '../../dist/index.js';
 
 const { stateDir, attempts } = JSON.parse(process.argv[2]);

@@ -99,7 +99,10 @@ describe.runIf(canBeFifo && ALL.size > 1)('SCHED_FIFO', () => {
     const grant = await pinned();
     const other = threads().find(({ role }) => role === 'pool')!.tid;
     const outside = thrownBy(() => grant.schedule({ policy: 'fifo', priority: 5, threads: other }));
-    expect(outside).toMatchObject({ code: 'ERR_SCHEDULING', details: { tid: other, valid: String(grant.cpus) } });
+    expect(outside).toMatchObject({
+      code: 'ERR_SCHEDULING',
+      details: { tid: other, valid: String(grant.cpus) },
+    });
     grant.pin({ threads: other });
     pinThread(ALL);
     expect(grant.schedule({ policy: 'fifo', priority: 5, threads: other })).toMatchObject({
@@ -154,15 +157,21 @@ describe('schedule', () => {
       const error = thrownBy(() => grant.schedule(options as object));
       expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option } });
     }
-    expect(thrownBy(() => grant.schedule({ nize: 3 } as object))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(thrownBy(() => grant.schedule({ nize: 3 } as object))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    });
     expect(thrownBy(() => grant.schedule({ threads: 2 ** 22 - 1 }))).toMatchObject({ errnoName: 'ESRCH' });
-    expect(thrownBy(() => scheduling(2 ** 22 - 1))).toMatchObject({ errnoName: 'ESRCH', syscall: 'sched_getattr' });
+    expect(thrownBy(() => scheduling(2 ** 22 - 1))).toMatchObject({
+      errnoName: 'ESRCH',
+      syscall: 'sched_getattr',
+    });
   });
 
   it.runIf(isRoot && ALL.size > 1)(
     'goes by the limits where there is no CAP_SYS_NICE, and says which one is too low',
     () => {
-      // RLIMIT_NICE 22 allows -2. Where limits cannot be raised, they are what they are: none of it is allowed.
+      // RLIMIT_NICE 22 allows -2. Where limits cannot be raised, they are what they are: none of it
+      // is allowed.
       const raise = ['prlimit', '--rtprio=5:5', '--nice=22:22'];
       const canRaise = spawnSync('prlimit', [...raise.slice(1), 'true']).status === 0;
       const [command, ...args] = [
@@ -201,7 +210,8 @@ describe('schedule', () => {
       expect(tooNice.message).toContain('RLIMIT_NICE');
       expect(nice).toMatchObject(canRaise ? { policy: 'other', nice: -2 } : { code: 'ERR_SCHEDULING' });
       expect(nicer).toMatchObject({ policy: 'other', nice: 4 });
-      // What needs rights to be taken back stays: a flag that does nothing to an ordinary thread, and a greater nice value.
+      // What needs rights to be taken back stays: a flag that does nothing to an ordinary thread,
+      // and a greater nice value.
       expect(after).toMatchObject({ policy: 'other', nice: canRaise ? 0 : 4 });
     },
   );

@@ -9,7 +9,8 @@ import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from './everything.js';
 
-// Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel says.
+// Does not load numalign: tells its thread id, and the CPUs that it was born on, by what the kernel
+// says.
 const PLAIN = `
   const { readFileSync, readlinkSync } = require('node:fs');
   const { parentPort, workerData } = require('node:worker_threads');
@@ -98,7 +99,9 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
       code: 'ERR_INVALID_OPTION',
       details: { option: 'cpus' },
     });
-    expect(thrownBy(() => grant.worker('neither absolute nor relative'))).toMatchObject({ code: 'ERR_WORKER_PATH' });
+    expect(thrownBy(() => grant.worker('neither absolute nor relative'))).toMatchObject({
+      code: 'ERR_WORKER_PATH',
+    });
     expect([String(affinity()), mineName()]).toEqual([String(others), name]);
     await grant.release();
     expect(thrownBy(() => grant.worker(PLAIN, { eval: true }))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });

@@ -36,7 +36,11 @@ export class AgentProcess {
   #pid;
   #log;
 
-  /** `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a step fails; `bootId`: a file; `log`: a file of its own; `user`: see users.mjs; `isBlind`: /proc shows it no others. */
+  /**
+   * `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a
+   * step fails; `bootId`: a file; `log`: a file of its own; `user`: see users.mjs; `isBlind`: /proc
+   * shows it no others.
+   */
   constructor({
     number,
     slot,
@@ -60,7 +64,14 @@ export class AgentProcess {
     this.#log = log;
     const namespaces = inNamespaces ? NAMESPACES : isBlind ? HIDING : [];
     const as = user === undefined ? [] : asUser(user);
-    const { LD_PRELOAD, ...shim } = shimEnvironment({ folder: setup.stateDir, fail, random, errors, bootId, log });
+    const { LD_PRELOAD, ...shim } = shimEnvironment({
+      folder: setup.stateDir,
+      fail,
+      random,
+      errors,
+      bootId,
+      log,
+    });
     // For the agent alone.
     const preload = ['env', `LD_PRELOAD=${LD_PRELOAD}`];
     const command = [...namespaces, ...as, ...preload, process.execPath, SCRIPT, JSON.stringify(setup)];
@@ -116,7 +127,10 @@ export class AgentProcess {
     if (this.#process.stdin.writable) this.#process.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** What the shim wrote: the kinds of steps that it met, and the one at which it died: { died, when, time }. */
+  /**
+   * What the shim wrote: the kinds of steps that it met, and the one at which it died: { died,
+   * when, time }.
+   */
   steps() {
     let lines;
     try {
@@ -128,6 +142,9 @@ export class AgentProcess {
       if (error.code === 'ENOENT') return { met: [], death: undefined };
       throw error;
     }
-    return { met: lines.flatMap(({ met }) => met ?? []), death: lines.find(({ died }) => died !== undefined) };
+    return {
+      met: lines.flatMap(({ met }) => met ?? []),
+      death: lines.find(({ died }) => died !== undefined),
+    };
   }
 }

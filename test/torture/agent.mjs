@@ -1,8 +1,10 @@
-// A process that uses numalign at random and reports what it does, one JSON object a line, written before it goes on: `holds` after it was told
-// that it has something, `drops` before it begins to give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over, and
-// { rest } when it is to release everything, what is nobody's too, and to wait.
+// A process that uses numalign at random and reports what it does, one JSON object a line, written
+// before it goes on: `holds` after it was told that it has something, `drops` before it begins to
+// give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over,
+// and { rest } when it is to release everything, what is nobody's too, and to wait.
 //
-//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed", "hasErrors" }'
+//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed", "hasErrors"
+//   }'
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,7 +32,9 @@ const held = new Map();
 const tokens = [];
 
 function keysOf({ cpus, held: siblings, devices }) {
-  const owned = Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => `${resource} ${id}`));
+  const owned = Object.entries(devices).flatMap(([resource, list]) =>
+    list.map(({ id }) => `${resource} ${id}`),
+  );
   return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
@@ -63,7 +67,8 @@ function request() {
   const { cpu, memory, devices } = machine.amounts;
   const options = { cpu: random.pick(cpu) };
   if (memory.length > 0 && random.chance(2)) options.memory = random.pick(memory);
-  if (devices.length > 0 && random.chance(3)) options.resources = { [machine.resource]: random.pick(devices) };
+  if (devices.length > 0 && random.chance(3))
+    options.resources = { [machine.resource]: random.pick(devices) };
   if (random.chance(4)) options.name = `name-${random.below(4)}`;
   return options;
 }
@@ -99,13 +104,16 @@ const operations = {
     try {
       await releaseBy(entry.grant.id, entry.isPersistent, () => entry.grant.release());
     } catch (error) {
-      // It stays, with everything it had. Of a persistent one that cannot be known: others may release it too.
+      // It stays, with everything it had. Of a persistent one that cannot be known: others may
+      // release it too.
       if (!entry.isPersistent) holds(entry.grant, false, true);
       throw error;
     }
   },
   async releaseById() {
-    const persistent = manager.grants().filter(({ owner, id }) => owner.kind === 'persistent' && !held.has(id));
+    const persistent = manager
+      .grants()
+      .filter(({ owner, id }) => owner.kind === 'persistent' && !held.has(id));
     if (persistent.length === 0) return NOTHING_TO_DO;
     const { id } = random.pick(persistent);
     await releaseBy(id, true, () => manager.release(id));
@@ -147,12 +155,14 @@ const operations = {
     report('drops', { uid: grant.id });
     try {
       const options = { cpu: random.pick(machine.amounts.cpu) };
-      if (machine.amounts.memory.length > 0 && random.chance(3)) options.memory = random.pick(machine.amounts.memory);
+      if (machine.amounts.memory.length > 0 && random.chance(3))
+        options.memory = random.pick(machine.amounts.memory);
       if (random.chance(4)) options.noticeMs = random.below(5);
       await grant.resize(options);
     } catch (error) {
       // Refused: nothing has changed. But who knows whether a persistent one is still there.
-      if (!isPersistent && (REFUSALS.has(error.code) || isExpected('resize', error))) holds(grant, isPersistent, true);
+      if (!isPersistent && (REFUSALS.has(error.code) || isExpected('resize', error)))
+        holds(grant, isPersistent, true);
       throw error;
     }
     holds(grant, isPersistent, true);
@@ -208,12 +218,14 @@ const REFUSALS = new Set([
   'ERR_INSUFFICIENT_DEVICES',
   'ERR_SHARED_POOL_EMPTY',
   'ERR_TOPOLOGY_AFFINITY',
-  // An agent in a pid namespace of its own, which is stopped, or has no CPU, for longer than it is waited for.
+  // An agent in a pid namespace of its own, which is stopped, or has no CPU, for longer than it is
+  // waited for.
   'ERR_MEMBER_UNMOVABLE',
 ]);
 const GONE = new Set(['ERR_UNKNOWN_GRANT', 'ERR_GRANT_RELEASED', 'ERR_OWNER_ALIVE']);
 const ALWAYS = new Set(['ERR_LOCK_TIMEOUT']);
-// The folder is removed in the middle of a transaction, or an owner is stopped that would have to write its file again.
+// The folder is removed in the middle of a transaction, or an owner is stopped that would have to
+// write its file again.
 const DISTURBANCES = new Set(['ERR_STATE_FOLDER', 'ERR_STATE_CORRUPT', 'ERR_SYSCALL']);
 const FAILURES = new Set(['ERR_STATE_FOLDER', 'ERR_SYSCALL']);
 
@@ -222,8 +234,10 @@ function isExpected(operation, error) {
   if (setup.hasErrors && FAILURES.has(error.code)) return true;
   if (['acquire', 'persist', 'resize', 'wait'].includes(operation) && REFUSALS.has(error.code)) return true;
   if (operation === 'wait' && error.name === 'TimeoutError') return true;
-  // A persistent grant may have been released by anybody meanwhile, and one that was offered is gone with whoever offered it. One's own is never gone.
-  if (GONE.has(error.code)) return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
+  // A persistent grant may have been released by anybody meanwhile, and one that was offered is
+  // gone with whoever offered it. One's own is never gone.
+  if (GONE.has(error.code))
+    return subject ? subject.isPersistent : ['releaseById', 'takeOver'].includes(operation);
   // Whoever waits in vain for a successor, or comes too late, is told.
   return (
     ['takeOver', 'transfer'].includes(operation) &&
@@ -233,7 +247,9 @@ function isExpected(operation, error) {
 
 // ---- which operations there are
 
-/** Those that this package has. Asked once: an option that it does not know is an error of its own. */
+/**
+ * Those that this package has. Asked once: an option that it does not know is an error of its own.
+ */
 async function features() {
   const has = (name, object) => typeof object.prototype[name] === 'function';
   const waits = await manager.acquire({ cpu: 1, wait: true, signal: AbortSignal.abort() }).then(
@@ -276,12 +292,15 @@ function watch() {
 }
 
 async function open() {
-  const topology = machine.isReal ? {} : { topology: await numalign.discover({ synthetic: machine.synthetic }) };
+  const topology = machine.isReal
+    ? {}
+    : { topology: await numalign.discover({ synthetic: machine.synthetic }) };
   return numalign.openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 });
 }
 
 let manager;
-// A lock that is held for long is waited for again: nothing can be done with a manager that is closed.
+// A lock that is held for long is waited for again: nothing can be done with a manager that is
+// closed.
 async function openAtLast() {
   for (;;) {
     try {

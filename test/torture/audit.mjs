@@ -1,4 +1,5 @@
-// Opens a state folder whose owners are all dead, and tells what is left; then releases the persistent grants and tells again. One JSON object a line.
+// Opens a state folder whose owners are all dead, and tells what is left; then releases the
+// persistent grants and tells again. One JSON object a line.
 //
 //   node audit.mjs '{ "package", "machine", "stateDir" }'
 import { pathToFileURL } from 'node:url';
@@ -10,9 +11,13 @@ const topology = machine.isReal ? {} : { topology: await discover({ synthetic: m
 const manager = await openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 });
 
 function tell() {
-  const grants = manager.grants().map(({ id, cpus, owner }) => ({ id, cpus: String(cpus), kind: owner.kind }));
+  const grants = manager
+    .grants()
+    .map(({ id, cpus, owner }) => ({ id, cpus: String(cpus), kind: owner.kind }));
   const { generation, freeCpus, sharedPool, memory } = manager;
-  console.log(JSON.stringify({ generation, free: String(freeCpus), pool: String(sharedPool), grants, memory }));
+  console.log(
+    JSON.stringify({ generation, free: String(freeCpus), pool: String(sharedPool), grants, memory }),
+  );
 }
 
 tell();

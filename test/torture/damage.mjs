@@ -1,12 +1,22 @@
-// Damage: single bits of a real state folder's files flipped and its files cut short, while another process owns grants. Whoever then opens the folder is
-// never given a CPU of these, whether the state is refused or recovered.
+// Damage: single bits of a real state folder's files flipped and its files cut short, while another
+// process owns grants. Whoever then opens the folder is never given a CPU of these, whether the
+// state is refused or recovered.
 //
 //   npm run torture:damage -- --seed S [--sample N] [--bits] [--package DIR]
 //
-// `--sample`: as many damages of each kind, chosen by the seed; without it every byte (one bit of it, chosen by the seed; all with --bits) and every length.
+// `--sample`: as many damages of each kind, chosen by the seed; without it every byte (one bit of
+// it, chosen by the seed; all with --bits) and every length.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -49,7 +59,9 @@ function start(name, ...args) {
 const owner = start('sample-state.mjs', packageFolder, stateDir);
 const { grants } = await owner.next();
 const owned = new Set(Object.values(grants).flatMap(parseList));
-const pristine = new Map(['state.json', 'state.prev.json'].map((name) => [name, readFileSync(join(stateDir, name))]));
+const pristine = new Map(
+  ['state.json', 'state.prev.json'].map((name) => [name, readFileSync(join(stateDir, name))]),
+);
 const ownerFiles = new Map(
   readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
 );
@@ -60,7 +72,8 @@ process.on('exit', () => owner.process.kill('SIGKILL'));
 
 // ---- damage
 
-// All files as they were; the locked ones in place, since the lock is on the file and not on its name.
+// All files as they were; the locked ones in place, since the lock is on the file and not on its
+// name.
 function restore(forgetProber) {
   for (const name of readdirSync(stateDir)) {
     if (!['owners', 'lock'].includes(name)) rmSync(join(stateDir, name), { recursive: true, force: true });
@@ -102,7 +115,10 @@ const some = given.sample > 0 ? given.sample : 400;
 
 function* damages() {
   for (const bit of bitsOf(state))
-    yield { what: `bit ${bit} of state.json flipped`, apply: () => writeBeside('state.json', flipped(state, bit)) };
+    yield {
+      what: `bit ${bit} of state.json flipped`,
+      apply: () => writeBeside('state.json', flipped(state, bit)),
+    };
   for (const length of chosen(state.length, given.sample)) {
     yield {
       what: `state.json cut to ${length} bytes`,
@@ -166,8 +182,8 @@ function* damages() {
 
 // ---- probes
 
-// `mustOpen`: nothing that is needed is damaged. `isKnown`: somewhere it still stands what the owner has; else nothing may be granted, but nobody can tell
-// what is left for the shared pool.
+// `mustOpen`: nothing that is needed is damaged. `isKnown`: somewhere it still stands what the
+// owner has; else nothing may be granted, but nobody can tell what is left for the shared pool.
 
 const violations = [];
 const counts = { probes: 0, opened: 0, granted: 0, errors: new Map() };
@@ -195,7 +211,8 @@ async function probe({ what, mustOpen = false, isKnown = true, apply }, isFresh)
   if (double.length > 0) violations.push(`${what}: CPUs ${double} were granted, which a living owner has`);
   if (isKnown && overlap(answer.pool).length > 0)
     violations.push(`${what}: CPUs ${overlap(answer.pool)} of a living owner are in the shared pool`);
-  if (mustOpen && (answer.error || answer.refused)) violations.push(`${what}: ${answer.error ?? answer.refused}`);
+  if (mustOpen && (answer.error || answer.refused))
+    violations.push(`${what}: ${answer.error ?? answer.refused}`);
   if (!answer.error) counts.opened++;
   if (answer.given.length > 0) {
     counts.granted++;

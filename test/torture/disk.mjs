@@ -1,8 +1,11 @@
-// A disk that loses what was not synced: built from a trace of the shim, it tells every folder that a power cut could leave behind.
+// A disk that loses what was not synced: built from a trace of the shim, it tells every folder that
+// a power cut could leave behind.
 //
-// The model. What changes a folder (create, link, rename, unlink, mkdir) reaches the disk in order: after a power cut a first part of it is there, at least up
-// to the last fsync of that folder. The folders' parts are independent of each other, but a rename between two is one step, of the folder it leaves. The bytes of
-// a file are safe up to its last fsync; what was written later may be there, not be there, be there by half, or as zeros of the right length.
+// The model. What changes a folder (create, link, rename, unlink, mkdir) reaches the disk in order:
+// after a power cut a first part of it is there, at least up to the last fsync of that folder. The
+// folders' parts are independent of each other, but a rename between two is one step, of the folder
+// it leaves. The bytes of a file are safe up to its last fsync; what was written later may be
+// there, not be there, be there by half, or as zeros of the right length.
 
 const folderOf = (path) => {
   const slash = path.lastIndexOf('/');
@@ -126,7 +129,8 @@ export class Disk {
     return this.#now.get(path)?.bytes;
   }
 
-  // The ways in which each folder's changes may be there in part. Of folders that are never synced only both ends: they promise nothing.
+  // The ways in which each folder's changes may be there in part. Of folders that are never synced
+  // only both ends: they promise nothing.
   #parts(promising) {
     return [...this.#changes].map(([folder, { list, safe }]) => {
       const all = Array.from({ length: list.length - safe + 1 }, (_, i) => safe + i);
@@ -136,20 +140,25 @@ export class Disk {
   }
 
   /**
-   * Every image that may be left if the power fails now: { files: by path the bytes or 'folder', how: in words }. `promising`: folders whose every order
-   * matters; of the files, each that is not safe takes every variant.
+   * Every image that may be left if the power fails now: { files: by path the bytes or 'folder',
+   * how: in words }. `promising`: folders whose every order matters; of the files, each that is not
+   * safe takes every variant.
    */
   *images(promising) {
     for (const parts of product(this.#parts(promising))) {
       const files = new Map([['.', 'folder']]);
-      const changes = parts.flatMap(({ list, count }) => list.slice(0, count)).sort((a, b) => a.order - b.order);
+      const changes = parts
+        .flatMap(({ list, count }) => list.slice(0, count))
+        .sort((a, b) => a.order - b.order);
       for (const { apply } of changes) apply(files);
       // Nothing is in a folder that is not there.
       for (const path of [...files.keys()]) if (!isReachable(files, path)) files.delete(path);
       const distinct = [...new Set([...files.values()].filter((file) => file !== 'folder'))];
       // Some texts are never synced, so that only some of their variants are looked at, all alike.
       const synced = (file) =>
-        [...files].some(([path, each]) => each === file && promising.has(folderOf(path)) && !NEVER_SYNCED.has(path));
+        [...files].some(
+          ([path, each]) => each === file && promising.has(folderOf(path)) && !NEVER_SYNCED.has(path),
+        );
       const exact = distinct.filter(synced);
       const loose = distinct.filter((file) => !exact.includes(file));
       const looseVariants = [0, 1, 2, 3].map((i) =>

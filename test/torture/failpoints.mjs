@@ -1,4 +1,5 @@
-// Failpoints: before, in the middle of and after every kind of step that agents were seen to take. The one that was hit the least is the next.
+// Failpoints: before, in the middle of and after every kind of step that agents were seen to take.
+// The one that was hit the least is the next.
 
 const WHENS = ['before', 'during', 'after'];
 // Half of a call can only be done of a write.
@@ -15,7 +16,8 @@ export class Failpoints {
   }
 
   met(kind) {
-    for (const when of whensOf(kind)) this.#hits.set(`${when} ${kind}`, this.#hits.get(`${when} ${kind}`) ?? 0);
+    for (const when of whensOf(kind))
+      this.#hits.set(`${when} ${kind}`, this.#hits.get(`${when} ${kind}`) ?? 0);
   }
 
   hit(kind, when) {
@@ -40,7 +42,11 @@ export class Failpoints {
 
   get counts() {
     const hits = [...this.#hits.values()];
-    return { known: hits.length, hit: hits.filter((n) => n > 0).length, total: hits.reduce((a, b) => a + b, 0) };
+    return {
+      known: hits.length,
+      hit: hits.filter((n) => n > 0).length,
+      total: hits.reduce((a, b) => a + b, 0),
+    };
   }
 
   get never() {

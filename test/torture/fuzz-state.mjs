@@ -1,5 +1,7 @@
-// Fuzzes the formats of the state file and of the owners' files: real files are mutated, as bytes and as structures, also with the checksum made right
-// again. A decoder throws a NumalignError, or gives a value whose encoding decodes to the same; of a state the document's own reader must think alike.
+// Fuzzes the formats of the state file and of the owners' files: real files are mutated, as bytes
+// and as structures, also with the checksum made right again. A decoder throws a NumalignError, or
+// gives a value whose encoding decodes to the same; of a state the document's own reader must think
+// alike.
 //
 //   npm run fuzz:state -- --seconds N --seed S [--package DIR]
 import { spawn } from 'node:child_process';
@@ -32,7 +34,13 @@ const formats = [
 ];
 if (existsSync(join(dist, 'state/owner-file.js'))) {
   const { decodeOwnerFile, encodeOwnerFile } = await load('state/owner-file.js');
-  formats.push({ name: 'owner', decode: decodeOwnerFile, encode: encodeOwnerFile, folder: 'owners', agrees: () => {} });
+  formats.push({
+    name: 'owner',
+    decode: decodeOwnerFile,
+    encode: encodeOwnerFile,
+    folder: 'owners',
+    agrees: () => {},
+  });
 } else {
   console.log('off, since the package has it not: the owner-file decoder');
 }
@@ -68,7 +76,9 @@ for (const files of corpus) {
   const { checksum: _, ...body } = JSON.parse(files[0]);
   if (body.pods === undefined) continue;
   files.push(sealed({ ...body, pods: [], ...(body.memory && { memory: {} }) }));
-  const small = body.pods.filter(({ containers }) => containers.every(({ memory }) => memory.length === 0)).slice(0, 1);
+  const small = body.pods
+    .filter(({ containers }) => containers.every(({ memory }) => memory.length === 0))
+    .slice(0, 1);
   if (small.length > 0) files.push(sealed({ ...body, pods: small, ...(body.memory && { memory: {} }) }));
 }
 
@@ -259,7 +269,10 @@ function mutateSealedBytes(bytes) {
 
 // ---- what is required
 
-/** What is wrong with how a format takes these bytes; undefined where nothing is. Answers through `seen` whether they were accepted. */
+/**
+ * What is wrong with how a format takes these bytes; undefined where nothing is. Answers through
+ * `seen` whether they were accepted.
+ */
 function flaw({ decode, encode, agrees }, bytes, seen) {
   let value;
   try {
@@ -295,19 +308,34 @@ while (Date.now() < end && failures < MAX_FAILURES) {
   for (let left = 100; left > 0; left--) {
     const which = random.below(formats.length);
     const format = formats[which];
-    const mutate = random.pick([mutateStructure, mutateStructure, mutateStructure, mutateBytes, mutateSealedBytes]);
+    const mutate = random.pick([
+      mutateStructure,
+      mutateStructure,
+      mutateStructure,
+      mutateBytes,
+      mutateSealedBytes,
+    ]);
     const bytes = mutate(random.pick(corpus[which]));
     const seen = { accepted: false };
     const wrong = flaw(format, bytes, seen);
     runs++;
     if (seen.accepted) accepted++;
     // What was accepted is a file to go on from.
-    if (seen.accepted && !wrong && bytes.length < 2 * largest && corpus[which].length < 500 && random.chance(20))
+    if (
+      seen.accepted &&
+      !wrong &&
+      bytes.length < 2 * largest &&
+      corpus[which].length < 500 &&
+      random.chance(20)
+    )
       corpus[which].push(bytes);
     if (wrong === undefined) continue;
     failures++;
     mkdirSync(ARTIFACTS, { recursive: true });
-    const artifact = join(ARTIFACTS, `${format.name}-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}`);
+    const artifact = join(
+      ARTIFACTS,
+      `${format.name}-${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}`,
+    );
     writeFileSync(artifact, bytes);
     console.log(`VIOLATION ${format.name}: ${wrong}\n    the bytes: ${artifact}`);
   }

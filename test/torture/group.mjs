@@ -1,4 +1,5 @@
-// A group of agents on one state folder, and the checker beside them: kills, stops, replaces, watches, and compares in the end of each round.
+// A group of agents on one state folder, and the checker beside them: kills, stops, replaces,
+// watches, and compares in the end of each round.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -86,7 +87,10 @@ export class Group {
   #isShared = false;
   #number = 0;
 
-  /** `settings`: { seed, packages, run, canUnshare, hasUsers, pause }; `folder`: one of its own, without links; `isInMemory`: on a tmpfs. */
+  /**
+   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause }; `folder`: one of its own,
+   * without links; `isInMemory`: on a tmpfs.
+   */
   constructor(machine, processes, settings, folder, isInMemory) {
     this.machine = machine;
     this.#settings = settings;
@@ -98,7 +102,8 @@ export class Group {
     this.slots = Array.from({ length: processes }, () => ({ operations: 0, acquired: 0, longest: 0 }));
     mkdirSync(folder, { recursive: true });
     this.#makeLogs();
-    // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only what is held lasts.
+    // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only
+    // what is held lasts.
     if (!isInMemory) return;
     this.#bootId = join(folder, 'boot-id');
     writeFileSync(this.#bootId, `${randomUUID()}\n`);
@@ -233,7 +238,12 @@ export class Group {
       );
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
-      const what = this.#random.weighted({ kill: 2, stop: 8, childKill: 2, snapshot: this.machine.isReal ? 6 : 0 });
+      const what = this.#random.weighted({
+        kill: 2,
+        stop: 8,
+        childKill: 2,
+        snapshot: this.machine.isReal ? 6 : 0,
+      });
       if (this.#vandal && this.#random.chance(4)) {
         this.counts.disturbed++;
         const begun = now();
@@ -380,7 +390,8 @@ export class Group {
     this.counts.holdings += this.#history.holdings().length;
     for (const text of new Set(this.#history.violations())) this.#violation(text);
     await this.#audit();
-    if (this.violations.length > 0) writeFileSync(join(this.#folder, 'history.json'), JSON.stringify(this.#history));
+    if (this.violations.length > 0)
+      writeFileSync(join(this.#folder, 'history.json'), JSON.stringify(this.#history));
     this.#history = new History();
     this.#children = [];
     this.#asked = 0;
@@ -388,8 +399,8 @@ export class Group {
     this.#makeLogs();
   }
 
-  // Where nobody has anything or waits for it, the queue is empty and everybody may run everywhere again, whoever took
-  // what from whom, and whatever failed meanwhile.
+  // Where nobody has anything or waits for it, the queue is empty and everybody may run everywhere
+  // again, whoever took what from whom, and whatever failed meanwhile.
   async #rest() {
     writeFileSync(this.#calm, '');
     for (const agent of this.#agents) agent.tell({ rest: true });
@@ -398,7 +409,8 @@ export class Group {
     if (!isOver || pods.size > 0) return;
     const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
-    for (const [name] of places()) this.#violation(`the place ${name} in the queue is taken though nobody waits`);
+    for (const [name] of places())
+      this.#violation(`the place ${name} in the queue is taken though nobody waits`);
     if (!this.machine.isReal) return;
     const all = String(this.machine.allowed);
     const confined = () =>
@@ -434,7 +446,8 @@ export class Group {
     return this.#settings.folderOf(pid) === this.#stateDir;
   }
 
-  // Once every owner is dead, whoever opens the folder finds everything free that is not persistent.
+  // Once every owner is dead, whoever opens the folder finds everything free that is not
+  // persistent.
   async #audit() {
     const packages = this.#settings.packages;
     const setup = { package: this.#random.pick(packages), machine: this.machine, stateDir: this.#stateDir };
@@ -458,13 +471,17 @@ export class Group {
     const lost = this.machine.grantable.filter((cpu) => !free.includes(cpu));
     if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once all owners are dead`);
     const state = readState(join(this.#stateDir, 'state.json'));
-    if (state.pods.size > 0) this.#violation(`the state has ${state.pods.size} grants once all were released`);
-    if (Object.keys(state.memory).length > 0) this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
+    if (state.pods.size > 0)
+      this.#violation(`the state has ${state.pods.size} grants once all were released`);
+    if (Object.keys(state.memory).length > 0)
+      this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
   }
 
   #checkPersistent({ grants, free }) {
     const { must, gone, known } = this.#history.persistent();
-    const there = new Map(grants.map(({ id, cpus }) => [id, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]));
+    const there = new Map(
+      grants.map(({ id, cpus }) => [id, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
+    );
     for (const [uid, keys] of must) {
       const has = there.get(uid);
       const missing = [...keys].filter((key) => key.startsWith('cpu ') && !has?.has(key));
@@ -476,9 +493,13 @@ export class Group {
     }
     const untold = grants.filter(({ id }) => !known.has(id)).length;
     if (untold > this.#asked)
-      this.#violation(`${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`);
+      this.#violation(
+        `${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`,
+      );
     const taken = new Set([...there.values()].flatMap((keys) => [...keys]));
-    const lost = this.machine.grantable.filter((cpu) => !parseList(free).includes(cpu) && !taken.has(`cpu ${cpu}`));
+    const lost = this.machine.grantable.filter(
+      (cpu) => !parseList(free).includes(cpu) && !taken.has(`cpu ${cpu}`),
+    );
     if (lost.length > 0) this.#violation(`CPUs ${lost} are lost once their owners are dead`);
   }
 }

@@ -1,8 +1,10 @@
-// History: what agents said they held, and when; and what others have seen meanwhile. All times are of CLOCK_MONOTONIC in nanoseconds, the same in all
-// processes, so that the order of two events does not hang on whose pipe was read first.
+// History: what agents said they held, and when; and what others have seen meanwhile. All times are
+// of CLOCK_MONOTONIC in nanoseconds, the same in all processes, so that the order of two events
+// does not hang on whose pipe was read first.
 //
-// A holding is sure from the moment its agent was told of it until the moment before it began to give it away, or before it was killed. The true
-// one is longer. So two sure holdings of one CPU that overlap are two true ones, whatever the timing was.
+// A holding is sure from the moment its agent was told of it until the moment before it began to
+// give it away, or before it was killed. The true one is longer. So two sure holdings of one CPU
+// that overlap are two true ones, whatever the timing was.
 
 const HOLDS_ON = Number.POSITIVE_INFINITY;
 
@@ -15,7 +17,10 @@ export class History {
   #snapshots = [];
   #disturbances = [];
 
-  /** A third party changes the folder: generations may go back, and the state may lack what is held until its owner has written it again. */
+  /**
+   * A third party changes the folder: generations may go back, and the state may lack what is held
+   * until its owner has written it again.
+   */
   disturbed(action, time) {
     this.#disturbances.push({ action, time });
   }
@@ -23,7 +28,12 @@ export class History {
   /** An agent's line, `agent` being its number. */
   add(agent, event) {
     if (event.event === 'read')
-      this.#reads.push({ observer: agent, begun: event.begun, ended: event.time, generation: event.generation });
+      this.#reads.push({
+        observer: agent,
+        begun: event.begun,
+        ended: event.time,
+        generation: event.generation,
+      });
     else if (event.event === 'child') this.#children.push({ agent, ...event });
     else this.#events.push({ agent, ...event });
   }
@@ -96,10 +106,14 @@ export class History {
     return all;
   }
 
-  /** Persistent grants that must be there, by id with what they have; those that must not; and how many may be there that nobody was told of. */
+  /**
+   * Persistent grants that must be there, by id with what they have; those that must not; and how
+   * many may be there that nobody was told of.
+   */
   persistent() {
     const must = new Map();
-    for (const { uid, keys, persistent, to } of this.holdings()) if (persistent && to === HOLDS_ON) must.set(uid, keys);
+    for (const { uid, keys, persistent, to } of this.holdings())
+      if (persistent && to === HOLDS_ON) must.set(uid, keys);
     const gone = new Set(this.#events.filter(({ event }) => event === 'released').map(({ uid }) => uid));
     const known = new Set(this.#events.filter(({ event }) => event === 'holds').map(({ uid }) => uid));
     return { must, gone, known };
@@ -166,7 +180,8 @@ export class History {
     return found;
   }
 
-  // At a moment when all stood still: who is pinned runs where it was pinned, and nobody is left where somebody else is.
+  // At a moment when all stood still: who is pinned runs where it was pinned, and nobody is left
+  // where somebody else is.
   #strayThreads(holdings) {
     const pins = this.#pins();
     const found = [];
@@ -180,7 +195,9 @@ export class History {
         const name = child ? `child ${child}` : `agent ${agent}`;
         for (const { tid, cpus } of masks) {
           if (pin && cpus.some((cpu) => !pin.cpus.includes(cpu))) {
-            found.push(`thread ${tid} of ${name} may run on ${cpus}, pinned to ${pin.cpus} for grant ${pin.uid}`);
+            found.push(
+              `thread ${tid} of ${name} may run on ${cpus}, pinned to ${pin.cpus} for grant ${pin.uid}`,
+            );
           }
           for (const holding of atWork) {
             if (!cpus.every((cpu) => holding.keys.has(`cpu ${cpu}`))) continue;
@@ -229,7 +246,9 @@ export class History {
     const holdings = this.holdings();
     return [
       ...this.#doubleGrants(holdings),
-      ...(this.#disturbances.length > 0 ? [] : [...this.#generationsBack(), ...this.#missingInState(holdings)]),
+      ...(this.#disturbances.length > 0
+        ? []
+        : [...this.#generationsBack(), ...this.#missingInState(holdings)]),
       ...this.#strayThreads(holdings),
     ];
   }
@@ -244,7 +263,8 @@ export class History {
   }
 }
 
-// Whether a thread that was pinned is where it was, though somebody else is there. Whoever hands a grant on leaves after the successor has it.
+// Whether a thread that was pinned is where it was, though somebody else is there. Whoever hands a
+// grant on leaves after the successor has it.
 function isLeftBehind(old, cpus, holding, time) {
   if (holding.agent === old.agent || !cpus.every((cpu) => old.cpus.includes(cpu))) return false;
   return holding.uid !== old.uid || (old.left ?? HOLDS_ON) <= time;

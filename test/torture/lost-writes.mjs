@@ -1,9 +1,11 @@
-// Lost writes: what a power cut could leave of the state folder at every step of the transactions, opened again.
+// Lost writes: what a power cut could leave of the state folder at every step of the transactions,
+// opened again.
 //
 //   npm run torture:lost-writes -- [--package DIR]
 //
-// An image must have the generation before the running transaction or the one after it, whole; once a transaction was acknowledged, the one after it. Ends
-// with 1 where an image has another, or cannot be opened.
+// An image must have the generation before the running transaction or the one after it, whole; once
+// a transaction was acknowledged, the one after it. Ends with 1 where an image has another, or
+// cannot be opened.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,7 +42,10 @@ const boots = ['first', 'after reboot'].map((part) => {
 for (const { part, file } of boots) {
   const setup = JSON.stringify({ package: resolve(packages[0]), stateDir, trace, part });
   const env = { ...process.env, ...shimEnvironment({ folder: stateDir, trace, bootId: file }) };
-  const { status, stderr } = spawnSync(process.execPath, [script('writer.mjs'), setup], { env, encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, [script('writer.mjs'), setup], {
+    env,
+    encoding: 'utf8',
+  });
   if (status !== 0) {
     console.error(`the writer failed:\n${stderr}`);
     for (const path of [folder, memory]) rmSync(path, { recursive: true });
@@ -55,11 +60,16 @@ const lines = readFileSync(trace, 'utf8')
 // ---- the images
 
 function describe({ generation, bootId, pods }) {
-  const list = [...pods.values()].map(({ uid, keys, owner }) => ({ uid, keys: [...keys].sort(), kind: owner.kind }));
+  const list = [...pods.values()].map(({ uid, keys, owner }) => ({
+    uid,
+    keys: [...keys].sort(),
+    kind: owner.kind,
+  }));
   return { generation, bootId, pods: list, text: JSON.stringify([generation, bootId, list]) };
 }
 
-// By its bytes: { files, where, allowed: texts of states }. An image met again under stricter rules has to obey them too.
+// By its bytes: { files, where, allowed: texts of states }. An image met again under stricter rules
+// has to obey them too.
 const images = new Map();
 const violations = [];
 let opened = 0;
@@ -82,7 +92,8 @@ function collect(disk, step, at, allowed, boot) {
   }
 }
 
-// Every state that was put in place, the latest last. A step may take several transactions, each of which was acknowledged before the next began.
+// Every state that was put in place, the latest last. A step may take several transactions, each of
+// which was acknowledged before the next began.
 const committed = [undefined];
 {
   const disk = new Disk();
@@ -147,7 +158,8 @@ function write(files, path) {
   for (const [name, bytes] of [...files].sort(([a], [b]) => a.length - b.length)) {
     if (bytes === 'folder') mkdirSync(join(path, name), { recursive: true, mode: 0o700 });
   }
-  for (const [name, bytes] of files) if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
+  for (const [name, bytes] of files)
+    if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
 }
 
 // Opens images in a process that believes to be in one boot.

@@ -1,4 +1,5 @@
-// The machines on which agents contend: the few CPUs of this one, and a larger simulated one with memory and devices.
+// The machines on which agents contend: the few CPUs of this one, and a larger simulated one with
+// memory and devices.
 import { readFileSync } from 'node:fs';
 import { parseList } from './state-file.mjs';
 
@@ -11,7 +12,10 @@ function allowedCpus() {
   return parseList(/^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
 }
 
-/** This machine, or as much of it as makes a crowd. Undefined where it has too few CPUs to grant any. */
+/**
+ * This machine, or as much of it as makes a crowd. Undefined where it has too few CPUs to grant
+ * any.
+ */
 export function realMachine() {
   const allowed = allowedCpus();
   const managed = allowed.slice(0, 4);

@@ -1,5 +1,5 @@
-// Opens state folders one after the other, as a process would that starts after a power cut, and tells what it finds. Reads { stateDir } a line, answers
-// { grants } or { error } a line.
+// Opens state folders one after the other, as a process would that starts after a power cut, and
+// tells what it finds. Reads { stateDir } a line, answers { grants } or { error } a line.
 //
 //   node opener.mjs PACKAGE
 import { createInterface } from 'node:readline';

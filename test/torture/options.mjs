@@ -1,10 +1,14 @@
-// Options of the scripts here: --name VALUE, each known, numbers whole. --package may come several times.
+// Options of the scripts here: --name VALUE, each known, numbers whole. --package may come several
+// times.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The options by name. `defaults`: numbers that may be given; a flag is `false`. Ends the process with usage where they make no sense. */
+/**
+ * The options by name. `defaults`: numbers that may be given; a flag is `false`. Ends the process
+ * with usage where they make no sense.
+ */
 export function parseOptions(script, defaults) {
   const options = { package: { type: 'string', multiple: true } };
   for (const [name, value] of Object.entries(defaults))
@@ -19,7 +23,9 @@ export function parseOptions(script, defaults) {
     });
     return { ...Object.fromEntries(given), packages: values.package ?? [ROOT] };
   } catch (error) {
-    const flags = Object.entries(defaults).map(([name, value]) => (value === false ? `[--${name}]` : `[--${name} N]`));
+    const flags = Object.entries(defaults).map(([name, value]) =>
+      value === false ? `[--${name}]` : `[--${name} N]`,
+    );
     console.error(`${error.message}\nusage: node ${script} ${flags.join(' ')} [--package DIR ...]`);
     process.exit(2);
   }

@@ -1,5 +1,5 @@
-// Planted bugs: does torture find what it is there to find? Each bug is put into a copy of the package by exact replacement; the check named with it must
-// then end with 1.
+// Planted bugs: does torture find what it is there to find? Each bug is put into a copy of the
+// package by exact replacement; the check named with it must then end with 1.
 //
 //   npm run torture:planted -- --seconds N --seed S
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { copyPackage, plant, run } from '../support/planting.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 
-// `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`: the script that must fail.
+// `before`: texts, exactly one of which is there, and once; `after` stands there instead. `find`:
+// the script that must fail.
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',

@@ -1,12 +1,15 @@
-// Opens a state folder that may be damaged and takes all that it can get; tells what it was given, and gives it back. Reads { stateDir } a line, answers
-// { given, pool } (lists of CPUs) or { error } a line. Errors of a transaction after the opening are answered as `refused`.
+// Opens a state folder that may be damaged and takes all that it can get; tells what it was given,
+// and gives it back. Reads { stateDir } a line, answers { given, pool } (lists of CPUs) or { error
+// } a line. Errors of a transaction after the opening are answered as `refused`.
 //
 //   node prober.mjs PACKAGE
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { simulatedMachine } from './machines.mjs';
 
-const { discover, openManager, NumalignError } = await import(pathToFileURL(`${process.argv[2]}/dist/index.js`));
+const { discover, openManager, NumalignError } = await import(
+  pathToFileURL(`${process.argv[2]}/dist/index.js`)
+);
 const { synthetic } = simulatedMachine();
 const topology = await discover({ synthetic });
 

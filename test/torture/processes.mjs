@@ -1,4 +1,5 @@
-// Processes as /proc shows them: their masks, whether they stand still, and those that a run has left behind.
+// Processes as /proc shows them: their masks, whether they stand still, and those that a run has
+// left behind.
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseList } from './state-file.mjs';
 
@@ -34,7 +35,8 @@ export function threadsOf(pid) {
   });
 }
 
-// Such a thread has ended: it runs nowhere, though the kernel shows a mask of it until somebody asks how it ended.
+// Such a thread has ended: it runs nowhere, though the kernel shows a mask of it until somebody
+// asks how it ended.
 const hasEnded = ({ state }) => ['Z', 'X'].includes(state);
 
 /** Whether every thread is stopped by a signal, or the process is gone. */
@@ -43,7 +45,9 @@ export const standsStill = (pid) => livingThreadsOf(pid).every(({ state }) => ['
 /** As {@link threadsOf}, those that have ended left out. */
 export const livingThreadsOf = (pid) => threadsOf(pid).filter((thread) => !hasEnded(thread));
 
-/** Whether it is about to end: it has no environment any more, though it may still have its locks. */
+/**
+ * Whether it is about to end: it has no environment any more, though it may still have its locks.
+ */
 export const isEnding = (pid) => livingThreadsOf(pid).length > 0 && read(`/proc/${pid}/environ`) === '';
 
 /** The only child of a process; undefined while it has none. */

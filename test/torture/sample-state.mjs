@@ -1,5 +1,6 @@
-// A state folder with something of everything in it, written by the package: for tests that damage or mutate its files. The process that runs this lives as
-// the owner until its input ends; it answers { stateDir, grants: by id the CPUs } when it is done.
+// A state folder with something of everything in it, written by the package: for tests that damage
+// or mutate its files. The process that runs this lives as the owner until its input ends; it
+// answers { stateDir, grants: by id the CPUs } when it is done.
 //
 //   node sample-state.mjs PACKAGE STATEDIR
 import { once } from 'node:events';
@@ -17,7 +18,9 @@ const pod = {
   kind: 'Pod',
   metadata: { uid: 'pod-1', name: 'pod' },
   spec: {
-    initContainers: [{ name: 'init', resources: { requests: { ...amounts, cpu: 3 }, limits: { ...amounts, cpu: 3 } } }],
+    initContainers: [
+      { name: 'init', resources: { requests: { ...amounts, cpu: 3 }, limits: { ...amounts, cpu: 3 } } },
+    ],
     containers: [{ name: 'app', resources: { requests: amounts, limits: amounts } }],
   },
 };
@@ -28,7 +31,11 @@ const first = await manager.acquire({ cpu: 1, name: 'gone' });
 await first.release();
 // A generation before this one, with as many grants.
 await manager.acquire({ cpu: 2, smt: 'hold-sibling', name: 'siblings' });
-await manager.admit({ ...pod, metadata: { uid: 'pod-3', name: 'last' }, spec: { containers: pod.spec.containers } });
+await manager.admit({
+  ...pod,
+  metadata: { uid: 'pod-3', name: 'last' },
+  spec: { containers: pod.spec.containers },
+});
 
 const grants = Object.fromEntries(manager.grants().map(({ id, cpus }) => [id, String(cpus)]));
 console.log(JSON.stringify({ stateDir, grants }));

@@ -1,4 +1,5 @@
-// A folder for files that need not be on a disk: where there is a memory file system, thousands of commits take seconds.
+// A folder for files that need not be on a disk: where there is a memory file system, thousands of
+// commits take seconds.
 import { accessSync, constants, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

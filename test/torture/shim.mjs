@@ -14,14 +14,17 @@ export function shimLibrary() {
   // Two that start at once both compile; each puts a whole library in place.
   const own = `${LIBRARY}.${process.pid}`;
   const flags = ['-shared', '-fPIC', '-O1', '-g', '-std=gnu11', '-Wall', '-Wextra', '-Werror'];
-  execFileSync('cc', [...flags, '-o', own, SOURCE, '-ldl', '-pthread'], { stdio: ['ignore', 'inherit', 'inherit'] });
+  execFileSync('cc', [...flags, '-o', own, SOURCE, '-ldl', '-pthread'], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
   renameSync(own, LIBRARY);
   return LIBRARY;
 }
 
 /**
- * Environment variables for a process with the shim. `folder`: the state folder, without links. `fail`: { nth, when, kind? };
- * `random`: { seed, rate }; `errors`: { seed, rate, path?, calm? }; `log`, `trace`, `bootId`: files.
+ * Environment variables for a process with the shim. `folder`: the state folder, without links.
+ * `fail`: { nth, when, kind? }; `random`: { seed, rate }; `errors`: { seed, rate, path?, calm? };
+ * `log`, `trace`, `bootId`: files.
  */
 export function shimEnvironment({ folder, fail, random, errors, log, trace, bootId }) {
   const variables = {
@@ -29,7 +32,8 @@ export function shimEnvironment({ folder, fail, random, errors, log, trace, boot
     NUMALIGN_SHIM_FOLDER: folder,
     NUMALIGN_SHIM_FAIL: fail && [fail.nth, fail.when, ...(fail.kind ? [fail.kind] : [])].join(':'),
     NUMALIGN_SHIM_RANDOM: random && `${random.seed}:${random.rate}`,
-    NUMALIGN_SHIM_ERRORS: errors && [errors.seed, errors.rate, ...(errors.path ? [errors.path] : [])].join(':'),
+    NUMALIGN_SHIM_ERRORS:
+      errors && [errors.seed, errors.rate, ...(errors.path ? [errors.path] : [])].join(':'),
     NUMALIGN_SHIM_CALM: errors?.calm,
     NUMALIGN_SHIM_LOG: log,
     NUMALIGN_SHIM_TRACE: trace,

@@ -1,4 +1,5 @@
-// Reads state.json by docs/state-format.md, with no code of the package: what the package writes must be what the document says.
+// Reads state.json by docs/state-format.md, with no code of the package: what the package writes
+// must be what the document says.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
@@ -16,7 +17,9 @@ export function parseList(text) {
 // What a container, or what comes after it, keeps from others.
 function keysOfContainer({ cpus, held, devices, reusable }) {
   const lists = [cpus, held, reusable.cpus].flatMap(parseList);
-  const owned = Object.entries(devices).flatMap(([resource, list]) => list.map(({ id }) => `${resource} ${id}`));
+  const owned = Object.entries(devices).flatMap(([resource, list]) =>
+    list.map(({ id }) => `${resource} ${id}`),
+  );
   return [...lists.map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
@@ -68,7 +71,12 @@ export function decodeState(bytes) {
   const { generation, bootId, pods, memory, cpus, settings } = JSON.parse(text);
   if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
     throw new Error(`no generation: ${generation}`);
-  const entries = pods.map((pod) => ({ uid: pod.uid, keys: keysOfPod(pod), owner: pod.owner, name: pod.name }));
+  const entries = pods.map((pod) => ({
+    uid: pod.uid,
+    keys: keysOfPod(pod),
+    owner: pod.owner,
+    name: pod.name,
+  }));
   checkDisjoint(entries);
   checkMemory(memory, pods);
   return {

@@ -1,9 +1,11 @@
-// Torture: processes that share a state folder acquire, pin, resize, hand on, release, are stopped and are killed at every step; a checker outside
-// compares what they were told, the state file and the kernel's masks.
+// Torture: processes that share a state folder acquire, pin, resize, hand on, release, are stopped
+// and are killed at every step; a checker outside compares what they were told, the state file and
+// the kernel's masks.
 //
 //   npm run torture -- --seconds N --processes P --seed S [--package DIR ...]
 //
-// Ends with 1 where any promise was broken. The seed decides what agents do and where they fail; how they are interleaved is the machine's.
+// Ends with 1 where any promise was broken. The seed decides what agents do and where they fail;
+// how they are interleaved is the machine's.
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -19,7 +21,12 @@ import { canBeUsers } from './users.mjs';
 const ROUND_SECONDS = 8;
 const MAX_SHOWN = 20;
 
-const given = parseOptions('test/torture/torture.mjs', { seconds: 20, processes: 8, seed: freshSeed(), pause: 4 });
+const given = parseOptions('test/torture/torture.mjs', {
+  seconds: 20,
+  processes: 8,
+  seed: freshSeed(),
+  pause: 4,
+});
 shimLibrary();
 const run = randomUUID();
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-torture-'));
@@ -32,7 +39,9 @@ const canUnshare = process.getuid() === 0 && spawnSync('unshare', ['-pmf', 'true
 function folderOf(pid) {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
-    return environment.find((line) => line.startsWith('NUMALIGN_SHIM_FOLDER='))?.slice('NUMALIGN_SHIM_FOLDER='.length);
+    return environment
+      .find((line) => line.startsWith('NUMALIGN_SHIM_FOLDER='))
+      ?.slice('NUMALIGN_SHIM_FOLDER='.length);
   } catch {
     return undefined;
   }

@@ -1,11 +1,15 @@
-// Short runs of the torture scripts. What they do, and how to run them for longer, is in CONTRIBUTING.md.
+// Short runs of the torture scripts. What they do, and how to run them for longer, is in
+// CONTRIBUTING.md.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
 const SEED = 20_26;
 
-/** Runs a script of this folder on the built package; answers what it says. All of that is the failure's message. */
+/**
+ * Runs a script of this folder on the built package; answers what it says. All of that is the
+ * failure's message.
+ */
 function run(script: string, ...options: string[]): string {
   const path = fileURLToPath(new URL(script, import.meta.url));
   const { status, stdout, stderr } = spawnSync(process.execPath, [path, ...options], { encoding: 'utf8' });

@@ -1,5 +1,5 @@
-// A third party in a state folder that is in use: it puts back an older state and removes files, as an administrator who errs. What living processes
-// hold they go on to hold.
+// A third party in a state folder that is in use: it puts back an older state and removes files, as
+// an administrator who errs. What living processes hold they go on to hold.
 import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 

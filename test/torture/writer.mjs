@@ -1,4 +1,5 @@
-// Works on a state folder step by step, one transaction at a time, and marks in the shim's trace where each begins and where it was acknowledged.
+// Works on a state folder step by step, one transaction at a time, and marks in the shim's trace
+// where each begins and where it was acknowledged.
 //
 //   node writer.mjs '{ "package", "stateDir", "trace", "part": "first" | "after reboot" }'
 import { appendFileSync } from 'node:fs';

@@ -1,10 +1,20 @@
-// Boots a throw-away machine under QEMU: its files are the host's, read-only, with a layer of memory on top.
+// Boots a throw-away machine under QEMU: its files are the host's, read-only, with a layer of
+// memory on top.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, statSync, unwatchFile, watchFile, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+  unwatchFile,
+  watchFile,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
-// A model that shows dies and SMT; level: QEMU 10.0 fails an assertion where what nobody knows is answered as the topology's leaf, 0x1f, would be.
-// Emulated throughout: /dev/kvm of a virtual machine often cannot start a stock kernel.
+// A model that shows dies and SMT; level: QEMU 10.0 fails an assertion where what nobody knows is
+// answered as the topology's leaf, 0x1f, would be. Emulated throughout: /dev/kvm of a virtual
+// machine often cannot start a stock kernel.
 const CPU = 'Skylake-Server,vendor=GenuineIntel,level=0x20';
 const KERNEL_ARGUMENTS = 'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=1';
 
@@ -16,10 +26,12 @@ const shared = (tag, path, more = '') => [
 const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
- * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the machine gave none),
- * what QEMU complained of, whether the command has printed anything, whether its time was over, and the machine as
- * lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until the command
- * has printed something. When this process exits, so does the machine; `signal` ends it before.
+ * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the
+ * machine gave none), what QEMU complained of, whether the command has printed anything, whether
+ * its time was over, and the machine as lstopo saw it before. `console`: a file to keep what the
+ * kernel says in; `temporary`: a folder for what is nobody's afterwards; `bootMs`: the time until
+ * the command has printed something. When this process exits, so does the machine; `signal` ends it
+ * before.
  * @param shape one of {@link SHAPES}
  */
 export async function boot(
@@ -30,7 +42,9 @@ export async function boot(
   { cwd, console, temporary, bootMs, timeoutMs, disk, signal, onOutput },
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
-  const paths = Object.fromEntries(['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]));
+  const paths = Object.fromEntries(
+    ['command', 'output', 'status', 'xml'].map((name) => [name, join(job, name)]),
+  );
   const { PATH = '', HOME = '', NUMALIGN_TEST_LONG = '' } = process.env;
   const environment = Object.entries({ PATH, HOME, NUMALIGN_TEST_LONG, NUMALIGN_SHAPE: shape.name }).map(
     ([name, value]) => `export ${name}=${quoted(value)}`,
@@ -49,7 +63,18 @@ export async function boot(
   writeFileSync(paths.output, '');
   const args = [
     ...emulator.arguments,
-    ...['-machine', 'q35', '-accel', 'tcg,thread=multi', '-cpu', CPU, '-display', 'none', '-nodefaults', '-no-reboot'],
+    ...[
+      '-machine',
+      'q35',
+      '-accel',
+      'tcg,thread=multi',
+      '-cpu',
+      CPU,
+      '-display',
+      'none',
+      '-nodefaults',
+      '-no-reboot',
+    ],
     ...shape.arguments,
     ...['-kernel', image, '-initrd', initrd, '-append', `${KERNEL_ARGUMENTS} ${shape.append ?? ''}`],
     ...shared('host', '/', ',readonly=on'),

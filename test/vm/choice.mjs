@@ -1,26 +1,49 @@
-// Which machines a run boots that does not boot all: those that changes concern, and some of the others in rotation.
+// Which machines a run boots that does not boot all: those that changes concern, and some of the
+// others in rotation.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * The beginnings of paths whose change concerns each machine, besides the tests that run in it. The first has most
- * tests: all of the package concerns it, and what runs the machines.
+ * The beginnings of paths whose change concerns each machine, besides the tests that run in it. The
+ * first has most tests: all of the package concerns it, and what runs the machines.
  */
 const CONCERNS = {
   '4-nodes': ['lib/', 'native/', 'test/vm/', 'docs/recipes.md'],
   '4-nodes-pci': [
-    ...['lib/input/devices', 'lib/decision/device-', 'lib/machine/pci-address', 'native/core/device', 'native/platform/pci'],
+    ...[
+      'lib/input/devices',
+      'lib/decision/device-',
+      'lib/machine/pci-address',
+      'native/core/device',
+      'native/platform/pci',
+    ],
     ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
   ],
   '8-nodes': ['lib/decision/merge-hints', 'lib/decision/decision', 'lib/admission/', 'native/core/'],
-  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-manager', 'native/platform/affinity'],
-  'cpu-holes': ['lib/machine/topology', 'lib/machine/machine-json', 'lib/account/cpu-identities', 'native/platform/hwloc'],
+  '64-cpus': [
+    'lib/machine/cpu-set',
+    'lib/machine/id-set',
+    'lib/decision/cpu-manager',
+    'native/platform/affinity',
+  ],
+  'cpu-holes': [
+    'lib/machine/topology',
+    'lib/machine/machine-json',
+    'lib/account/cpu-identities',
+    'native/platform/hwloc',
+  ],
   'memory-only-node': ['lib/decision/memory-manager', 'native/core/memory_hints', 'native/platform/memory'],
   'cpu-only-node': ['lib/decision/memory-manager', 'native/platform/hwloc'],
   isolated: [
-    ...['lib/threads/', 'lib/doctor/', 'lib/machine/isolated-cpus', 'native/platform/thread', 'native/platform/scheduling'],
+    ...[
+      'lib/threads/',
+      'lib/doctor/',
+      'lib/machine/isolated-cpus',
+      'native/platform/thread',
+      'native/platform/scheduling',
+    ],
     'native/platform/pool_barrier',
   ],
   'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/m'],
@@ -34,8 +57,8 @@ export function concernsOf({ name, tests, afterReboot = [] }) {
 }
 
 /**
- * The machines that changed files concern, and `more` of the others, from the one on that `turn` counts to. In the
- * order in which they are listed.
+ * The machines that changed files concern, and `more` of the others, from the one on that `turn`
+ * counts to. In the order in which they are listed.
  * @param {readonly import('./shapes.mjs').Shape[]} shapes
  */
 export function chooseShapes(shapes, changedFiles, turn, more) {

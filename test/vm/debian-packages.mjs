@@ -25,7 +25,10 @@ export function backportsOptions(cache) {
   return flags;
 }
 
-/** What is in the packages, in the folder `to`: all of it, or the folder is not there. `flags`: options for apt. */
+/**
+ * What is in the packages, in the folder `to`: all of it, or the folder is not there. `flags`:
+ * options for apt.
+ */
 export function unpackPackages(names, to, flags) {
   mkdirSync(dirname(to), { recursive: true });
   const temporary = mkdtempSync(join(dirname(to), 'new-'));

@@ -1,4 +1,5 @@
-// A kernel of Debian's to boot, with what it needs to get at the host's files. Downloaded once, installed nowhere.
+// A kernel of Debian's to boot, with what it needs to get at the host's files. Downloaded once,
+// installed nowhere.
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -84,7 +85,8 @@ function makeInitrd(files, busybox, to) {
   const [tree, packed] = ['tree', 'packed'].map((name) => join(temporary, name));
   try {
     mkdirSync(tree);
-    for (const folder of ['modules', 'proc', 'sys', 'dev', 'host', 'layer', 'newroot']) mkdirSync(join(tree, folder));
+    for (const folder of ['modules', 'proc', 'sys', 'dev', 'host', 'layer', 'newroot'])
+      mkdirSync(join(tree, folder));
     copyFileSync(busybox, join(tree, 'busybox'));
     copyFileSync(INIT, join(tree, 'init'));
     run('chmod', ['755', join(tree, 'init'), join(tree, 'busybox')]);
@@ -99,8 +101,8 @@ function makeInitrd(files, busybox, to) {
 }
 
 /**
- * A kernel's image, in `cache`, and its initial file system, in `own`: what is started there is this clone's. `kind`: `stable`, or `backports` for a
- * newer one.
+ * A kernel's image, in `cache`, and its initial file system, in `own`: what is started there is
+ * this clone's. `kind`: `stable`, or `backports` for a newer one.
  */
 export function prepareKernel(kind, cache, own) {
   const folder = join(cache, kind);

@@ -1,7 +1,8 @@
-// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N]
-// Boots each machine of shapes.mjs once and runs its tests there, all in one batch, for so many minutes at most.
-// --changed-since REVISION: only the machines that changes since then concern, and some others in rotation.
-// --list: the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
+// npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N] Boots each machine of
+// shapes.mjs once and runs its tests there, all in one batch, for so many minutes at most.
+// --changed-since REVISION: only the machines that changes since then concern, and some others in
+// rotation. --list: the machines. --fixtures: also writes what lstopo sees on each to
+// test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { availableParallelism, constants, tmpdir } from 'node:os';
@@ -20,7 +21,8 @@ import { TapReader } from './tap-reader.mjs';
 const MOST_DETAILS = 60;
 /** From here on a test's time is told. */
 const SLOW_SECONDS = 10;
-// A boot takes ten seconds on a quiet machine. The emulator may hang in the kernel's first, several times in a row.
+// A boot takes ten seconds on a quiet machine. The emulator may hang in the kernel's first, several
+// times in a row.
 const BOOT_MS = 90_000;
 const MOST_HANGS = 4;
 const MINUTES = 40;
@@ -76,7 +78,8 @@ function check(option, valid) {
   if (unknown !== undefined) refuse(`there is no ${option} ${unknown}; valid: ${[...valid].join(', ')}`);
 }
 
-const namesOf = (shapes) => new Set(shapes.flatMap(({ tests, afterReboot = [] }) => [...tests, ...afterReboot]));
+const namesOf = (shapes) =>
+  new Set(shapes.flatMap(({ tests, afterReboot = [] }) => [...tests, ...afterReboot]));
 
 /** The tests of a machine that are asked for, by boot. */
 function chosenBoots({ tests, afterReboot = [] }) {
@@ -84,15 +87,20 @@ function chosenBoots({ tests, afterReboot = [] }) {
   return [tests, afterReboot].map((names) => names.filter(isAsked)).filter((names) => names.length > 0);
 }
 
-/** All machines, or those that --changed-since leaves; all where git cannot tell what has changed. */
+/**
+ * All machines, or those that --changed-since leaves; all where git cannot tell what has changed.
+ */
 function inRotation() {
   const since = values['changed-since'];
   if (since === undefined) return SHAPES;
-  if (values.shape || values.test) refuse('--changed-since chooses the machines; valid: without --shape and --test');
+  if (values.shape || values.test)
+    refuse('--changed-since chooses the machines; valid: without --shape and --test');
   try {
     const shapes = chooseShapes(SHAPES, changedFiles(since), commitCount(), IN_ROTATION);
     const names = shapes.map(({ name }) => name);
-    console.log(`test:vm: ${names.length} of ${SHAPES.length} machines: ${names.join(', ')}; all: npm run test:vm`);
+    console.log(
+      `test:vm: ${names.length} of ${SHAPES.length} machines: ${names.join(', ')}; all: npm run test:vm`,
+    );
     return shapes;
   } catch (error) {
     console.log(`test:vm: all machines, since what has changed cannot be told: ${error.message}`);

@@ -9,7 +9,8 @@ const memoryNodes = (nodes) =>
 /** CPUs of a node, by socket or die. */
 const nodeCpus = (...places) => places.flatMap(([node, place]) => ['-numa', `cpu,node-id=${node},${place}`]);
 /** [[from, to, distance], …]; the way back is as long. */
-const distances = (list) => list.flatMap(([src, dst, val]) => ['-numa', `dist,src=${src},dst=${dst},val=${val}`]);
+const distances = (list) =>
+  list.flatMap(([src, dst, val]) => ['-numa', `dist,src=${src},dst=${dst},val=${val}`]);
 /** Latency and bandwidth from one node to another, for the HMAT. */
 const hmat = (list) =>
   list.flatMap(([initiator, target, latency, bandwidth]) => {
@@ -68,8 +69,10 @@ const CPU_LATENCIES = [
 ];
 
 /**
- * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first. `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments. `offline`: CPUs that are taken offline before. `kernel`: `stable` (default) or `backports`. `hasDisk`: it is booted twice, the second time for
- * `afterReboot`, with /disk kept.
+ * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first.
+ * `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments.
+ * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default) or `backports`.
+ * `hasDisk`: it is booted twice, the second time for `afterReboot`, with /disk kept.
  */
 export const SHAPES = [
   {
@@ -213,7 +216,10 @@ export const SHAPES = [
   },
 ];
 
-/** The machines, of several that are alike the first: by its name there is a file in test/fixtures/machines. */
+/**
+ * The machines, of several that are alike the first: by its name there is a file in
+ * test/fixtures/machines.
+ */
 export const FIXTURES = SHAPES.filter(
   (shape, i) => SHAPES.findIndex((other) => other.arguments === shape.arguments) === i,
 );

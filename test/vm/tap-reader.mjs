@@ -67,6 +67,10 @@ export class TapReader {
     this.count++;
     if (!test.isOk) this.failed++;
     const details = test.details.join('\n');
-    this.#told({ ...test, details, seconds: Number(/^duration_ms: ([\d.]+)$/m.exec(details)?.[1] ?? 0) / 1000 });
+    this.#told({
+      ...test,
+      details,
+      seconds: Number(/^duration_ms: ([\d.]+)$/m.exec(details)?.[1] ?? 0) / 1000,
+    });
   }
 }

@@ -1,4 +1,5 @@
-// The health of `numalign agent`: whether its state can be read and changed, and what became of the last round of reconciling.
+// The health of `numalign agent`: whether its state can be read and changed, and what became of the
+// last round of reconciling.
 import { thrownText } from '../../base/check-options.js';
 import type { Manager } from '../../manager.js';
 import { checkWritable } from '../../state/files/writable.js';

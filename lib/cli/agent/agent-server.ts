@@ -27,7 +27,11 @@ export function addressText({ host, port }: ListenAddress): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** Listens; answers the server, and where it really listens. `fail` hears what goes wrong from then on (no descriptor is left for a connection, say). @throws ERR_SYSCALL where it cannot: the port is in use, say */
+/**
+ * Listens; answers the server, and where it really listens. `fail` hears what goes wrong from then
+ * on (no descriptor is left for a connection, say).
+ * @throws ERR_SYSCALL where it cannot: the port is in use, say
+ */
 export async function listen(
   address: ListenAddress,
   answers: Answers,

@@ -22,7 +22,10 @@ export function cpuList(value: string): CpuSet {
   return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
 }
 
-/** As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that failed.) */
+/**
+ * As {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
+ * failed.)
+ */
 export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
 }
@@ -45,7 +48,8 @@ const MAX_PID = 1 << 22;
 
 export function processId(value: string): number {
   const pid = Number(value);
-  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID) throw new InvalidArgumentError(`"${value}" is no process id.`);
+  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID)
+    throw new InvalidArgumentError(`"${value}" is no process id.`);
   return pid;
 }
 
@@ -58,10 +62,14 @@ export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): 
 }
 
 /** `0:memory=1Gi`, added to those before; `none`: an empty list. */
-export function reservedMemory(value: string, before: readonly ReservedMemory[] = []): readonly ReservedMemory[] {
+export function reservedMemory(
+  value: string,
+  before: readonly ReservedMemory[] = [],
+): readonly ReservedMemory[] {
   if (value === 'none') return [];
   const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
-  if (!match) throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
+  if (!match)
+    throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
   const [, node, type, amount] = match;
   const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
   asArgument(() => parseMachineOptions({ reservedMemory: reserved }));
@@ -70,7 +78,8 @@ export function reservedMemory(value: string, before: readonly ReservedMemory[] 
 
 /** An amount such as `2Gi`, checked. */
 export function quantity(value: string): string {
-  if (asArgument(() => parseQuantity(value, 'It')) < 0n) throw new InvalidArgumentError('It must be zero or more.');
+  if (asArgument(() => parseQuantity(value, 'It')) < 0n)
+    throw new InvalidArgumentError('It must be zero or more.');
   return value;
 }
 

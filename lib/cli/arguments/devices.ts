@@ -1,7 +1,12 @@
 // Which devices a command hands out: chosen by a pattern on the command line, or listed in a file.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import { checkDeviceSelection, type DevicePattern, type DeviceSelection, PATTERN_FIELDS } from '../../input/devices.js';
+import {
+  checkDeviceSelection,
+  type DevicePattern,
+  type DeviceSelection,
+  PATTERN_FIELDS,
+} from '../../input/devices.js';
 import { asArgument } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 
@@ -15,7 +20,10 @@ export interface DeviceFlags {
 
 const EXAMPLE = 'example.com/nic=class:0200,vendor:8086';
 
-/** `class:02*,vendor:8086+15b3,isVirtualFunction:true`: fields joined by commas, alternatives by `+`. */
+/**
+ * `class:02*,vendor:8086+15b3,isVirtualFunction:true`: fields joined by commas, alternatives by
+ * `+`.
+ */
 function parsePattern(text: string): DevicePattern {
   const pattern = new Map<string, string | string[] | boolean>();
   for (const part of text.split(',')) {
@@ -40,7 +48,8 @@ export function deviceSelection(text: string, before: DeviceSelections = {}): De
   const equals = text.indexOf('=');
   if (equals < 0) throw new InvalidArgumentError(`It must be a resource and a pattern such as ${EXAMPLE}.`);
   const resource = text.slice(0, equals);
-  if (Object.hasOwn(before, resource)) throw new InvalidArgumentError(`The devices of ${resource} are given twice.`);
+  if (Object.hasOwn(before, resource))
+    throw new InvalidArgumentError(`The devices of ${resource} are given twice.`);
   const pattern = parsePattern(text.slice(equals + 1));
   return { ...before, [resource]: asArgument(() => checkDeviceSelection(pattern, resource)) };
 }
@@ -72,7 +81,9 @@ async function readSelections(file: string): Promise<DeviceSelections> {
   return value as DeviceSelections;
 }
 
-/** The flags as the API takes them: the file's resources, and over them those of the command line. */
+/**
+ * The flags as the API takes them: the file's resources, and over them those of the command line.
+ */
 export async function devicesOf({ device, devices }: DeviceFlags): Promise<DeviceSelections> {
   return { ...(devices !== undefined && (await readSelections(devices))), ...device };
 }

@@ -39,14 +39,18 @@ export function inPlace<T>(place: string, action: () => T): T {
   }
 }
 
-/** Ends the command where the standard input is to be several files: the first would be all of it. */
+/**
+ * Ends the command where the standard input is to be several files: the first would be all of it.
+ */
 export function checkStandardInput(
   command: Command,
   flags: { file?: string | undefined; config?: string | undefined; devices?: string | undefined },
 ): void {
   const names = (['file', 'config', 'devices'] as const).filter((name) => flags[name] === STANDARD_INPUT);
   if (names.length < 2) return;
-  command.error(`error: only one of ${names.map((name) => `--${name}`).join(', ')} can be the standard input`);
+  command.error(
+    `error: only one of ${names.map((name) => `--${name}`).join(', ')} can be the standard input`,
+  );
 }
 
 async function readText(path: string, name: string): Promise<string> {

@@ -17,8 +17,12 @@ const NO_CGROUPS = 'none';
 /** Of one request. */
 export function enforcementOptions(): Option[] {
   return [
-    new Option('--enforcement <level>', 'the strongest level to aim at (default: partition)').choices(AIMED_LEVELS),
-    new Option('--require <level>', 'the weakest level that will do (default: recorded)').choices(ENFORCEMENT_LEVELS),
+    new Option('--enforcement <level>', 'the strongest level to aim at (default: partition)').choices(
+      AIMED_LEVELS,
+    ),
+    new Option('--require <level>', 'the weakest level that will do (default: recorded)').choices(
+      ENFORCEMENT_LEVELS,
+    ),
     new Option('--unmovable-members <what>', 'shared members that cannot be moved (default: fail)').choices([
       'fail',
       'report',
@@ -27,7 +31,11 @@ export function enforcementOptions(): Option[] {
 }
 
 /** The flags as a request takes them. */
-export function enforcementRequest({ require, enforcement, unmovableMembers }: EnforcementFlags): RequestOptions {
+export function enforcementRequest({
+  require,
+  enforcement,
+  unmovableMembers,
+}: EnforcementFlags): RequestOptions {
   return {
     ...(require && { require }),
     ...(enforcement && { enforcement }),

@@ -14,13 +14,20 @@ function describe({ id, name }: Named): string {
 }
 
 /**
- * The grant with this id; else the only one whose id begins with it (from 4 characters) or that has it as its name.
+ * The grant with this id; else the only one whose id begins with it (from 4 characters) or that has
+ * it as its name.
  * @throws ERR_UNKNOWN_GRANT, listing what there is; ERR_INVALID_ARGUMENT where it may mean several
  */
-export function findGrant<Grant extends Named>(grants: readonly Grant[], text: string, stateDir: string): Grant {
+export function findGrant<Grant extends Named>(
+  grants: readonly Grant[],
+  text: string,
+  stateDir: string,
+): Grant {
   const exact = grants.find((grant) => grant.id === text);
   if (exact) return exact;
-  const meant = grants.filter(({ id, name }) => name === text || (text.length >= ID_PREFIX && id.startsWith(text)));
+  const meant = grants.filter(
+    ({ id, name }) => name === text || (text.length >= ID_PREFIX && id.startsWith(text)),
+  );
   if (meant.length === 1) return meant[0]!;
   if (meant.length > 1) {
     throw new NumalignError(

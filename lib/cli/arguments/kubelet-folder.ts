@@ -1,7 +1,17 @@
 // The kubelet's state files in a folder: read as they are, and written whole or not at all.
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import { constants, copyFile, type FileHandle, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import {
+  constants,
+  copyFile,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readFile,
+  rename,
+  rm,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../../kubelet/kubelet-format.js';
@@ -13,7 +23,11 @@ const MODE = 0o600;
 function fileError(path: string, error: unknown): NumalignError {
   const { errno, message } = error as NodeJS.ErrnoException;
   if (errno === undefined) throw error;
-  return new NumalignError('ERR_SYSCALL', message, { value: path, ...kernelFacts(error as Error), cause: error });
+  return new NumalignError('ERR_SYSCALL', message, {
+    value: path,
+    ...kernelFacts(error as Error),
+    cause: error,
+  });
 }
 
 async function readText(folder: string, name: string): Promise<string | null> {
@@ -29,7 +43,10 @@ async function readText(folder: string, name: string): Promise<string | null> {
   });
 }
 
-/** The files in a folder. @throws ERR_KUBELET_STATE where there is neither, or one is no text; ERR_SYSCALL */
+/**
+ * The files in a folder.
+ * @throws ERR_KUBELET_STATE where there is neither, or one is no text; ERR_SYSCALL
+ */
 export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
   const cpuManagerState = await readText(folder, CPU_MANAGER_STATE);
   const memoryManagerState = await readText(folder, MEMORY_MANAGER_STATE);
@@ -87,7 +104,8 @@ async function remove(paths: readonly string[]): Promise<void> {
   await Promise.all(paths.map((path) => rm(path, { force: true }).catch(() => {})));
 }
 
-// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside, and the error names it.
+// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside,
+// and the error names it.
 async function replaceAll(files: readonly Replacement[]): Promise<void> {
   const replaced: Replacement[] = [];
   const left: string[] = [];
@@ -112,11 +130,15 @@ async function replaceAll(files: readonly Replacement[]): Promise<void> {
 }
 
 /**
- * Puts both files into a folder, which is made where the one above it is there. Both are written beside and synced before either takes its place, and a crash leaves
- * each as it was or whole. Answers their paths.
+ * Puts both files into a folder, which is made where the one above it is there. Both are written
+ * beside and synced before either takes its place, and a crash leaves each as it was or whole.
+ * Answers their paths.
  * @throws ERR_SYSCALL, with the files there were still in place, but for one that the message names
  */
-export async function writeKubeletFolder(folder: string, files: Record<keyof KubeletFiles, string>): Promise<string[]> {
+export async function writeKubeletFolder(
+  folder: string,
+  files: Record<keyof KubeletFiles, string>,
+): Promise<string[]> {
   const mark = randomUUID();
   const texts = [
     [CPU_MANAGER_STATE, files.cpuManagerState],

@@ -1,4 +1,5 @@
-// How pods are to be placed, and by which machine settings: from a kubelet's configuration, and options over it.
+// How pods are to be placed, and by which machine settings: from a kubelet's configuration, and
+// options over it.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type ManagerOptions, parseConfig } from '../../input/config.js';
@@ -59,9 +60,10 @@ export function agreedCgroupRootOption(): Option {
 
 /** Of the machine. */
 export function reservedOption(): Option {
-  return new Option('--reserved <list>', 'CPUs that are never exclusive; must agree with what is recorded').argParser(
-    cpuList,
-  );
+  return new Option(
+    '--reserved <list>',
+    'CPUs that are never exclusive; must agree with what is recorded',
+  ).argParser(cpuList);
 }
 
 export function openingOptions(): Option[] {
@@ -80,12 +82,17 @@ export function placementOptions(): Option[] {
   return [
     ...openingOptions(),
     policyOption(),
-    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices(['container', 'pod']),
+    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices([
+      'container',
+      'pod',
+    ]),
     isolatedCpusOption(),
   ];
 }
 
-async function readConfiguration(file: string): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
+async function readConfiguration(
+  file: string,
+): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
   const [document, second] = await readDocuments(file);
   if (!document || second) {
     throw new NumalignError(

@@ -12,18 +12,30 @@ export interface FilePod {
 }
 
 export function podFileOption(): Option {
-  return new Option('-f, --file <file>', 'the pods: YAML or JSON, several documents allowed; "-": standard input');
+  return new Option(
+    '-f, --file <file>',
+    'the pods: YAML or JSON, several documents allowed; "-": standard input',
+  );
 }
 
-/** The file that was given. Ends the command where there is none, or where another file is to be the standard input too. */
-export function fileOf(command: Command, flags: { file?: string; config?: string; devices?: string }): string {
+/**
+ * The file that was given. Ends the command where there is none, or where another file is to be the
+ * standard input too.
+ */
+export function fileOf(
+  command: Command,
+  flags: { file?: string; config?: string; devices?: string },
+): string {
   const { file } = flags;
   if (file === undefined) command.error("error: required option '-f, --file <file>' not specified");
   checkStandardInput(command, flags);
   return file;
 }
 
-/** Every document is a pod, and all are checked. @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+/**
+ * Every document is a pod, and all are checked.
+ * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION
+ */
 export async function readPods(file: string): Promise<FilePod[]> {
   const documents = await readDocuments(file);
   if (documents.length === 0) {

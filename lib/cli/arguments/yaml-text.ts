@@ -1,4 +1,5 @@
-// YAML (and so JSON) as text -> plain values, as Kubernetes reads it. It comes from elsewhere: nothing in it may run, hang or exhaust us.
+// YAML (and so JSON) as text -> plain values, as Kubernetes reads it. It comes from elsewhere:
+// nothing in it may run, hang or exhaust us.
 import {
   Composer,
   type Document,
@@ -36,9 +37,17 @@ export class YamlText {
     this.#text = text;
   }
 
-  /** Its documents, less those that are empty. @throws ERR_INVALID_ARGUMENT, with line and column */
+  /**
+   * Its documents, less those that are empty.
+   * @throws ERR_INVALID_ARGUMENT, with line and column
+   */
   documents(): YamlDocument[] {
-    const composer = new Composer({ merge: true, resolveKnownTags: false, stringKeys: true, uniqueKeys: false });
+    const composer = new Composer({
+      merge: true,
+      resolveKnownTags: false,
+      stringKeys: true,
+      uniqueKeys: false,
+    });
     const documents = [...composer.compose(this.#tokens(), true, this.#text.length)];
     return documents
       .map((document) => ({
@@ -53,7 +62,8 @@ export class YamlText {
     this.#lines.addNewLine(0);
     for (const lexeme of new Lexer().lex(this.#text)) {
       yield* parser.next(lexeme);
-      if (parser.stack.length > MAX_DEPTH) throw this.#error(parser.offset, `nested deeper than ${MAX_DEPTH} levels`);
+      if (parser.stack.length > MAX_DEPTH)
+        throw this.#error(parser.offset, `nested deeper than ${MAX_DEPTH} levels`);
     }
     yield* parser.end();
   }
@@ -68,7 +78,8 @@ export class YamlText {
         const { source, range } = node;
         const meant = anchored.get(source);
         if (!meant) throw this.#error(range?.[0], `no &${source} comes before this alias`);
-        if (path.includes(meant)) throw this.#error(range?.[0], `this alias is inside of &${source}, which has no end`);
+        if (path.includes(meant))
+          throw this.#error(range?.[0], `this alias is inside of &${source}, which has no end`);
         return;
       }
       if (isMap(node)) this.#checkKeys(node);
@@ -100,6 +111,10 @@ export class YamlText {
   #error(offset: number | undefined, message: string): NumalignError {
     const { line, col } = this.#lines.linePos(Math.min(offset ?? 0, this.#text.length));
     const place = `${this.#name}, line ${line}, column ${col}`;
-    return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${message}`, { value: this.#name, line, column: col });
+    return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${message}`, {
+      value: this.#name,
+      line,
+      column: col,
+    });
   }
 }

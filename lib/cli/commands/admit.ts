@@ -40,7 +40,8 @@ export function addAdmit(program: Command): void {
     .description('Admit pods: their containers keep their CPUs until the pods are released, whatever runs.')
     .usage('-f <file> [options]')
     .addOption(podFileOption());
-  for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()]) command.addOption(option);
+  for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()])
+    command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
@@ -90,7 +91,10 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   }
 }
 
-/** All or none: what was admitted before one is rejected is released, also where a signal ends this; undefined then, and the exit code is set. */
+/**
+ * All or none: what was admitted before one is rejected is released, also where a signal ends this;
+ * undefined then, and the exit code is set.
+ */
 async function admitAll(
   manager: Manager,
   pods: readonly FilePod[],
@@ -142,7 +146,10 @@ async function takeBack(admitted: readonly Pod[]): Promise<string[]> {
 
 function failure(error: NumalignError, pod: FilePod, outcome: readonly string[]): NumalignError {
   const explanation = error.details.explanation as Explanation | undefined;
-  const lines = [`${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}`, ...outcome];
+  const lines = [
+    `${podTitle(pod.request)} is not admitted: ${explanation?.text ?? error.message}`,
+    ...outcome,
+  ];
   const message = lines.join(explanation ? '\n' : '; ');
   return new NumalignError(error.code, message, { ...error.details, cause: error });
 }

@@ -1,4 +1,5 @@
-// numalign agent: holds a manager open, keeps what is so as it should be, and shows it to Prometheus.
+// numalign agent: holds a manager open, keeps what is so as it should be, and shows it to
+// Prometheus.
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
@@ -6,7 +7,14 @@ import { type Manager, openManager } from '../../manager.js';
 import { collectMetrics } from '../../metrics.js';
 import { ailments } from '../agent/agent-health.js';
 import { Rounds } from '../agent/agent-rounds.js';
-import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from '../agent/agent-server.js';
+import {
+  type Answer,
+  addressText,
+  end,
+  type ListenAddress,
+  listen,
+  PLAIN_TEXT,
+} from '../agent/agent-server.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { checkStandardInput } from '../arguments/documents.js';
@@ -31,8 +39,12 @@ const PORT = 9479;
 export function addAgent(program: Command): void {
   const command: Command = program
     .command('agent')
-    .description('Watch over the machine: take back what dead owners had, repair, and serve metrics on loopback.')
-    .addOption(new Option('--port <port>', `on ${LOOPBACK} (default: ${PORT}; 0: one that is free)`).argParser(portOf))
+    .description(
+      'Watch over the machine: take back what dead owners had, repair, and serve metrics on loopback.',
+    )
+    .addOption(
+      new Option('--port <port>', `on ${LOOPBACK} (default: ${PORT}; 0: one that is free)`).argParser(portOf),
+    )
     .addOption(
       new Option(
         '--listen <address:port>',
@@ -69,7 +81,8 @@ Examples:
 
 function portOf(value: string): number {
   const port = Number(value);
-  if (!/^\d+$/.test(value) || port > 0xffff) throw new InvalidArgumentError('It must be a number from 0 to 65535.');
+  if (!/^\d+$/.test(value) || port > 0xffff)
+    throw new InvalidArgumentError('It must be a number from 0 to 65535.');
   return port;
 }
 
@@ -78,7 +91,9 @@ function listenAddress(value: string): ListenAddress {
   const host = inBrackets ?? plain;
   const isAddress = inBrackets === undefined ? isIP(plain ?? '') === 4 : isIP(inBrackets) === 6;
   if (!isAddress) {
-    throw new InvalidArgumentError('It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.');
+    throw new InvalidArgumentError(
+      'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
+    );
   }
   return { host: host!, port: portOf(port!) };
 }
@@ -106,7 +121,8 @@ async function run(flags: AgentFlags): Promise<void> {
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
     const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, answers, fail);
     print(readyText(manager, address, output));
-    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    if (!signal.aborted)
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await end(server);
   } finally {
     rounds.stop();
@@ -115,7 +131,11 @@ async function run(flags: AgentFlags): Promise<void> {
   }
 }
 
-function readyText({ stateDir, scope }: Manager, address: ListenAddress, output: AgentFlags['output']): string {
+function readyText(
+  { stateDir, scope }: Manager,
+  address: ListenAddress,
+  output: AgentFlags['output'],
+): string {
   const url = `http://${addressText(address)}`;
   if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
   return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;

@@ -1,4 +1,5 @@
-// numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other process.
+// numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
+// process.
 import type { Command } from 'commander';
 import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/topology.js';
@@ -19,7 +20,9 @@ interface AttachFlags {
 export function addAttach(program: Command): void {
   program
     .command('attach')
-    .description('Move a running process, with all its threads and what it has started, onto the CPUs of a grant.')
+    .description(
+      'Move a running process, with all its threads and what it has started, onto the CPUs of a grant.',
+    )
     .argument('<id>', 'the id, its first characters (at least 4), or the name')
     .argument('<pid>', 'the process', processId)
     .option('--container <name>', 'onto the CPUs of this container (default: of all of them)')

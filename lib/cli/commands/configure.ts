@@ -5,7 +5,13 @@ import type { MachineOptions, ReservedMemory } from '../../input/machine-options
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/topology.js';
 import { openManager } from '../../manager.js';
-import { cpuList, cpuListOrAll, cpuListOrKernel, outputOption, reservedMemory } from '../arguments/arguments.js';
+import {
+  cpuList,
+  cpuListOrAll,
+  cpuListOrKernel,
+  outputOption,
+  reservedMemory,
+} from '../arguments/arguments.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
@@ -37,7 +43,9 @@ export function addConfigure(program: Command): void {
         cpuListOrAll,
       ),
     )
-    .addOption(new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList))
+    .addOption(
+      new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList),
+    )
     .option('--strict', 'keep the reserved CPUs out of the shared pool too')
     .option('--no-strict', 'the reserved CPUs are shared')
     .addOption(
@@ -72,7 +80,9 @@ Examples:
     )
     .action((flags: ConfigureFlags) => {
       const { managed, reserved, strict, isolated, reservedMemory, cgroupRoot } = flags;
-      if ([managed, reserved, strict, isolated, reservedMemory, cgroupRoot].every((flag) => flag === undefined)) {
+      if (
+        [managed, reserved, strict, isolated, reservedMemory, cgroupRoot].every((flag) => flag === undefined)
+      ) {
         command.error(
           'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory or --cgroup-root',
         );
@@ -136,7 +146,9 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   const flagged = flagLines(after.grants);
   const lines = [
     ...table(columns, rows, stdoutPage()),
-    ...(flagged.length > 0 ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)] : []),
+    ...(flagged.length > 0
+      ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)]
+      : []),
   ];
   print(`${lines.join('\n')}\n`);
 }

@@ -1,4 +1,5 @@
-// numalign doctor: what this machine and this user can and cannot do, and what to change. Only looks.
+// numalign doctor: what this machine and this user can and cannot do, and what to change. Only
+// looks.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { judge } from '../../doctor/judge.js';
@@ -60,7 +61,10 @@ async function diagnose({ cgroupRoot, stateDir = MACHINE_STATE_DIR, output }: Do
 }
 
 // A state that cannot be read is what was to be found out.
-function look(stateDir: string, topology: Topology): { view?: StateView | undefined; refusal?: string | undefined } {
+function look(
+  stateDir: string,
+  topology: Topology,
+): { view?: StateView | undefined; refusal?: string | undefined } {
   try {
     const view = readState(stateDir, topology);
     return { view, refusal: view?.refusal?.message };

@@ -58,10 +58,13 @@ const REJECTED = 1;
 export function addPlan(program: Command): void {
   const command: Command = program
     .command('plan')
-    .description('Say whether pods would be admitted, and where they would go, on this machine or on a described one.')
+    .description(
+      'Say whether pods would be admitted, and where they would go, on this machine or on a described one.',
+    )
     .usage('-f <file> [options]')
     .addOption(podFileOption());
-  for (const option of [...placementOptions(), ...deviceOptions(), ...machineOptions()]) command.addOption(option);
+  for (const option of [...placementOptions(), ...deviceOptions(), ...machineOptions()])
+    command.addOption(option);
   command
     .addOption(stateDirOption())
     .addOption(outputOption())
@@ -108,14 +111,21 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   if (!isAdmitted) process.exitCode = REJECTED;
 }
 
-function pictureOf(plans: readonly PodPlan[], state: Assignments, present: CpusNow, topology: Topology): string {
+function pictureOf(
+  plans: readonly PodPlan[],
+  state: Assignments,
+  present: CpusNow,
+  topology: Topology,
+): string {
   const planned = new Map(
     plans.map(({ uid, pod, isPlaced }) => [
       uid,
       `${podTitle(pod.request)} (${isPlaced ? 'admitted already' : 'planned'})`,
     ]),
   );
-  const rejected = plans.filter(({ plan: { admitted } }) => !admitted).map(({ pod }) => podTitle(pod.request));
+  const rejected = plans
+    .filter(({ plan: { admitted } }) => !admitted)
+    .map(({ pod }) => podTitle(pod.request));
   return machinePicture(topology, {
     holdings: holdingsOfPlan(state, topology, present, planned),
     ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
@@ -153,7 +163,16 @@ function planAll(
       };
     }
     const uid = pod.request.uid ?? randomUUID();
-    const question = { topology, present, state, request, resources, providers: [], owner: PERSISTENT_OWNER, uid };
+    const question = {
+      topology,
+      present,
+      state,
+      request,
+      resources,
+      providers: [],
+      owner: PERSISTENT_OWNER,
+      uid,
+    };
     const planned = plan({ ...question, now: NEVER, dryRun: true });
     state = planned.next ?? state;
     return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, plan: explained(planned.plan) };
@@ -189,7 +208,8 @@ function planText(answer: PodPlan, page: Page): string {
 function planLines({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan, page: Page) {
   const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})`);
   const { admitted, containers, explanation, warnings, exact } = answer;
-  if (!admitted) return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
+  if (!admitted)
+    return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
   return [
     title,
     ...podTable(containers, page),
@@ -204,5 +224,13 @@ function planLines({ pod: { request }, isPlaced, policy, scope, plan: answer }: 
 
 function planJson({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan) {
   const { uid, name, qosClass } = request;
-  return { uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted: isPlaced, policy, scope, ...answer };
+  return {
+    uid: uid ?? null,
+    name: name ?? null,
+    qosClass,
+    alreadyAdmitted: isPlaced,
+    policy,
+    scope,
+    ...answer,
+  };
 }

@@ -39,8 +39,12 @@ Examples:
     .action(releaseGrant);
 }
 
-async function releaseGrant(text: string, { stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
-  // Looked up before the state is opened: opening it takes the grants of dead owners back, and the folder is not made for this.
+async function releaseGrant(
+  text: string,
+  { stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags,
+): Promise<void> {
+  // Looked up before the state is opened: opening it takes the grants of dead owners back, and the
+  // folder is not made for this.
   const topology = await discover();
   const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
   // Nothing is handed out here.

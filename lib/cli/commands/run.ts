@@ -5,7 +5,11 @@ import { NumalignError } from '../../base/errors.js';
 import type { Grant } from '../../grant.js';
 import type { ManagerOptions } from '../../input/config.js';
 import { isExtendedResource } from '../../input/pod-request.js';
-import type { CpuManagerPolicyOptions, IsolatedCpusChoice, TopologyManagerPolicy } from '../../input/policies.js';
+import type {
+  CpuManagerPolicyOptions,
+  IsolatedCpusChoice,
+  TopologyManagerPolicy,
+} from '../../input/policies.js';
 import type { AcquireOptions } from '../../input/request.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { type Manager, openManager } from '../../manager.js';
@@ -66,7 +70,9 @@ export function addRun(program: Command): void {
     .addOption(new Option('--cpus <n>', 'how many CPUs').argParser(cpuCount))
     .addOption(new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity))
     .addOption(
-      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(resource),
+      new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
+        resource,
+      ),
     )
     .option(
       '--name <name>',
@@ -83,7 +89,10 @@ export function addRun(program: Command): void {
       ]),
     )
     .addOption(
-      new Option('--distribute', 'balance over the fewest NUMA nodes that fit').conflicts(['spread', 'alignL3']),
+      new Option('--distribute', 'balance over the fewest NUMA nodes that fit').conflicts([
+        'spread',
+        'alignL3',
+      ]),
     )
     .addOption(
       new Option('--align-l3', 'whole L3 groups where it is that many CPUs, else the fewest').conflicts([
@@ -130,7 +139,8 @@ Examples:
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
-      // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling suggested.
+      // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
+      // suggested.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       return run(program, args, { ...flags, cpus: flags.cpus });
     });
@@ -138,12 +148,17 @@ Examples:
 
 type Tell = (text: string) => void;
 
-async function run(command: string, args: readonly string[], flags: RunFlags & { cpus: number }): Promise<void> {
+async function run(
+  command: string,
+  args: readonly string[],
+  flags: RunFlags & { cpus: number },
+): Promise<void> {
   const tell: Tell = (text) => {
     if (!flags.quiet) tellLine(text);
   };
   const { manager, grant } = await acquire(flags, tell);
-  const present = flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
+  const present =
+    flags.output === 'json' ? () => tellJson(grant, flags) : () => grantLines(grant).forEach(tell);
   const fail = (message: string) =>
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
   const signal = await runOn({ grant, present, tell, fail }, command, args).finally(() => manager.close());
@@ -169,7 +184,9 @@ async function runOn(
     process.exitCode = ended.code;
     return null;
   }
-  await end(grant, () => tell(`${command} left processes running; grant ${grant.id} ends with the last of them`));
+  await end(grant, () =>
+    tell(`${command} left processes running; grant ${grant.id} ends with the last of them`),
+  );
   process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
   return ended.signal;
 }
@@ -234,7 +251,11 @@ async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
   };
 }
 
-function placementOf({ spread = false, distribute = false, alignL3 = false }: RunFlags): CpuManagerPolicyOptions {
+function placementOf({
+  spread = false,
+  distribute = false,
+  alignL3 = false,
+}: RunFlags): CpuManagerPolicyOptions {
   return {
     'distribute-cpus-across-cores': spread,
     'distribute-cpus-across-numa': distribute,
@@ -272,7 +293,8 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
     try {
       child = grant.spawn(command, args, { stdio: 'inherit' });
     } catch (error) {
-      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the rest.
+      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the
+      // rest.
       if (!isOfNode(error)) {
         stopRelaying();
         reject(error);
@@ -283,7 +305,8 @@ function endOf(grant: Grant, command: string, args: readonly string[], onStart: 
     child.once('exit', (code, signal) =>
       settle(signal === null ? { code: code ?? 0, signal } : { code: null, signal }),
     );
-    // Emitted also where a signal could not be sent; once the command runs, only its exit ends this.
+    // Emitted also where a signal could not be sent; once the command runs, only its exit ends
+    // this.
     child.on('error', (error: NodeJS.ErrnoException) => {
       if (child?.pid === undefined) settle(failureOf(command, error));
     });
@@ -297,11 +320,13 @@ function isOfNode(error: unknown): error is NodeJS.ErrnoException {
 function failureOf(command: string, { code, message }: NodeJS.ErrnoException): Ending {
   if (code === 'ENOENT')
     return { code: NOT_FOUND, failure: `${command}: not found (it, or the interpreter that it names)` };
-  if (code === 'EACCES') return { code: NOT_EXECUTABLE, failure: `${command}: not executable (permission denied)` };
+  if (code === 'EACCES')
+    return { code: NOT_EXECUTABLE, failure: `${command}: not executable (permission denied)` };
   return { code: NOT_EXECUTABLE, failure: `${command}: cannot be executed: ${message}` };
 }
 
-// The command has ended: what it ended with is worth more than a state folder that fails us now. Dying gives the CPUs back too.
+// The command has ended: what it ended with is worth more than a state folder that fails us now.
+// Dying gives the CPUs back too.
 async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
   try {
     if (await grant.handOver()) onHandedOver();

@@ -22,7 +22,9 @@ interface ShareFlags {
 export function addShare(program: Command): void {
   program
     .command('share')
-    .description('Have a process, or all processes of a cgroup, run in the shared pool: off the CPUs that are granted.')
+    .description(
+      'Have a process, or all processes of a cgroup, run in the shared pool: off the CPUs that are granted.',
+    )
     .argument('<member>', 'a pid, or the absolute path of a cgroup', target)
     .option('--remove', 'it is no shared member any more')
     .addOption(stateDirOption())
@@ -59,7 +61,9 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     const { sharedPool } = manager;
     const sharedMembers = manager.sharedMembers();
     const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
-    const isOnGrant = manager.grants().some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
+    const isOnGrant = manager
+      .grants()
+      .some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
     const added = () => (isOnGrant ? onGrantText(target, cpus!) : addedText(target, cpus ?? sharedPool));
     const text =
       output === 'json'
@@ -91,7 +95,9 @@ function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
 }
 
 function removedText(target: SharedMemberTarget, left: readonly SharedMember[], root: string | null): string {
-  const isMember = left.some((member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid);
+  const isMember = left.some(
+    (member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid,
+  );
   if (isMember) return `${title(target)} is a shared member by itself: it uses numalign`;
   const removed = `${title(target)} is no shared member any more`;
   const shared = root === null || !('pid' in target) ? undefined : sharedGroupOf(target.pid, root);

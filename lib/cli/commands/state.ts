@@ -102,7 +102,10 @@ function addImport(state: Command): void {
       "Take over what the kubelet's (v1.32) state files say is given out. The pods stay until they are released.",
     )
     .addOption(kubeletOption())
-    .option('--allow-unverified', 'read a CPU file without a checksum too: nothing tells whether it is damaged')
+    .option(
+      '--allow-unverified',
+      'read a CPU file without a checksum too: nothing tells whether it is damaged',
+    )
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -138,7 +141,10 @@ async function importState(flags: StateFlags): Promise<void> {
       '',
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
-    const told = [`${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool}`, ...unverified];
+    const told = [
+      `${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool}`,
+      ...unverified,
+    ];
     print([...tables, ...told].map((line) => `${line}\n`).join(''));
   } finally {
     manager.close();

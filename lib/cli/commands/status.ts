@@ -19,8 +19,13 @@ export function addStatus(program: Command): void {
     .description('Show the settings, the shared pool and who holds which CPUs.')
     .addOption(stateDirOption())
     .addOption(outputOption())
-    .option('--watch', 'show what happens on the granted CPUs, until interrupted; as JSON one document a line')
-    .addOption(new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds))
+    .option(
+      '--watch',
+      'show what happens on the granted CPUs, until interrupted; as JSON one document a line',
+    )
+    .addOption(
+      new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds),
+    )
     .addHelpText(
       'after',
       `
@@ -42,7 +47,8 @@ Examples:
     )
     .action((flags: StatusFlags) => {
       const { watch = false, interval, stateDir, output } = flags;
-      if (watch) return watchStatus({ stateDir: stateDir ?? MACHINE_STATE_DIR, seconds: interval ?? 1, output });
+      if (watch)
+        return watchStatus({ stateDir: stateDir ?? MACHINE_STATE_DIR, seconds: interval ?? 1, output });
       if (interval !== undefined) command.error('error: --interval needs --watch');
       return showStatus(stateDir, output);
     });
@@ -80,7 +86,8 @@ async function showStatus(given: string | undefined, output: 'text' | 'json'): P
 
 function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
   if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
-  const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } = view;
+  const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } =
+    view;
   const { grants, sharedMembers, waiting, lapsed, warnings } = view;
   const settings = settingsJson(view);
   return {

@@ -64,7 +64,8 @@ function pictureOf(topology: Topology, state: StateNote | undefined): string {
   return machinePicture(topology, { holdings: holdingsOfView(view), note: stateTitle(view) });
 }
 
-// The tree is worth showing where the machine's folder is closed to us; a folder that was asked for is not passed over.
+// The tree is worth showing where the machine's folder is closed to us; a folder that was asked for
+// is not passed over.
 function look(topology: Topology, stateDir: string | undefined): StateNote {
   const folder = stateDir ?? MACHINE_STATE_DIR;
   try {

@@ -37,7 +37,10 @@ export function bashCompletion(name: string, program: CompletedCommand): string 
       : []),
     ...command.values.map((value, i) => {
       const isLast = command.isVariadic && i === command.values.length - 1;
-      return [isLast ? `${quoted(`${where(command)} `)}*` : quoted(`${where(command)} ${i}`), action(value)] as const;
+      return [
+        isLast ? `${quoted(`${where(command)} `)}*` : quoted(`${where(command)} ${i}`),
+        action(value),
+      ] as const;
     }),
   ]);
   const flags = commands.map(

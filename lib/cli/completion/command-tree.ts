@@ -1,7 +1,11 @@
-// The commands and options of a program as a shell is to complete them: read from the program itself. Pure.
+// The commands and options of a program as a shell is to complete them: read from the program
+// itself. Pure.
 import type { Argument, Command, Option } from 'commander';
 
-/** What a value can be: one of these words, or by its kind. `grant`: an id, as `numalign status` tells it. */
+/**
+ * What a value can be: one of these words, or by its kind. `grant`: an id, as `numalign status`
+ * tells it.
+ */
 export type Value = readonly string[] | 'file' | 'folder' | 'program' | 'grant' | 'text';
 
 export interface CompletedOption {
@@ -23,7 +27,10 @@ export interface CompletedCommand {
   readonly commands: readonly CompletedCommand[];
 }
 
-/** A command that prints the ids of grants, a line each. No other text: what is in names the shell would expand. */
+/**
+ * A command that prints the ids of grants, a line each. No other text: what is in names the shell
+ * would expand.
+ */
 export const idsCommand = (name: string) =>
   `${name} status --output json 2>/dev/null | sed -n 's/^      "id": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\1/p'`;
 

@@ -11,18 +11,26 @@ const ACTIONS = {
   text: '-x',
 } as const;
 
-const action = (value: Value) => (typeof value === 'string' ? ACTIONS[value] : `-x -a ${quoted(value.join(' '))}`);
+const action = (value: Value) =>
+  typeof value === 'string' ? ACTIONS[value] : `-x -a ${quoted(value.join(' '))}`;
 
 const flagOf = (flag: string) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`);
 
 function linesOf(name: string, { path, options, values, commands }: CompletedCommand): string[] {
-  const at = (which: 'at' | 'in') => `complete -c ${name} -n ${quoted([`__${name}_${which}`, ...path].join(' '))}`;
+  const at = (which: 'at' | 'in') =>
+    `complete -c ${name} -n ${quoted([`__${name}_${which}`, ...path].join(' '))}`;
   return [
-    ...commands.map((child) => `${at('at')} -a ${quoted(child.path.at(-1)!)} -d ${quoted(child.description)}`),
+    ...commands.map(
+      (child) => `${at('at')} -a ${quoted(child.path.at(-1)!)} -d ${quoted(child.description)}`,
+    ),
     ...options.map(({ flags, description, value }) =>
-      [at('in'), ...flags.map(flagOf), ...(value === undefined ? [] : [action(value)]), '-d', quoted(description)].join(
-        ' ',
-      ),
+      [
+        at('in'),
+        ...flags.map(flagOf),
+        ...(value === undefined ? [] : [action(value)]),
+        '-d',
+        quoted(description),
+      ].join(' '),
     ),
     // Where the first argument would be; what is behind it are files.
     ...values.slice(0, 1).flatMap((value) => (value === 'text' ? [] : [`${at('at')} ${action(value)}`])),

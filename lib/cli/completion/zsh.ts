@@ -12,7 +12,8 @@ const ACTIONS = {
   text: ' ',
 } as const;
 
-const action = (value: Value) => (typeof value === 'string' ? ACTIONS[value] : `(${value.map(escaped).join(' ')})`);
+const action = (value: Value) =>
+  typeof value === 'string' ? ACTIONS[value] : `(${value.map(escaped).join(' ')})`;
 
 function specifications({ options, values, isVariadic, commands }: CompletedCommand): string[] {
   const flags = options.flatMap(({ flags, description, value }) =>
@@ -26,7 +27,11 @@ function specifications({ options, values, isVariadic, commands }: CompletedComm
     const isLast = isVariadic && i === values.length - 1;
     return `'${isLast ? '*' : i + 1}:argument:${action(value)}'`;
   });
-  return [...flags, ...places, ...(commands.length > 0 ? ["'1:command:->command'", "'*::argument:->argument'"] : [])];
+  return [
+    ...flags,
+    ...places,
+    ...(commands.length > 0 ? ["'1:command:->command'", "'*::argument:->argument'"] : []),
+  ];
 }
 
 const functionOf = (name: string, { path }: CompletedCommand) => ['', name, ...path].join('_');
@@ -39,7 +44,9 @@ function functionText(name: string, command: CompletedCommand): string {
     `_arguments -S -C ${specifications(command).join(' \\\n    ')}`,
   ];
   if (commands.length > 0) {
-    const described = commands.map(({ path, description }) => `'${escaped(path.at(-1)!)}:${escaped(description)}'`);
+    const described = commands.map(
+      ({ path, description }) => `'${escaped(path.at(-1)!)}:${escaped(description)}'`,
+    );
     lines.push(
       'case $state in',
       '  command)',

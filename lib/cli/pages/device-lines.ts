@@ -1,4 +1,5 @@
-// PCI devices as lines of text, for people: a line a device at eight of them or at two hundred. Pure.
+// PCI devices as lines of text, for people: a line a device at eight of them or at two hundred.
+// Pure.
 import type { PciDevice } from '../../machine/topology.js';
 import { counted, printable, shorten } from '../terminal/text.js';
 import { shownDevices } from './machine-boxes.js';
@@ -12,10 +13,14 @@ interface Row {
 }
 
 /**
- * What it is, its names, address, vendor:device, driver. Virtual functions are counted at their physical function, wherever that is among `all`; devices of
- * other kinds are left out.
+ * What it is, its names, address, vendor:device, driver. Virtual functions are counted at their
+ * physical function, wherever that is among `all`; devices of other kinds are left out.
  */
-export function deviceLines(devices: readonly PciDevice[], all: readonly PciDevice[], width: number): string[] {
+export function deviceLines(
+  devices: readonly PciDevice[],
+  all: readonly PciDevice[],
+  width: number,
+): string[] {
   const groups = shownDevices(devices, all).map(({ kind, devices: shown, more }) => {
     return { kind, rows: shown.map((device) => row(device, all)), more };
   });

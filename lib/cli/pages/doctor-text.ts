@@ -24,7 +24,9 @@ export function doctorText(findings: readonly Finding[], { width, colors = PLAIN
     const head = `${colors[COLORS[status]](status.padEnd(statusWidth))}${GAP}${check.padEnd(checkWidth)}${GAP}`;
     const foundLines = filled(found, indent).map((line, i) => (i === 0 ? head : indent) + line);
     const adviceLines =
-      advice === null ? [] : filled(`-> ${advice}`, adviceIndent).map((line) => adviceIndent + colors.cyan(line));
+      advice === null
+        ? []
+        : filled(`-> ${advice}`, adviceIndent).map((line) => adviceIndent + colors.cyan(line));
     return [...foundLines, ...adviceLines];
   };
   const blocks = groups.map((group) => [

@@ -1,4 +1,5 @@
-// What a state folder keeps beside the state: states of earlier boots, and files that were put aside as damaged. Only looks.
+// What a state folder keeps beside the state: states of earlier boots, and files that were put
+// aside as damaged. Only looks.
 
 import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
@@ -13,7 +14,9 @@ const QUARANTINE_FOLDER = 'quarantine';
 export interface KeptFiles {
   /** States of earlier boots, the latest first. */
   readonly archives: readonly ArchiveView[];
-  /** Files that were put aside as damaged, below the state folder; their names begin with the time. */
+  /**
+   * Files that were put aside as damaged, below the state folder; their names begin with the time.
+   */
   readonly quarantine: readonly string[];
 }
 

@@ -19,7 +19,9 @@ export interface NodeBox {
   readonly children: readonly MachineBox[];
 }
 
-/** The cores of an L3 group (or the part of it that is in the box around), or of a box without any. */
+/**
+ * The cores of an L3 group (or the part of it that is in the box around), or of a box without any.
+ */
 export interface CoresBox {
   readonly kind: 'cores';
   readonly l3: { readonly id: number; readonly isPart: boolean } | undefined;
@@ -31,7 +33,10 @@ export type MachineBox = PackageBox | NodeBox | CoresBox;
 /** Every online CPU once, and every NUMA node: those without CPUs last, outside of all packages. */
 export function machineBoxes(topology: Topology): MachineBox[] {
   const { nodes, packages } = topology;
-  const [withCpus, withoutCpus] = [nodes.filter(({ cpus }) => !cpus.isEmpty), nodes.filter(({ cpus }) => cpus.isEmpty)];
+  const [withCpus, withoutCpus] = [
+    nodes.filter(({ cpus }) => !cpus.isEmpty),
+    nodes.filter(({ cpus }) => cpus.isEmpty),
+  ];
   const memoryOnly = withoutCpus.map((node) => nodeBox(topology, node, []));
   const packagesOf = (node: NumaNode) => packages.filter((pack) => pack.cpus.intersects(node.cpus));
   // Nodes are inside packages, or (numa=off, some virtual machines) packages inside nodes.
@@ -75,7 +80,10 @@ function coresBoxes(topology: Topology, cpus: CpuSet): CoresBox[] {
     }));
 }
 
-/** Where there is no L3, the package stands in for it: groups that are whole packages may be no caches at all, so they are not named. */
+/**
+ * Where there is no L3, the package stands in for it: groups that are whole packages may be no
+ * caches at all, so they are not named.
+ */
 export function hasOwnL3Groups({ l3Groups, packages }: Topology): boolean {
   return l3Groups.some((group) => !packages.some((pack) => pack.cpus.equals(group.cpus)));
 }
@@ -102,13 +110,15 @@ export interface ShownDevices {
 }
 
 /**
- * The devices that people look for, by kind. Virtual functions are left to their physical function, wherever that is among `all`; devices of other kinds are
- * left out.
+ * The devices that people look for, by kind. Virtual functions are left to their physical function,
+ * wherever that is among `all`; devices of other kinds are left out.
  */
 export function shownDevices(devices: readonly PciDevice[], all: readonly PciDevice[]): ShownDevices[] {
   const parents = new Set(all.filter(({ kind }) => kind !== 'other').map(({ id }) => id));
   return KINDS.map((kind) => {
-    const of = devices.filter(({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)));
+    const of = devices.filter(
+      ({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)),
+    );
     const shown = of.slice(0, MAX_OF_A_KIND);
     return { kind, devices: shown, more: of.length - shown.length };
   }).filter((group) => group.devices.length > 0);

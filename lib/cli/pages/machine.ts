@@ -13,8 +13,12 @@ export function machineOptions(): Option[] {
   const others = (own: string) => ['xml', 'synthetic', 'json', 'stateDir'].filter((name) => name !== own);
   return [
     new Option('--xml <file>', 'a machine saved by hwloc (lstopo machine.xml)').conflicts(others('xml')),
-    new Option('--synthetic <description>', "a machine in hwloc's synthetic form").conflicts(others('synthetic')),
-    new Option('--json <file>', 'a machine as `numalign topology --output json` prints it').conflicts(others('json')),
+    new Option('--synthetic <description>', "a machine in hwloc's synthetic form").conflicts(
+      others('synthetic'),
+    ),
+    new Option('--json <file>', 'a machine as `numalign topology --output json` prints it').conflicts(
+      others('json'),
+    ),
   ];
 }
 

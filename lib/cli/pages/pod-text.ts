@@ -58,7 +58,10 @@ export function warningLines(warnings: readonly Warning[]): string[] {
   return warnings.map(({ message }) => `warning: ${printable(message)}`);
 }
 
-/** Of what a manager has found at its opening what only its opener is told: the state itself is another since. */
+/**
+ * Of what a manager has found at its opening what only its opener is told: the state itself is
+ * another since.
+ */
 export function openingLines(warnings: readonly Warning[]): string[] {
   return warningLines(warnings.filter(({ code }) => code !== 'GRANT_FLAGGED' && code !== 'SETTING_UNMET'));
 }

@@ -11,7 +11,10 @@ export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }
 
-/** Memory and hugepages, each with the NUMA nodes it is on: `1 GiB on 0, 64 MiB hugepages-2Mi on 0-1`. */
+/**
+ * Memory and hugepages, each with the NUMA nodes it is on: `1 GiB on 0, 64 MiB hugepages-2Mi on
+ * 0-1`.
+ */
 export function memoryText(blocks: readonly MemoryBlock[]): string {
   const text = blocks.map(({ nodes, type, bytes }) => {
     const what = type === MEMORY ? '' : ` ${printable(type)}`;
@@ -22,7 +25,9 @@ export function memoryText(blocks: readonly MemoryBlock[]): string {
 
 /** Devices by resource: `example.com/gpu gpu0 gpu1, example.com/nic eth0`. */
 export function devicesText(devices: PodContainer['devices']): string {
-  const text = Object.entries(devices).map(([resource, list]) => [resource, ...list.map(({ id }) => id)].join(' '));
+  const text = Object.entries(devices).map(([resource, list]) =>
+    [resource, ...list.map(({ id }) => id)].join(' '),
+  );
   return printable(text.join(', ')) || 'none';
 }
 

@@ -1,5 +1,5 @@
-// What a state folder says, for looking only: nothing is created, locked or changed. (Opening a manager makes the folder and drops the
-// grants of dead owners.)
+// What a state folder says, for looking only: nothing is created, locked or changed. (Opening a
+// manager makes the folder and drops the grants of dead owners.)
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
@@ -50,7 +50,10 @@ export interface GrantView extends GrantInfo {
   readonly containers: readonly PodContainer[];
   /** Where the owner has ended or given it up: the processes that keep it. */
   readonly survivors: readonly Survivor[];
-  /** The cgroups of its containers with exclusive CPUs, and that of all containers where there is one. */
+  /**
+   * The cgroups of its containers with exclusive CPUs, and that of all containers where there is
+   * one.
+   */
   readonly cgroups: readonly GrantCgroup[];
 }
 
@@ -71,15 +74,24 @@ export interface StateView {
   readonly stateDir: string;
   readonly scope: 'machine' | 'private';
   readonly generation: number;
-  /** What is wrong with the state's file, if anything: then this is what the next transaction makes of what is left. */
+  /**
+   * What is wrong with the state's file, if anything: then this is what the next transaction makes
+   * of what is left.
+   */
   readonly damage: string | null;
-  /** Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not known then. */
+  /**
+   * Why nothing can be granted, if so: ERR_STATE_CORRUPT, ERR_STATE_VERSION. What is free is not
+   * known then.
+   */
   readonly refusal: NumalignError | null;
   /** Written before the machine was started: its grants are void and left out here. */
   readonly isOfEarlierBoot: boolean;
   /** Those of them that are persistent. */
   readonly lapsed: readonly LapsedGrant[];
-  /** As decisions look at it: what grants on record have isolated, those of dead owners too, is not the kernel's. */
+  /**
+   * As decisions look at it: what grants on record have isolated, those of dead owners too, is not
+   * the kernel's.
+   */
   readonly present: CpusNow;
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;
@@ -87,7 +99,10 @@ export interface StateView {
   readonly reserved: CpuSet;
   /** Reserved CPUs are kept out of the shared pool too. */
   readonly strict: boolean;
-  /** The isolated pool, granted or not; and whether it is what the kernel isolates, not a list of CPUs. */
+  /**
+   * The isolated pool, granted or not; and whether it is what the kernel isolates, not a list of
+   * CPUs.
+   */
   readonly isolated: CpuSet;
   readonly isolatedByKernel: boolean;
   readonly sharedPool: CpuSet;
@@ -116,7 +131,9 @@ export function openExisting(path: string): NativeFolder | undefined {
         throw error;
       });
     const reason =
-      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP' ? 'it is a link or no folder' : error.message;
+      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP'
+        ? 'it is a link or no folder'
+        : error.message;
     throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
       value: path,
       cause: error,
@@ -135,8 +152,10 @@ export function childOf(folder: NativeFolder, name: string): NativeFolder | unde
 }
 
 /**
- * The state in a folder, undefined where there is none. Where its file is damaged, what can be told of it.
- * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where nothing can be told, ERR_STATE_VERSION
+ * The state in a folder, undefined where there is none. Where its file is damaged, what can be told
+ * of it.
+ * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where
+ *   nothing can be told, ERR_STATE_VERSION
  */
 export function readState(stateDir: string, topology: Topology): StateView | undefined {
   const folder = openExisting(stateDir);
@@ -144,7 +163,8 @@ export function readState(stateDir: string, topology: Topology): StateView | und
 }
 
 /**
- * The same where the folder was given. What there is to see beside the state of the machine is shown also to those to whom that is closed: then `closed` says why.
+ * The same where the folder was given. What there is to see beside the state of the machine is
+ * shown also to those to whom that is closed: then `closed` says why.
  * @throws as {@link readState}
  */
 export function lookAt(
@@ -154,7 +174,8 @@ export function lookAt(
   try {
     return { view: readState(stateDir ?? MACHINE_STATE_DIR, topology) };
   } catch (error) {
-    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER') throw error;
+    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER')
+      throw error;
     return { closed: error.message };
   }
 }
@@ -185,12 +206,22 @@ function recovered(
   const bootId = readBootId();
   const previous = findState(folder, PREVIOUS_FILE);
   const base = lastGood([found, previous], undefined);
-  const clues = { found, previous, base, owners: owners ? findOwners(owners, bootId) : NO_OWNERS, highest: 0 };
+  const clues = {
+    found,
+    previous,
+    base,
+    owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
+    highest: 0,
+  };
   const rebuilt = rebuild(clues, bootId, totalsOf(topology));
   return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
 }
 
-function membersOf(folder: NativeFolder, stateDir: string, pods: readonly PodAssignment[]): readonly MemberView[] {
+function membersOf(
+  folder: NativeFolder,
+  stateDir: string,
+  pods: readonly PodAssignment[],
+): readonly MemberView[] {
   const members = childOf(folder, 'members');
   const found = members ? new SharedMembers(members, join(stateDir, 'members')).registry.look() : [];
   return found.map(({ entry }) => {
@@ -214,7 +245,10 @@ function cgroupsOf({ uid, containers, enforcement: { target } }: PodAssignment):
     return { container, path, isMade: existsSync(path) };
   };
   const all = of(null);
-  return [...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)), ...(all.isMade ? [all] : [])];
+  return [
+    ...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)),
+    ...(all.isMade ? [all] : []),
+  ];
 }
 
 function viewOf(

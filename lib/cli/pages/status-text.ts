@@ -163,7 +163,9 @@ export function flagLines(grants: readonly GrantView[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.id));
   return grants
     .filter(({ flags }) => flags.length > 0)
-    .map((grant) => printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`));
+    .map((grant) =>
+      printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`),
+    );
 }
 
 /** A line for each cgroup of a grant. */
@@ -172,7 +174,11 @@ function cgroupLines(grants: readonly GrantView[]): string[] {
   return grants.flatMap((grant) =>
     grant.cgroups.map(({ container, path, isMade }) => {
       const of =
-        grant.containers.length === 1 ? '' : container === null ? ', all containers' : `, container ${container}`;
+        grant.containers.length === 1
+          ? ''
+          : container === null
+            ? ', all containers'
+            : `, container ${container}`;
       return printable(`${grantTitle(grant, length)}${of}: ${path}${isMade ? '' : ' (not made yet)'}`);
     }),
   );
@@ -185,12 +191,14 @@ function processText({ pid, command }: { pid: number | null; command: string }):
 const memberText = (member: MemberView) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
 
-// A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in the shared pool.
+// A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in
+// the shared pool.
 function attachedText(member: MemberView, grants: readonly GrantView[]): string | undefined {
   const grant = member.kind === 'process' ? grants.find(({ id }) => id === member.grant) : undefined;
   if (!grant || member.kind === 'cgroup') return undefined;
   const { container } = member;
-  const cpus = container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
+  const cpus =
+    container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
   if (!cpus || cpus.isEmpty) return undefined;
   return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
 }

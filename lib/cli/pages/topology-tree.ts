@@ -23,7 +23,10 @@ export interface TreeOptions extends Page {
   readonly state?: StateNote;
 }
 
-/** A line of the tree and what is under it. `cores` follow the label, wrapped; each is the CPUs of one core. */
+/**
+ * A line of the tree and what is under it. `cores` follow the label, wrapped; each is the CPUs of
+ * one core.
+ */
 interface Branch {
   readonly label: string;
   readonly cores?: readonly CpuSet[];
@@ -46,7 +49,9 @@ export function topologyTree(
     elsewhereLines(topology, width, colors),
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),
-    ...(state ? [view ? stateLines(view, width, colors) : ['note' in state ? printable(state.note) : '']] : []),
+    ...(state
+      ? [view ? stateLines(view, width, colors) : ['note' in state ? printable(state.note) : '']]
+      : []),
   ];
   return `${blocks
     .filter((block) => block.length > 0)
@@ -83,7 +88,9 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
       return { label, children: children(box) };
     }
     case 'node': {
-      const devices = deviceLines(box.devices, topology.devices, width - DEVICE_INDENT).map((label) => ({ label }));
+      const devices = deviceLines(box.devices, topology.devices, width - DEVICE_INDENT).map((label) => ({
+        label,
+      }));
       return { label: nodeLabel(box.node), children: [...children(box), ...devices] };
     }
     case 'cores': {
@@ -94,7 +101,9 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
 }
 
 function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
-  const pools = hugepages.filter((pool) => pool.count > 0).map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
+  const pools = hugepages
+    .filter((pool) => pool.count > 0)
+    .map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
   return [
     `NUMA node ${id}`,
     cpus.isEmpty ? 'memory only' : cpusNamed(cpus),
@@ -113,7 +122,9 @@ function elsewhereLines(topology: Topology, width: number, colors: Colors): stri
   return [
     ...[...devicesElsewhere(topology)].flatMap(([place, there]) => {
       const lines = deviceLines(there, devices, width - 2);
-      return lines.length > 0 ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)] : [];
+      return lines.length > 0
+        ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)]
+        : [];
     }),
     ...(others > 0 ? [`${counted(others, 'PCI device')} of other kinds (listed by --output json)`] : []),
   ];
@@ -129,10 +140,18 @@ function painter(colors: Colors, view: StateView | undefined): Painter {
   return (cpu) => colorOf[cpuUse(view, exclusive, cpu)](cpu);
 }
 
-function renderChildren(branches: readonly Branch[], prefix: string, width: number, paint: Painter): string[] {
+function renderChildren(
+  branches: readonly Branch[],
+  prefix: string,
+  width: number,
+  paint: Painter,
+): string[] {
   const leaves = branches.filter((branch) => branch.cores);
   const labelWidth = Math.max(0, ...leaves.map((leaf) => leaf.label.length));
-  const cellWidth = Math.max(0, ...leaves.flatMap((leaf) => leaf.cores!.map((core) => [...core].join(',').length)));
+  const cellWidth = Math.max(
+    0,
+    ...leaves.flatMap((leaf) => leaf.cores!.map((core) => [...core].join(',').length)),
+  );
   return branches.flatMap((branch, i) => {
     const last = i === branches.length - 1;
     const [first, rest] = [`${prefix}${last ? '└─ ' : '├─ '}`, `${prefix}${last ? '   ' : '│  '}`];
@@ -149,10 +168,13 @@ function renderChildren(branches: readonly Branch[], prefix: string, width: numb
 }
 
 function chunks<T>(list: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) =>
+    list.slice(i * size, (i + 1) * size),
+  );
 }
 
-// Cores in columns, each as its CPUs joined by commas. Padded by the plain text: colours have no width.
+// Cores in columns, each as its CPUs joined by commas. Padded by the plain text: colours have no
+// width.
 function cells(cores: readonly CpuSet[], width: number, paint: Painter): string {
   return cores
     .map((core, i) => {
@@ -209,8 +231,16 @@ function stateLines(view: StateView, width: number, colors: Colors): string[] {
     ['shared:', sharedText(view)],
     ...(view.isolated.isEmpty
       ? []
-      : [['isolated:', `${named(view.isolated)} (not shared), free: ${freeListed(view, view.freeIsolated)}`] as const]),
-    ['reserved:', `${named(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`],
+      : [
+          [
+            'isolated:',
+            `${named(view.isolated)} (not shared), free: ${freeListed(view, view.freeIsolated)}`,
+          ] as const,
+        ]),
+    [
+      'reserved:',
+      `${named(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`,
+    ],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
   const green = view.refusal === null ? 'free (shared until granted)' : 'not known to be exclusive';

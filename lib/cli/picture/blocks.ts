@@ -1,4 +1,5 @@
-// Blocks of a picture, laid out from the inside outwards: each knows the room it needs, and is drawn into the room that it gets. Pure.
+// Blocks of a picture, laid out from the inside outwards: each knows the room it needs, and is
+// drawn into the room that it gets. Pure.
 import { shorten } from '../terminal/text.js';
 import { element, escaped, hoverText } from './svg.js';
 
@@ -9,7 +10,10 @@ export interface Block {
   draw(x: number, y: number, width: number, height: number): string;
 }
 
-/** Of a character, by the font's size. Fonts are not known here: those of one width a character are all about that wide. */
+/**
+ * Of a character, by the font's size. Fonts are not known here: those of one width a character are
+ * all about that wide.
+ */
 const CHARACTER = 0.61;
 
 export function textWidth(text: string, size: number): number {
@@ -25,12 +29,18 @@ export interface LineOptions {
   readonly size: number;
   /** Classes of the style. */
   readonly className?: string;
-  /** Beyond that it does not ask for room; it is cut to what it gets, and whole where the pointer rests. */
+  /**
+   * Beyond that it does not ask for room; it is cut to what it gets, and whole where the pointer
+   * rests.
+   */
   readonly maxWidth?: number;
 }
 
 /** A line of text. */
-export function line(text: string, { size, className, maxWidth = Number.POSITIVE_INFINITY }: LineOptions): Block {
+export function line(
+  text: string,
+  { size, className, maxWidth = Number.POSITIVE_INFINITY }: LineOptions,
+): Block {
   return {
     width: Math.min(textWidth(text, size), maxWidth),
     height: size * 1.4,
@@ -76,7 +86,10 @@ export function row(blocks: readonly Block[], gap = 0): Block {
 /** Width by height that reads well. */
 const ASPECT = 1.8;
 
-/** Rows of columns of one width, as many as make a shape that reads well with few empty places, within `maxWidth`. */
+/**
+ * Rows of columns of one width, as many as make a shape that reads well with few empty places,
+ * within `maxWidth`.
+ */
 export function grid(blocks: readonly Block[], gap: number, maxWidth: number): Block {
   const cell = Math.max(0, ...blocks.map(({ width }) => width));
   const sized = (columns: number) => {
@@ -87,12 +100,19 @@ export function grid(blocks: readonly Block[], gap: number, maxWidth: number): B
     const width = columns * (cell + gap) - gap;
     const height = heights.reduce((sum, each) => sum + each + gap, -gap);
     const empty = (rows.length * columns - blocks.length) / blocks.length;
-    return { columns, rows, heights, width, height, cost: Math.abs(Math.log(width / height / ASPECT)) + 3 * empty };
+    return {
+      columns,
+      rows,
+      heights,
+      width,
+      height,
+      cost: Math.abs(Math.log(width / height / ASPECT)) + 3 * empty,
+    };
   };
   const most = Math.max(1, Math.min(blocks.length, Math.floor((maxWidth + gap) / (cell + gap))));
-  const { columns, rows, heights, width, height } = Array.from({ length: most }, (_, i) => sized(i + 1)).reduce(
-    (best, each) => (each.cost < best.cost ? each : best),
-  );
+  const { columns, rows, heights, width, height } = Array.from({ length: most }, (_, i) =>
+    sized(i + 1),
+  ).reduce((best, each) => (each.cost < best.cost ? each : best));
   return {
     width,
     height,
@@ -118,7 +138,9 @@ export function frame(content: Block, padding: number, className: string, hover?
     draw: (x, y, width, height) => {
       const around = element('rect', { x, y, width, height, rx: 3, class: className });
       const inside = content.draw(x + padding, y + padding, width - 2 * padding, height - 2 * padding);
-      return hover === undefined ? `${around}${inside}` : element('g', {}, `${hoverText(hover)}${around}${inside}`);
+      return hover === undefined
+        ? `${around}${inside}`
+        : element('g', {}, `${hoverText(hover)}${around}${inside}`);
     },
   };
 }

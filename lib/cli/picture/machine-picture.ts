@@ -87,7 +87,12 @@ class Picture {
   readonly #exclusive: CpuSet;
   readonly #holderOfCpu = new Map<number, Look>();
   readonly #holderOfDevice = new Map<string, Look>();
-  readonly #cell: { readonly width: number; readonly height: number; readonly size: number; readonly gap: number };
+  readonly #cell: {
+    readonly width: number;
+    readonly height: number;
+    readonly size: number;
+    readonly gap: number;
+  };
 
   constructor(topology: Topology, holdings: Holdings | undefined) {
     this.#topology = topology;
@@ -167,7 +172,14 @@ class Picture {
         const label = { x: x + w / 2, y: y + h / 2 + size * 0.36, 'font-size': size, class: 'cpu' };
         const inside = [
           hoverText(`CPU ${cpu}: ${text}`),
-          element('rect', { x: x + 1, y: y + 0.5, width: w - 2, height: h - 1, rx: 2, class: `cell ${className}` }),
+          element('rect', {
+            x: x + 1,
+            y: y + 0.5,
+            width: w - 2,
+            height: h - 1,
+            rx: 2,
+            class: `cell ${className}`,
+          }),
           element('text', label, String(cpu)),
         ];
         return element('g', { 'data-cpu': cpu }, inside.join(''));
@@ -178,7 +190,8 @@ class Picture {
   #lookOfCpu(cpu: number): Look {
     const holder = this.#holderOfCpu.get(cpu);
     if (holder) return holder;
-    if (!this.#holdings) return this.#topology.isolated.has(cpu) ? ISOLATED : { className: 'plain', text: 'online' };
+    if (!this.#holdings)
+      return this.#topology.isolated.has(cpu) ? ISOLATED : { className: 'plain', text: 'online' };
     const use = cpuUse(this.#holdings, this.#exclusive, cpu);
     return USES[use === 'exclusive' ? 'free' : use];
   }
@@ -202,7 +215,8 @@ class Picture {
     return texts.map((text) => line(text, { size: SMALL, className: 'quiet' }));
   }
 
-  // Memory on several nodes is booked for all of them together: whose part of it is here, nobody says.
+  // Memory on several nodes is booked for all of them together: whose part of it is here, nobody
+  // says.
   #holdersOfMemory(node: number, type: string, reserved: number): Portion[] {
     const own = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
       holder.memory
@@ -242,7 +256,9 @@ class Picture {
     const entries = this.#legendEntries().filter(({ details }) => details !== '');
     if (entries.length === 0) return undefined;
     const names = Math.min(Math.max(...entries.map(({ text }) => textWidth(text, TEXT))), width * 0.45);
-    const widest = Math.max(...entries.map(({ details }) => legendLeft(names) + textWidth(spaced(details), TEXT)));
+    const widest = Math.max(
+      ...entries.map(({ details }) => legendLeft(names) + textWidth(spaced(details), TEXT)),
+    );
     const count = Math.min(
       Math.max(1, Math.floor((width + COLUMN_GAP) / (widest + COLUMN_GAP))),
       Math.ceil(entries.length / LEAST_ROWS),
@@ -262,7 +278,11 @@ class Picture {
     const { holders, memory } = holdings;
     const cpusOf = (use: CpuUse) =>
       CpuSet.from([...cpus].filter((cpu) => cpuUse(holdings, this.#exclusive, cpu) === use));
-    const system = memory.map(({ node, type, systemReserved }) => ({ nodes: [node], type, bytes: systemReserved }));
+    const system = memory.map(({ node, type, systemReserved }) => ({
+      nodes: [node],
+      type,
+      bytes: systemReserved,
+    }));
     const spanning = holders.some((holder) => holder.memory.some(({ nodes }) => nodes.length > 1));
     return [
       ...holders.map((holder, i) => ({ ...lookOf(holder, i), details: detailsOf(holder) })),
@@ -305,7 +325,12 @@ function detailsOf({ cpus, memory, devices, note = '' }: Holder): string {
 }
 
 /** A box with a head: its title, and what else is to be said of it. */
-function framed(className: string, title: string, about: string | undefined, content: readonly Block[]): Block {
+function framed(
+  className: string,
+  title: string,
+  about: string | undefined,
+  content: readonly Block[],
+): Block {
   const head = [
     line(title, { size: TEXT, className: 'strong' }),
     ...(about === undefined ? [] : [line(about, { size: SMALL, className: 'quiet', maxWidth: HEAD_WIDTH })]),
@@ -365,7 +390,14 @@ function legendRow({ className, text, details }: LegendEntry, names: number, wid
     width,
     height: Math.max(lines.height, name.height),
     draw: (x, y) => {
-      const swatch = element('rect', { x: x + 1, y: y + 3, width: 14, height: 12, rx: 2, class: `cell ${className}` });
+      const swatch = element('rect', {
+        x: x + 1,
+        y: y + 3,
+        width: 14,
+        height: 12,
+        rx: 2,
+        class: `cell ${className}`,
+      });
       const words = name.draw(x + SWATCH, y, names, name.height);
       return `${swatch}${words}${lines.draw(x + left, y, width - left, lines.height)}`;
     },

@@ -5,8 +5,8 @@ export function holderClass(index: number): string {
   return `holder-${index}`;
 }
 
-// By the golden angle neighbours differ most, however many they are; every eighth a shade other, where hues come close again.
-// At any hue the text on it can be read (4.5 to 1 or better).
+// By the golden angle neighbours differ most, however many they are; every eighth a shade other,
+// where hues come close again. At any hue the text on it can be read (4.5 to 1 or better).
 function fill(index: number, saturation: number, lightness: readonly number[]): string {
   const hue = Math.round((28 + index * 137.508) % 360);
   const shade = lightness[Math.floor(index / 8) % lightness.length]!;

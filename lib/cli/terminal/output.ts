@@ -2,7 +2,10 @@
 import { stdoutPage } from './terminal.js';
 import { printable } from './text.js';
 
-/** Lines, in colours where `areColored`. What is in a line from elsewhere must be {@link printable} already. */
+/**
+ * Lines, in colours where `areColored`. What is in a line from elsewhere must be {@link printable}
+ * already.
+ */
 export function shownLines(text: string, areColored: boolean): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what colours are made of
   const kept = areColored ? /(\n|\u001b\[\d+m)/ : /(\n)/;

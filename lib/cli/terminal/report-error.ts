@@ -1,4 +1,5 @@
-// Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not load the addon, which may be what is missing.
+// Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not
+// load the addon, which may be what is missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { printToStderr } from './output.js';
@@ -23,26 +24,32 @@ export function errorText(error: unknown, debug = false): string {
     error.code === 'ERR_MEMBER_UNMOVABLE' &&
     String(error.details.valid).includes('unmovableMembers')
   ) {
-    lines.push('numalign: --unmovable-members report grants all the same; that process may then run on these CPUs');
+    lines.push(
+      'numalign: --unmovable-members report grants all the same; that process may then run on these CPUs',
+    );
   }
   if (debug && error instanceof Error) {
     lines.push(error.stack ?? '');
     if (error.cause !== undefined) lines.push(`cause: ${String(error.cause)}`);
   } else if (!(error instanceof NumalignError)) {
-    lines.push('numalign: this is not an error that numalign knows; NUMALIGN_DEBUG=1 shows where it happened');
+    lines.push(
+      'numalign: this is not an error that numalign knows; NUMALIGN_DEBUG=1 shows where it happened',
+    );
   }
   return `${lines.join('\n')}\n`;
 }
 
-// What a message says of a rejection in one line, in the lines of the explanation. Any other message is
-// one line: a line feed in it may be a name's.
+// What a message says of a rejection in one line, in the lines of the explanation. Any other
+// message is one line: a line feed in it may be a name's.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
   const rest = explanation.text.split('\n').slice(1);
   const told = rest.map((line) => `; ${line.trim()}`).join('');
   const isInOne = rest.length > 0 && message.endsWith(told);
-  return isInOne ? [message.slice(0, -told.length), ...rest].map(printable) : message.split('\n').map(printable);
+  return isInOne
+    ? [message.slice(0, -told.length), ...rest].map(printable)
+    : message.split('\n').map(printable);
 }
 
 /** A line of JSON. The code is null where it is not an error that numalign knows. */
@@ -63,7 +70,10 @@ export function errorJson(error: unknown, debug = false): string {
   }
 }
 
-/** Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for --help and --version. */
+/**
+ * Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for
+ * --help and --version.
+ */
 export function reportError(error: unknown, format: 'text' | 'json' = 'text'): number {
   // Commander has printed its message, or the help that was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;

@@ -1,9 +1,11 @@
-// A screen: pages that are drawn over one another on a terminal, which is as it was before when they end.
+// A screen: pages that are drawn over one another on a terminal, which is as it was before when
+// they end.
 import { print, shownLines } from './output.js';
 import { stdoutPage } from './terminal.js';
 import { counted } from './text.js';
 
-// The other screen of the terminal; no cursor; a line that is too long is cut, so that the page keeps its height.
+// The other screen of the terminal; no cursor; a line that is too long is cut, so that the page
+// keeps its height.
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 

@@ -14,10 +14,14 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
   'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGIOT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGSYS', 'SIGXCPU', 'SIGXFSZ',
 ]); // biome-ignore format: a list
 
-/** Whether what is typed on a terminal reaches this process now. Redirecting its streams does not change that, so they are not asked. */
+/**
+ * Whether what is typed on a terminal reaches this process now. Redirecting its streams does not
+ * change that, so they are not asked.
+ */
 function isInForeground(): boolean {
   const stat = readFileSync('/proc/self/stat', 'latin1');
-  // After the command in parentheses, which may hold anything: state, parent, process group, session, terminal, its foreground group.
+  // After the command in parentheses, which may hold anything: state, parent, process group,
+  // session, terminal, its foreground group.
   const [, , group, , terminal, foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return terminal !== '0' && foreground === group;
 }
@@ -36,7 +40,10 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
   };
 }
 
-/** Aborted when the command is told to end, the reason being the signal's name. `stop` leaves the signals as they were. */
+/**
+ * Aborted when the command is told to end, the reason being the signal's name. `stop` leaves the
+ * signals as they were.
+ */
 export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
   const controller = new AbortController();
   const abort = (name: NodeJS.Signals) => controller.abort(name);
@@ -54,11 +61,15 @@ export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 
-/** Dies as the command did, so that whoever started us sees it (a shell leaves its loop at SIGINT, for one). Returns where that is not possible. */
+/**
+ * Dies as the command did, so that whoever started us sees it (a shell leaves its loop at SIGINT,
+ * for one). Returns where that is not possible.
+ */
 export function dieOf(signal: NodeJS.Signals): void {
   if (DUMPS_CORE.has(signal)) return;
   if (signal !== 'SIGKILL') {
-    // The last listener that goes leaves the default action, also where Node ignores the signal (SIGPIPE).
+    // The last listener that goes leaves the default action, also where Node ignores the signal
+    // (SIGPIPE).
     const listener = () => {};
     process.on(signal, listener);
     process.off(signal, listener);

@@ -29,7 +29,11 @@ export function checkSvg(command: Command, { svg, output }: SvgFlags): void {
 }
 
 /** Prints `text`, having written the picture, or prints the picture alone. @throws ERR_SYSCALL */
-export async function printWithSvg(text: () => string, svg: string | undefined, picture: () => string): Promise<void> {
+export async function printWithSvg(
+  text: () => string,
+  svg: string | undefined,
+  picture: () => string,
+): Promise<void> {
   if (svg === STANDARD_OUTPUT) {
     process.stdout.write(picture());
     return;

@@ -1,4 +1,5 @@
-// Tables for a terminal: aligned columns, one of which may give way; on one that is too narrow for that a block for each row. Pure.
+// Tables for a terminal: aligned columns, one of which may give way; on one that is too narrow for
+// that a block for each row. Pure.
 import { type Page, PLAIN } from './terminal.js';
 import { labelled, shorten } from './text.js';
 
@@ -6,7 +7,9 @@ export interface Column {
   readonly title: string;
   /** Shortened where the table would be wider than the page. */
   readonly flexible?: boolean;
-  /** Left out, the last one first, where the table would be wider than a narrow page all the same. */
+  /**
+   * Left out, the last one first, where the table would be wider than a narrow page all the same.
+   */
   readonly isLesser?: boolean;
 }
 
@@ -41,14 +44,17 @@ function narrowed(columns: readonly Column[], rows: Rows, page: Page): string[] 
   return table(without(columns), rows.map(without), page);
 }
 
-// Every row as lines of a title and its cell, an empty line between rows. A cell that says nothing is left out.
+// Every row as lines of a title and its cell, an empty line between rows. A cell that says nothing
+// is left out.
 function blocks(columns: readonly Column[], rows: Rows, { width, colors = PLAIN }: Page): string[] {
   const titleWidth = Math.max(...columns.map(({ title }) => title.length));
   return rows.flatMap((row, i) => {
     const cells = columns.flatMap(({ title }, n) =>
       row[n] === '' ? [] : [[title.padEnd(titleWidth), row[n]!] as const],
     );
-    const lines = labelled(cells, width).map((line) => colors.bold(line.slice(0, titleWidth)) + line.slice(titleWidth));
+    const lines = labelled(cells, width).map(
+      (line) => colors.bold(line.slice(0, titleWidth)) + line.slice(titleWidth),
+    );
     return i === 0 ? lines : ['', ...lines];
   });
 }

@@ -6,7 +6,10 @@ export type Colors = ReturnType<typeof pc.createColors>;
 export const PLAIN: Colors = pc.createColors(false);
 const DEFAULT_WIDTH = 100;
 
-/** NO_COLOR first, then FORCE_COLOR, then whether it is a terminal. (picocolors' own rule also looks at CI and at anybody's --color.) */
+/**
+ * NO_COLOR first, then FORCE_COLOR, then whether it is a terminal. (picocolors' own rule also looks
+ * at CI and at anybody's --color.)
+ */
 export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
   if (env.NO_COLOR) return false;
   if (env.FORCE_COLOR !== undefined) return !['', '0', 'false'].includes(env.FORCE_COLOR);
@@ -17,7 +20,10 @@ export function colorsWanted(env: NodeJS.ProcessEnv, isTerminal: boolean): boole
 export interface Page {
   /** In characters. */
   readonly width: number;
-  /** Somebody has that width, and no line should be longer; else it is only where long texts are broken. */
+  /**
+   * Somebody has that width, and no line should be longer; else it is only where long texts are
+   * broken.
+   */
   readonly isNarrow?: boolean;
   readonly colors?: Colors;
 }

@@ -25,7 +25,8 @@ export function fill(words: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const word of words) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);
   }
   return lines;
@@ -33,10 +34,15 @@ export function fill(words: readonly string[], width: number): string[] {
 
 /** Paragraphs filled anew to `width`; lines that are indented stay as they are. */
 export function fillProse(text: string, width: number): string {
-  return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) => fill(paragraph.split(/[ \n]+/), width).join('\n'));
+  return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) =>
+    fill(paragraph.split(/[ \n]+/), width).join('\n'),
+  );
 }
 
-/** Plain lines that are longer than a narrow page, filled to it: what follows is indented by two more. Those with colours are left alone. */
+/**
+ * Plain lines that are longer than a narrow page, filled to it: what follows is indented by two
+ * more. Those with colours are left alone.
+ */
 export function fitted(text: string, { width, isNarrow = false }: Page): string {
   if (!isNarrow) return text;
   const fold = (line: string) => {
@@ -55,7 +61,9 @@ export function fitted(text: string, { width, isNarrow = false }: Page): string 
 export function labelled(rows: readonly (readonly [label: string, text: string])[], width: number): string[] {
   const indent = Math.max(...rows.map(([label]) => label.length)) + 2;
   return rows.flatMap(([label, text]) =>
-    fill(text.split(' '), Math.max(width - indent, 20)).map((line, i) => (i === 0 ? label : '').padEnd(indent) + line),
+    fill(text.split(' '), Math.max(width - indent, 20)).map(
+      (line, i) => (i === 0 ? label : '').padEnd(indent) + line,
+    ),
   );
 }
 

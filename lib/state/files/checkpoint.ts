@@ -1,4 +1,5 @@
-// The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md describes it. Pure.
+// The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
+// describes it. Pure.
 
 import type {
   Assignments,
@@ -32,8 +33,9 @@ export interface Checkpoint {
   readonly writtenAt: string;
   readonly assignments: Assignments;
   /**
-   * Why nothing may be written in its place: a newer numalign wrote it (ERR_STATE_VERSION), or it was put together and owners live of whom nobody can
-   * tell what they hold (ERR_STATE_CORRUPT). Not in the file.
+   * Why nothing may be written in its place: a newer numalign wrote it (ERR_STATE_VERSION), or it
+   * was put together and owners live of whom nobody can tell what they hold (ERR_STATE_CORRUPT).
+   * Not in the file.
    */
   readonly refusal?: NumalignError;
 }
@@ -51,7 +53,12 @@ function encodeContainer({ unknown, ...container }: ContainerAssignment) {
 /** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
 export function encodePod({ unknown, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
-  return { ...unknown, ...pod, containers: pod.containers.map(encodeContainer), owner: { ...unknownOwner, ...owner } };
+  return {
+    ...unknown,
+    ...pod,
+    containers: pod.containers.map(encodeContainer),
+    owner: { ...unknownOwner, ...owner },
+  };
 }
 
 // Most of what is written was written before.
@@ -119,10 +126,16 @@ export function list(value: unknown, where: string): unknown[] {
 }
 
 export function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
-  return valid.includes(value as T) ? (value as T) : corrupt(`${where} is none of ${valid.join(', ')}`, value);
+  return valid.includes(value as T)
+    ? (value as T)
+    : corrupt(`${where} is none of ${valid.join(', ')}`, value);
 }
 
-export function orNull<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): T | null {
+export function orNull<T>(
+  value: unknown,
+  decode: (value: unknown, where: string) => T,
+  where: string,
+): T | null {
   return value === null ? null : decode(value, where);
 }
 
@@ -141,7 +154,11 @@ function nodeIds(value: unknown, where: string): number[] {
   });
 }
 
-function record<T>(value: unknown, decode: (value: unknown, where: string) => T, where: string): Record<string, T> {
+function record<T>(
+  value: unknown,
+  decode: (value: unknown, where: string) => T,
+  where: string,
+): Record<string, T> {
   return Object.fromEntries(
     Object.entries(members(value, where)).map(([key, item]) => [key, decode(item, `${where}.${key}`)]),
   );
@@ -305,10 +322,14 @@ export function decodeSettings(value: unknown): MachineSettings {
   return { ...known, unknown: unknownOf(given, known) };
 }
 
-/** @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what pods have */
+/**
+ * @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what
+ *   pods have
+ */
 export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): void {
   const clash = clashOf(pods);
-  if (clash) corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
+  if (clash)
+    corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
   const flaw = bookingFlaw(memory, pods);
   if (flaw !== undefined) corrupt(flaw, memory);
 }
@@ -350,7 +371,8 @@ export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
 
 /**
  * Reads a state file. Of one that a newer numalign wrote, what is known here, with a `refusal`.
- * @throws ERR_STATE_CORRUPT where the checksum or any field is wrong, ERR_STATE_VERSION where nothing of a newer file can be made out
+ * @throws ERR_STATE_CORRUPT where the checksum or any field is wrong, ERR_STATE_VERSION where
+ *   nothing of a newer file can be made out
  */
 export function decodeCheckpoint(bytes: Buffer): Checkpoint {
   return reading(STATE_FORMAT, () => {

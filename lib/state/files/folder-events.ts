@@ -1,4 +1,5 @@
-// What the kernel says of folders: one inotify instance for all folders of this environment, as a user has few (128).
+// What the kernel says of folders: one inotify instance for all folders of this environment, as a
+// user has few (128).
 
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
@@ -20,7 +21,8 @@ let inotify: NativeInotify | undefined;
 const listeners = new Map<number, Set<FolderListener>>();
 
 /**
- * Calls the listener with what happens in a folder, and never keeps the process alive. Answers how to end it.
+ * Calls the listener with what happens in a folder, and never keeps the process alive. Answers how
+ * to end it.
  * @throws ERR_SYSCALL where the kernel has no instance or no watch left, or there is no such folder
  */
 export function watchFolder(path: string, mask: number, listener: FolderListener): () => void {
@@ -45,8 +47,8 @@ function end(watch: number, listener: FolderListener): void {
   closeUnused();
 }
 
-// In the next turn: managers that are opened and closed in one turn share an instance, and the kernel may take
-// milliseconds to close it.
+// In the next turn: managers that are opened and closed in one turn share an instance, and the
+// kernel may take milliseconds to close it.
 function closeUnused(): void {
   if (listeners.size > 0) return;
   setImmediate(() => {
@@ -59,6 +61,7 @@ function closeUnused(): void {
 function tell(watch: number, mask: number, name: string): void {
   // The folder was removed.
   if (mask & IN_IGNORED) listeners.delete(watch);
-  const all = mask & IN_Q_OVERFLOW ? [...listeners.values()].flatMap((some) => [...some]) : listeners.get(watch);
+  const all =
+    mask & IN_Q_OVERFLOW ? [...listeners.values()].flatMap((some) => [...some]) : listeners.get(watch);
   for (const listener of [...(all ?? [])]) listener(mask, name);
 }

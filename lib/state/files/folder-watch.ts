@@ -1,16 +1,21 @@
-// FolderWatch: tells at once when somebody commits or stops waiting, and looks every half a second for what tells nobody: that an owner has died. Quiet listeners are told
-// of what the kernel tells only.
+// FolderWatch: tells at once when somebody commits or stops waiting, and looks every half a second
+// for what tells nobody: that an owner has died. Quiet listeners are told of what the kernel tells
+// only.
 import { type FSWatcher, watch } from 'node:fs';
 import { join } from 'node:path';
 
-/** Told of everything that may have changed who holds what. It says only that a look is worth while. */
+/**
+ * Told of everything that may have changed who holds what. It says only that a look is worth while.
+ */
 export type Listener = () => void;
 
 const PERIOD_MS = 500;
 // Where the kernel has no watch left to give (inotify's limits).
 const PERIOD_WITHOUT_INOTIFY_MS = 50;
 
-/** Watches while it has listeners, and keeps the process alive as long as one of them is not quiet. */
+/**
+ * Watches while it has listeners, and keeps the process alive as long as one of them is not quiet.
+ */
 export class FolderWatch {
   readonly #path: string;
   readonly #file: string;
@@ -27,7 +32,10 @@ export class FolderWatch {
     this.#file = file;
   }
 
-  /** Answers how to end it. `isQuiet`: it does not keep the process alive, and may not be told of everything. */
+  /**
+   * Answers how to end it. `isQuiet`: it does not keep the process alive, and may not be told of
+   * everything.
+   */
   add(listener: Listener, isQuiet = false): () => void {
     // Wrapped, so that one function can listen twice.
     const own = () => listener();

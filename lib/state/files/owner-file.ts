@@ -1,4 +1,5 @@
-// The format of owners/<uuid>: who the owner is, and a copy of its grants, by which the state is put together again where its own file is lost. Pure.
+// The format of owners/<uuid>: who the owner is, and a copy of its grants, by which the state is
+// put together again where its own file is lost. Pure.
 import {
   type CgroupIdentity,
   isHeldBy,
@@ -35,7 +36,10 @@ export interface OwnerFile {
   readonly cgroup: CgroupIdentity | null;
   /** /proc/sys/kernel/random/boot_id when it was written: owners do not outlive a reboot. */
   readonly bootId: string;
-  /** Of the state when this was written: what is claimed here is in the next generation at the latest, or came to nothing. */
+  /**
+   * Of the state when this was written: what is claimed here is in the next generation at the
+   * latest, or came to nothing.
+   */
   readonly generation: number;
   readonly settings: MachineSettings;
   readonly pods: readonly PodAssignment[];
@@ -68,7 +72,10 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
   });
 }
 
-/** The kind that a file says its owner has, as far as it can be made out although the file is damaged. */
+/**
+ * The kind that a file says its owner has, as far as it can be made out although the file is
+ * damaged.
+ */
 export function kindIn(bytes: Buffer): OwnerRecord['kind'] | undefined {
   return /"kind":"(process|cgroup|persistent)"/.exec(bytes.subarray(0, 200).toString('latin1'))?.[1] as
     | OwnerRecord['kind']

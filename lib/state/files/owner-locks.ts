@@ -1,4 +1,5 @@
-// OwnerLocks: the locks of owners as the kernel lists them, also of owners whose files were removed.
+// OwnerLocks: the locks of owners as the kernel lists them, also of owners whose files were
+// removed.
 import { readFileSync } from 'node:fs';
 import { createHash } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
@@ -15,8 +16,8 @@ const lengthOf = (path: string) =>
   1n + BigInt(`0x${createHash('sha256').update(path).digest('hex').slice(0, LENGTH_DIGITS)}`);
 
 /**
- * The bytes of an owner's file that its lock covers, so that /proc/locks tells whose it is, and of which state
- * folder. No file is that long, and none need be: fcntl_locking(2).
+ * The bytes of an owner's file that its lock covers, so that /proc/locks tells whose it is, and of
+ * which state folder. No file is that long, and none need be: fcntl_locking(2).
  */
 export function lockRange(uuid: string, path: string): [start: bigint, length: bigint] {
   return [BigInt(`0x${prefixOf(uuid)}`), lengthOf(path)];
@@ -49,7 +50,10 @@ function readLocks(): string {
   }
 }
 
-/** The locks of owners in the state folder at `path`, on the file system of `folder`, by where they start. */
+/**
+ * The locks of owners in the state folder at `path`, on the file system of `folder`, by where they
+ * start.
+ */
 function startsOf(folder: NativeFolder, path: string): Set<bigint> {
   const length = lengthOf(path);
   const device = deviceOf(folder);
@@ -60,14 +64,17 @@ function startsOf(folder: NativeFolder, path: string): Set<bigint> {
   return starts;
 }
 
-/** Whether an owner in the state folder at `path` holds its lock, wherever its file is. `owners`: owners/ of it. */
+/**
+ * Whether an owner in the state folder at `path` holds its lock, wherever its file is. `owners`:
+ * owners/ of it.
+ */
 export function holdsLock(owners: NativeFolder, path: string, uuid: string): boolean {
   return startsOf(owners, path).has(lockRange(uuid, path)[0]);
 }
 
 /**
- * How the uuids begin of owners in the state folder at `path` that hold their locks and are not among `uuids`:
- * their files were removed.
+ * How the uuids begin of owners in the state folder at `path` that hold their locks and are not
+ * among `uuids`: their files were removed.
  */
 export function ownersWithoutFile(owners: NativeFolder, path: string, uuids: readonly string[]): string[] {
   const starts = startsOf(owners, path);

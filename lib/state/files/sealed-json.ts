@@ -1,5 +1,5 @@
-// Sealed JSON: a line that begins with its format and version and ends with a checksum over every byte before. How state.json and the owners' files
-// are written. Pure.
+// Sealed JSON: a line that begins with its format and version and ends with a checksum over every
+// byte before. How state.json and the owners' files are written. Pure.
 import { createHash } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 
@@ -15,7 +15,10 @@ export type Members = Record<string, unknown>;
 
 export interface Unsealed {
   readonly members: Members;
-  /** Set where a newer numalign wrote it: it may be looked at, and nothing may be written on its word. */
+  /**
+   * Set where a newer numalign wrote it: it may be looked at, and nothing may be written on its
+   * word.
+   */
   readonly newer: NumalignError | undefined;
 }
 
@@ -27,7 +30,10 @@ function checksum(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** A file with `members`, those of which the JSON is known already (`texts`), and `others`, in this order. */
+/**
+ * A file with `members`, those of which the JSON is known already (`texts`), and `others`, in this
+ * order.
+ */
 export function seal(
   { name, version }: FileFormat,
   members: object,
@@ -46,13 +52,18 @@ export function corrupt(message: string, value?: unknown): never {
   throw new NumalignError('ERR_STATE_CORRUPT', message, { value });
 }
 
-/** What `read` answers; where it finds damage, the error says of what. @throws ERR_STATE_CORRUPT, and what else `read` throws */
+/**
+ * What `read` answers; where it finds damage, the error says of what.
+ * @throws ERR_STATE_CORRUPT, and what else `read` throws
+ */
 export function reading<T>({ what }: FileFormat, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
-    throw new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, { ...error.details });
+    throw new NumalignError('ERR_STATE_CORRUPT', `${what} is damaged: ${error.message}`, {
+      ...error.details,
+    });
   }
 }
 
@@ -65,20 +76,27 @@ export function newerVersion({ what, version }: FileFormat, found: number): Numa
   );
 }
 
-/** The version that the file says it has; undefined where it is no such file. Nothing else of it is checked. */
+/**
+ * The version that the file says it has; undefined where it is no such file. Nothing else of it is
+ * checked.
+ */
 export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
   // The head is short, whatever the file is.
   const head = HEAD.exec(bytes.subarray(0, 200).toString('latin1'));
   return head?.[1] === name ? Number(head[2]) : undefined;
 }
 
-/** Whether the file is of a newer version, and not one of this version in which the number was damaged. */
+/**
+ * Whether the file is of a newer version, and not one of this version in which the number was
+ * damaged.
+ */
 export function isNewer(format: FileFormat, bytes: Buffer): boolean {
   const version = versionOf(format, bytes);
   return version !== undefined && version > format.version && !isDamagedVersion(format, bytes);
 }
 
-// A newer format may have another checksum, or none. But where the checksum is right once the number is ours, the number was damaged.
+// A newer format may have another checksum, or none. But where the checksum is right once the
+// number is ours, the number was damaged.
 function isDamagedVersion({ version }: FileFormat, bytes: Buffer): boolean {
   const file = bytes.toString('utf8').replace(HEAD, `{"format":"$1","version":${version},`);
   const tail = CHECKSUM_MEMBER.exec(file);

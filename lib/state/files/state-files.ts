@@ -1,4 +1,5 @@
-// The files of a state folder, read without trusting them: which are good, which are damaged, and what the owners' files say.
+// The files of a state folder, read without trusting them: which are good, which are damaged, and
+// what the owners' files say.
 
 import type { OwnerRecord } from '../../account/assignments.js';
 import { NumalignError } from '../../base/errors.js';
@@ -39,7 +40,8 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 
 /**
  * Reads a state file. `known`: what was read before, which need not be decoded again.
- * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing about the file
+ * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
+ *   about the file
  */
 export function findState(folder: NativeFolder, name: string, known?: FoundState): FoundState {
   const last = known?.kind === 'good' ? known : undefined;
@@ -64,7 +66,8 @@ export function findState(folder: NativeFolder, name: string, known?: FoundState
 function whyUnreadable(folder: NativeFolder, error: unknown): string | undefined {
   if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
   // In our own folder no file of ours is closed to us. In another's it may be.
-  if (error.errnoName === 'EACCES') return folder.owner().user === process.geteuid?.() ? 'it is unreadable' : undefined;
+  if (error.errnoName === 'EACCES')
+    return folder.owner().user === process.geteuid?.() ? 'it is unreadable' : undefined;
   return NO_STATE_FILE[error.errnoName ?? ''];
 }
 
@@ -86,21 +89,27 @@ export interface FoundOwners {
   /** Of owners that live. */
   readonly living: readonly OwnerFile[];
   readonly unknown: readonly UnknownOwner[];
-  /** The readable one that was written at the highest generation of this boot, its owner dead or alive. */
+  /**
+   * The readable one that was written at the highest generation of this boot, its owner dead or
+   * alive.
+   */
   readonly latest: OwnerFile | undefined;
 }
 
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
 /**
- * Whether somebody holds the lock of an owner's file. With the `path` of the state folder also where that file was
- * removed, and may be another now. What cannot be opened may be locked.
+ * Whether somebody holds the lock of an owner's file. With the `path` of the state folder also
+ * where that file was removed, and may be another now. What cannot be opened may be locked.
  */
 export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
     return owners.isOwnerAlive(uuid) || (path !== undefined && holdsLock(owners, path, uuid));
   } catch (error) {
-    if (error instanceof NumalignError && ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')) {
+    if (
+      error instanceof NumalignError &&
+      ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')
+    ) {
       return true;
     }
     throw error;
@@ -118,11 +127,16 @@ export function isOwnerAlive(
 }
 
 /**
- * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the state folder,
- * to find those too whose files were removed.
- * REQUIRES: the state's lock, else a file may be half written.
+ * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
+ * state folder, to find those too whose files were removed. REQUIRES: the state's lock, else a file
+ * may be half written.
  */
-export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile, path?: string): FoundOwners {
+export function findOwners(
+  owners: NativeFolder,
+  bootId: string,
+  own?: OwnerFile,
+  path?: string,
+): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
   let latest = own;
@@ -133,12 +147,16 @@ export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile
     try {
       const file = decodeOwnerFile(readOwner(owners, uuid));
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
-      // A lock that is held is of this boot, whatever the file says: containers may have boot ids of their own.
+      // A lock that is held is of this boot, whatever the file says: containers may have boot ids
+      // of their own.
       if (file.bootId !== bootId && !locked) continue;
       if (file.generation >= (latest?.generation ?? 0)) latest = file;
       if (locked || (file.kind !== 'process' && isOwnerAlive(owners, file))) living.push(file);
     } catch (error) {
-      if (!(error instanceof NumalignError) || !['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'].includes(error.code))
+      if (
+        !(error instanceof NumalignError) ||
+        !['ERR_STATE_CORRUPT', 'ERR_STATE_VERSION'].includes(error.code)
+      )
         throw error;
       if (locked || needsNoLock(owners, uuid))
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
@@ -146,7 +164,10 @@ export function findOwners(owners: NativeFolder, bootId: string, own?: OwnerFile
   }
   const known = own ? [...uuids, own.uuid] : uuids;
   for (const uuid of path === undefined ? [] : ownersWithoutFile(owners, path, known)) {
-    const cause = new NumalignError('ERR_STATE_CORRUPT', 'its file was removed, and it has not written it again');
+    const cause = new NumalignError(
+      'ERR_STATE_CORRUPT',
+      'its file was removed, and it has not written it again',
+    );
     unknown.push({ uuid, error: unknownOwner(`${uuid}…`, cause), isFileMissing: true });
   }
   return { living, unknown, latest };
@@ -161,7 +182,8 @@ function readOwner(owners: NativeFolder, uuid: string): Buffer {
   }
 }
 
-// Processes write in place, and a torn or empty file without a lock is a dead one's. The files of other owners come into being whole.
+// Processes write in place, and a torn or empty file without a lock is a dead one's. The files of
+// other owners come into being whole.
 function needsNoLock(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return bytes.length > 0 && kindIn(bytes) !== 'process';
@@ -176,8 +198,8 @@ function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
 }
 
 /**
- * Whether what was written with this boot id is of the boot that has the id `here`: memory does not outlive a
- * boot, nor does a lock. A container may have a boot id of its own.
+ * Whether what was written with this boot id is of the boot that has the id `here`: memory does not
+ * outlive a boot, nor does a lock. A container may have a boot id of its own.
  */
 export function isOfBoot(bootId: string, here: string, owners: NativeFolder | undefined): boolean {
   if (bootId === here) return true;
@@ -186,7 +208,9 @@ export function isOfBoot(bootId: string, here: string, owners: NativeFolder | un
   return owners.isInMemory() || findOwners(owners, here).living.some(isLiving);
 }
 
-/** Whether a file in owners/ was written by a newer numalign, which alone knows what it is good for. */
+/**
+ * Whether a file in owners/ was written by a newer numalign, which alone knows what it is good for.
+ */
 export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return isNewer(OWNER_FORMAT, bytes);

@@ -1,7 +1,10 @@
 // Whether a folder can be written, found out without writing.
 import { accessSync, constants, statfsSync } from 'node:fs';
 
-/** access(2) knows of file systems that are read-only, statfs(2) of full ones. @throws where it cannot be written */
+/**
+ * access(2) knows of file systems that are read-only, statfs(2) of full ones.
+ * @throws where it cannot be written
+ */
 export function checkWritable(folder: string): void {
   accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   const { blocks, bavail } = statfsSync(folder);

@@ -1,4 +1,5 @@
-// What the lock's file says of the process that has the lock, and whether that process is stopped. For people: it decides nothing.
+// What the lock's file says of the process that has the lock, and whether that process is stopped.
+// For people: it decides nothing.
 
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owners.js';
@@ -7,7 +8,9 @@ export interface LockHolder {
   /** For messages. */
   readonly holder: string;
   readonly pid: number | null;
-  /** A signal such as SIGSTOP, or a debugger, holds it. False where that cannot be told from here. */
+  /**
+   * A signal such as SIGSTOP, or a debugger, holds it. False where that cannot be told from here.
+   */
   readonly isStopped: boolean;
 }
 
@@ -24,7 +27,11 @@ export function lockHolder(note: string): LockHolder {
   const pid = /^(\d+) /.exec(holder)?.[1];
   if (pid === undefined) return { holder: holder || 'an unknown process', pid: null, isStopped: false };
   const [, start, namespace] = /^started (\d+) in (\S+)$/.exec(found) ?? [];
-  return { holder, pid: Number(pid), isStopped: namespace === pidNamespace() && isStopped(Number(pid), start!) };
+  return {
+    holder,
+    pid: Number(pid),
+    isStopped: namespace === pidNamespace() && isStopped(Number(pid), start!),
+  };
 }
 
 function isStopped(pid: number, start: string): boolean {

@@ -2,11 +2,15 @@
 import type { OwnerRecord, PodAssignment } from '../../account/assignments.js';
 import type { OwnerChoice } from '../../input/request.js';
 
-/** Who owns what, and whether they live. Every member but the questions REQUIRES to be in a transaction. */
+/**
+ * Who owns what, and whether they live. Every member but the questions REQUIRES to be in a
+ * transaction.
+ */
 export interface OwnerRegistry {
   /**
    * The record of an owner: this environment's own, or a new one.
-   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's file cannot be made
+   * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's
+   *   file cannot be made
    */
   recordFor(owner: OwnerChoice): OwnerRecord;
   isOwn(owner: OwnerRecord): boolean;

@@ -1,5 +1,5 @@
-// OwnerWatch: what the kernel says of the owners' files of a state folder. A process that ends closes its own; one that
-// is removed or replaced was so by somebody else.
+// OwnerWatch: what the kernel says of the owners' files of a state folder. A process that ends
+// closes its own; one that is removed or replaced was so by somebody else.
 import { join } from 'node:path';
 import {
   IN_CLOSE_WRITE,

@@ -1,7 +1,13 @@
-// Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file in owners/; the kernel drops the lock when
-// the process dies, in whatever pid namespace. A cgroup owns while a process is in it, a persistent owner until its grant is released.
+// Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file
+// in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
+// owns while a process is in it, a persistent owner until its grant is released.
 
-import { type Assignments, isHeldBy, type OwnerRecord, type PodAssignment } from '../../account/assignments.js';
+import {
+  type Assignments,
+  isHeldBy,
+  type OwnerRecord,
+  type PodAssignment,
+} from '../../account/assignments.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
@@ -47,11 +53,15 @@ export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
   };
 }
 
-// This environment (main thread or Worker) as an owner: its locked file says which grants are its own.
+// This environment (main thread or Worker) as an owner: its locked file says which grants are its
+// own.
 interface OwnOwner {
   readonly record: OwnerRecord;
   readonly lock: NativeOwner;
-  /** Of files that were removed: where the folder is now that they were in, its users see that this process lives. */
+  /**
+   * Of files that were removed: where the folder is now that they were in, its users see that this
+   * process lives.
+   */
   readonly earlier: readonly NativeOwner[];
   /** What is in the file. */
   file: OwnerFile;
@@ -60,7 +70,11 @@ interface OwnOwner {
 /** What every file tells of the state at hand. */
 type Header = Pick<OwnerFile, 'bootId' | 'generation' | 'settings'>;
 
-function fileOf({ uuid, kind, pid, command, cgroup }: OwnerRecord, header: Header, pods: OwnerFile['pods']): OwnerFile {
+function fileOf(
+  { uuid, kind, pid, command, cgroup }: OwnerRecord,
+  header: Header,
+  pods: OwnerFile['pods'],
+): OwnerFile {
   return { uuid, kind, pid, command, cgroup, ...header, pods };
 }
 
@@ -68,7 +82,8 @@ function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boole
   return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
 }
 
-// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the first versions have none.
+// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the
+// first versions have none.
 function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
   const files = new Map<string, PodAssignment[]>();
   for (const pod of pods) {
@@ -91,7 +106,10 @@ function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAss
   return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
 }
 
-/** The owners of one state folder, this environment among them. Every member but the questions REQUIRES the state's lock. */
+/**
+ * The owners of one state folder, this environment among them. Every member but the questions
+ * REQUIRES the state's lock.
+ */
 export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
   readonly #path: string;
@@ -141,7 +159,9 @@ export class Owners implements OwnerRegistry {
     }
   }
 
-  /** Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock. */
+  /**
+   * Whether the owner of a file has ended and had grants that nobody has taken back. Needs no lock.
+   */
   hasLeftGrants(uuid: string): boolean {
     if (!this.hasEnded(uuid)) return false;
     try {
@@ -164,8 +184,9 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Writes the own file again where it was removed, replaced or overwritten. Answers whether it was. Where it has no
-   * grant in it, its lock is let go instead: nobody need wait for it. REQUIRES: no transaction of this environment.
+   * Writes the own file again where it was removed, replaced or overwritten. Answers whether it
+   * was. Where it has no grant in it, its lock is let go instead: nobody need wait for it.
+   * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {
     const own = this.#own;
@@ -199,8 +220,8 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Makes the files agree with the state on record: what a crash left behind is dropped, and what was taken away written again. Where the disk fails they
-   * claim too much, which does no harm.
+   * Makes the files agree with the state on record: what a crash left behind is dropped, and what
+   * was taken away written again. Where the disk fails they claim too much, which does no harm.
    */
   follow({ generation, assignments }: Checkpoint): void {
     const { pods, settings } = assignments;
@@ -211,11 +232,16 @@ export class Owners implements OwnerRegistry {
   }
 
   /**
-   * Before the commit of the generation after `generation`: files get what the next state gives to their owners, and keep what they have. So they may
-   * claim more than the state, never less. To be called with whether it was committed: then files lose what the state in force does not have. That one
-   * claims too much, because the disk fails then too, does no harm.
+   * Before the commit of the generation after `generation`: files get what the next state gives to
+   * their owners, and keep what they have. So they may claim more than the state, never less. To be
+   * called with whether it was committed: then files lose what the state in force does not have.
+   * That one claims too much, because the disk fails then too, does no harm.
    */
-  claim(generation: number, before: Assignments | undefined, next: Assignments): (isCommitted: boolean) => void {
+  claim(
+    generation: number,
+    before: Assignments | undefined,
+    next: Assignments,
+  ): (isCommitted: boolean) => void {
     this.#header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
     const old = byFile(before?.pods ?? []);
     const files = byFile(next.pods);
@@ -227,7 +253,8 @@ export class Owners implements OwnerRegistry {
     );
     const turn = this.#turn;
     const settle = (isCommitted: boolean) => {
-      // The lock may be somebody else's by now; if the next one is ours, it has seen to all of this.
+      // The lock may be somebody else's by now; if the next one is ours, it has seen to all of
+      // this.
       if (turn !== this.#turn) return;
       // No state is in force that they could follow: what they claim is all that is known.
       if (!isCommitted && before === undefined) return;
@@ -281,13 +308,15 @@ export class Owners implements OwnerRegistry {
     this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, this.#header!, pods)));
   }
 
-  // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a file that he has not locked yet.
+  // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a
+  // file that he has not locked yet.
   #sweep(pods: readonly PodAssignment[]): void {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const there = new Set(this.#folder.list());
     for (const name of there) {
       const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
-      if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name))) this.#folder.remove(name);
+      if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name)))
+        this.#folder.remove(name);
     }
     // Earlier versions took files without a lock for those of dead owners.
     for (const [uuid, own] of byFile(pods)) if (!there.has(uuid)) this.#write(own);
@@ -295,7 +324,9 @@ export class Owners implements OwnerRegistry {
 
   #isLeft(uuid: string): boolean {
     return (
-      this.#own?.record.uuid !== uuid && !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid)
+      this.#own?.record.uuid !== uuid &&
+      !isLocked(this.#folder, uuid, this.#path) &&
+      !isNewerOwner(this.#folder, uuid)
     );
   }
 

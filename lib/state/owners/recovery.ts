@@ -1,4 +1,5 @@
-// Recovery: the state put together again from the last good generation and what living owners' files claim. Pure.
+// Recovery: the state put together again from the last good generation and what living owners'
+// files claim. Pure.
 
 import {
   type Assignments,
@@ -35,7 +36,10 @@ export interface Clues {
 }
 
 /** The last good generation in these files, or `known`: one that this process has read before. */
-export function lastGood(files: readonly FoundState[], known: Checkpoint | undefined): Checkpoint | undefined {
+export function lastGood(
+  files: readonly FoundState[],
+  known: Checkpoint | undefined,
+): Checkpoint | undefined {
   const good = files.flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
   return [...good, ...(known ? [known] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
@@ -43,14 +47,18 @@ export function lastGood(files: readonly FoundState[], known: Checkpoint | undef
   );
 }
 
-/** What a state that says it is whole does not have, in words; undefined where nothing of the kind is known. */
+/**
+ * What a state that says it is whole does not have, in words; undefined where nothing of the kind
+ * is known.
+ */
 export function flawOf({ generation, assignments: { pods } }: Checkpoint, { living, unknown }: FoundOwners) {
   const seen = Math.max(0, ...living.map((file) => file.generation));
   if (seen > generation) return `it is older than generation ${seen}, of which a living owner has written`;
   const isOnRecord = (pod: PodAssignment) =>
     pods.some((each) => each.uid === pod.uid && podText(each) === podText(pod));
-  // Its owner was brought in step with this generation or has gone on: what it has more was committed since. Not so
-  // of owners that are no processes: what has written their files may have ended before the commit.
+  // Its owner was brought in step with this generation or has gone on: what it has more was
+  // committed since. Not so of owners that are no processes: what has written their files may have
+  // ended before the commit.
   const claims = living.find(
     (file) => file.kind === 'process' && file.generation === generation && !file.pods.every(isOnRecord),
   );
@@ -76,9 +84,11 @@ export function generationAfter({ found, previous, base, owners, highest }: Clue
 }
 
 /**
- * The state as far as it is known; undefined where nothing is known of it, and nothing is claimed. Grants of an earlier boot are left as they are where nobody
- * has a claim in this one, and are void otherwise.
- * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing is known and somebody lives who may know
+ * The state as far as it is known; undefined where nothing is known of it, and nothing is claimed.
+ * Grants of an earlier boot are left as they are where nobody has a claim in this one, and are void
+ * otherwise.
+ * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION where nothing is known and somebody lives who may
+ *   know
  */
 export function rebuild(
   { base, owners }: Clues,
@@ -110,11 +120,16 @@ export function rebuild(
 }
 
 /**
- * A living owner's file was brought in step with the state whenever it was written, and a grant is in it before it is on record. So of grants on record
- * those stay that their owner's file still has. Of those that are not, one counts that was claimed at the recorded generation or later: had it been
- * claimed before, it would be on record, or was given back.
+ * A living owner's file was brought in step with the state whenever it was written, and a grant is
+ * in it before it is on record. So of grants on record those stay that their owner's file still
+ * has. Of those that are not, one counts that was claimed at the recorded generation or later: had
+ * it been claimed before, it would be on record, or was given back.
  */
-function choosePods(recorded: readonly PodAssignment[], generation: number, { living, unknown }: FoundOwners) {
+function choosePods(
+  recorded: readonly PodAssignment[],
+  generation: number,
+  { living, unknown }: FoundOwners,
+) {
   const claims = new Map<string, Claim>();
   const rivals: [Claim, Claim][] = [];
   for (const file of living) {
@@ -136,7 +151,8 @@ function choosePods(recorded: readonly PodAssignment[], generation: number, { li
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
   const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
-  // Whoever handed a grant over and lives, and whose file does not have it any more, has left its CPUs.
+  // Whoever handed a grant over and lives, and whose file does not have it any more, has left its
+  // CPUs.
   const hasLeft = (uuid: string, uid: string) =>
     living.some((file) => file.uuid === uuid && !file.pods.some((pod) => pod.uid === uid));
   const pods = [...stay, ...added.sort(byTime)].map((pod) =>
@@ -151,10 +167,12 @@ interface Claim {
   readonly isOnRecord: boolean;
 }
 
-// Who takes a grant over claims it before the state says so; its owner until then may have written its own file in the same generation.
+// Who takes a grant over claims it before the state says so; its owner until then may have written
+// its own file in the same generation.
 function isNewerClaim(a: Claim, b: Claim): boolean {
   return (
-    a.file.generation > b.file.generation || (a.file.generation === b.file.generation && b.isOnRecord && !a.isOnRecord)
+    a.file.generation > b.file.generation ||
+    (a.file.generation === b.file.generation && b.isOnRecord && !a.isOnRecord)
   );
 }
 
@@ -164,7 +182,9 @@ function refusalOf(
   memory: BookedMemory,
 ): NumalignError | undefined {
   const [rival] = rivals;
-  const clash = rival ? { what: `grant ${rival[0].pod.uid}`, pods: rival.map(({ pod }) => pod) } : clashOf(pods);
+  const clash = rival
+    ? { what: `grant ${rival[0].pod.uid}`, pods: rival.map(({ pod }) => pod) }
+    : clashOf(pods);
   if (clash) {
     const files = clash.pods.map(({ owner }) => `owners/${owner.uuid}`);
     return refuse(`${clash.what} is claimed by both ${files.join(' and ')}`, files);
@@ -181,7 +201,10 @@ function refuse(message: string, value: unknown): NumalignError {
   );
 }
 
-/** The blocks of pods that have gone are given back, those of new ones booked where there is room, and in any case. */
+/**
+ * The blocks of pods that have gone are given back, those of new ones booked where there is room,
+ * and in any case.
+ */
 function bookAgain(
   { pods, memory, settings }: Assignments,
   next: readonly PodAssignment[],

@@ -64,15 +64,18 @@ describe('the picture in chromium', () => {
     ['8', OF_8_CPUS, 'dark', 'rgb(13, 17, 23)'],
     ['512', OF_512_CPUS, 'light', 'rgb(255, 255, 255)'],
     ['512', OF_512_CPUS, 'dark', 'rgb(13, 17, 23)'],
-  ] as const)('is read, and readable, at %s CPUs (%s, %s)', async ([count, synthetic, scheme, page], { skip }) => {
-    skip(!hasChromium, 'there is no chromium here (Debian: apt-get install chromium)');
-    const topology = await discover({ synthetic });
-    const holders = manyHolders(topology);
-    const svg = machinePicture(topology, { holdings: holdingsOn(topology, { holders }) });
-    const measured = await inBrowser(svg, scheme);
-    expect(measured).toMatchObject({ cpus: Number(count), page, outside: [], tight: [], overlapping: [] });
-    expect(measured.imageWidth).toBe(Number(/width="(\d+)"/.exec(svg)![1]));
-    expect(measured.colors).toBeGreaterThanOrEqual(holders.length);
-    expect(measured.contrast).toBeGreaterThan(4.5);
-  });
+  ] as const)(
+    'is read, and readable, at %s CPUs (%s, %s)',
+    async ([count, synthetic, scheme, page], { skip }) => {
+      skip(!hasChromium, 'there is no chromium here (Debian: apt-get install chromium)');
+      const topology = await discover({ synthetic });
+      const holders = manyHolders(topology);
+      const svg = machinePicture(topology, { holdings: holdingsOn(topology, { holders }) });
+      const measured = await inBrowser(svg, scheme);
+      expect(measured).toMatchObject({ cpus: Number(count), page, outside: [], tight: [], overlapping: [] });
+      expect(measured.imageWidth).toBe(Number(/width="(\d+)"/.exec(svg)![1]));
+      expect(measured.colors).toBeGreaterThanOrEqual(holders.length);
+      expect(measured.contrast).toBeGreaterThan(4.5);
+    },
+  );
 });

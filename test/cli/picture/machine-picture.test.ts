@@ -23,7 +23,8 @@ const MACHINES: [name: string, source: DiscoverOptions][] = [
   ].map((synthetic): [string, DiscoverOptions] => [synthetic, { synthetic }]),
 ];
 
-const cpusOf = (svg: XmlElement) => allOf(svg).filter(({ attributes }) => attributes['data-cpu'] !== undefined);
+const cpusOf = (svg: XmlElement) =>
+  allOf(svg).filter(({ attributes }) => attributes['data-cpu'] !== undefined);
 const rectOf = ({ children }: XmlElement) => children.find(({ name }) => name === 'rect')!;
 const classOf = (element: XmlElement) => rectOf(element).attributes.class!.replace('cell ', '');
 const textsOf = (svg: XmlElement) => allOf(svg).filter(({ name }) => name === 'text');
@@ -46,12 +47,9 @@ function legendRow(svg: XmlElement, className: string): string[] {
 }
 
 function box({ attributes }: XmlElement) {
-  const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((name) => Number(attributes[name] ?? 0)) as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((name) =>
+    Number(attributes[name] ?? 0),
+  ) as [number, number, number, number];
   return { left: x, top: y, right: x + width, bottom: y + height };
 }
 
@@ -102,7 +100,12 @@ describe.each(MACHINES)('the picture of %s', (_, source) => {
     for (const rect of allOf(svg).filter(({ name }) => name === 'rect')) {
       const { left, top, right, bottom } = box(rect);
       expect(left < right && top < bottom).toBe(true);
-      expect([left >= 0, top >= 0, right <= page.right, bottom <= page.bottom]).toEqual([true, true, true, true]);
+      expect([left >= 0, top >= 0, right <= page.right, bottom <= page.bottom]).toEqual([
+        true,
+        true,
+        true,
+        true,
+      ]);
     }
     const cells = cpusOf(svg).map((cpu) => box(rectOf(cpu)));
     const isOver = (a: (typeof cells)[0], b: (typeof cells)[0]) =>
@@ -127,7 +130,10 @@ describe('the picture of who holds what', () => {
   it('names grants without a name by as much of their ids as tells them apart', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const of = (id: string) => ({ id, name: id, cpus: CpuSet.EMPTY, upcoming: null, alive: true });
-    const view = { ...holdingsOn(topology), grants: [of('12345678-a'), of('12345678-b')] } as unknown as StateView;
+    const view = {
+      ...holdingsOn(topology),
+      grants: [of('12345678-a'), of('12345678-b')],
+    } as unknown as StateView;
     expect(holdingsOfView(view).holders.map(({ name }) => name)).toEqual(['12345678-a', '12345678-b']);
   });
 
@@ -250,7 +256,9 @@ describe('the picture of who holds what', () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const name = `<script>alert("1")</script> & 'x' ]]> &amp;`;
     const holders = [holder(name, '0'), holder('\u0000\u001b[31m\ud800\ufffe\u202e', '1')];
-    const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, { holders }), note: name }));
+    const svg = parseXml(
+      machinePicture(topology, { holdings: holdingsOn(topology, { holders }), note: name }),
+    );
     expect(look(svg, 0)[1]).toBe(`CPU 0: ${name}`);
     expect(look(svg, 1)[1]).toBe('CPU 1: ??[31m???');
     expect(allOf(svg).some((each) => each.name === 'script')).toBe(false);
@@ -267,7 +275,10 @@ describe('the picture of who holds what', () => {
     const places = swatches.map(({ attributes: { x, y } }) => [Number(x), Number(y)] as const);
     expect(places).toEqual([...places].sort((a, b) => a[0] - b[0] || a[1] - b[1]));
     const last = holders.at(-1)!;
-    expect(legendRow(svg, `holder-${holders.length - 1}`).slice(0, 2)).toEqual([last.name, `CPUs ${last.cpus}`]);
+    expect(legendRow(svg, `holder-${holders.length - 1}`).slice(0, 2)).toEqual([
+      last.name,
+      `CPUs ${last.cpus}`,
+    ]);
   });
 
   it('cuts a long name in the legend, and fills long lists of CPUs into lines', async () => {

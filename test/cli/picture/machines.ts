@@ -29,7 +29,9 @@ export function manyHolders({ cpus }: Topology): Holder[] {
   const holders: Holder[] = [];
   for (let first = 0, size = 1; first + size <= ids.length; first += size, size = (size % 16) + 3) {
     const own = CpuSet.from(ids.slice(first, first + size));
-    holders.push(holder(`service-${holders.length}`, String(own), { isHighlighted: holders.length % 3 === 0 }));
+    holders.push(
+      holder(`service-${holders.length}`, String(own), { isHighlighted: holders.length % 3 === 0 }),
+    );
   }
   return holders;
 }

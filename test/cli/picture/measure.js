@@ -21,7 +21,13 @@ function measure() {
   const texts = [...svg.querySelectorAll('text')].map((text) => {
     const { x, y, width: w, height: h } = text.getBBox();
     // Lines may overlap above and below their letters.
-    return { text: text.lastChild.textContent, left: x, right: x + w, top: y + h * 0.25, bottom: y + h * 0.8 };
+    return {
+      text: text.lastChild.textContent,
+      left: x,
+      right: x + w,
+      top: y + h * 0.25,
+      bottom: y + h * 0.8,
+    };
   });
   const isOver = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
   const namesOf = (list) => list.map(({ text }) => text);

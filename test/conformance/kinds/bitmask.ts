@@ -27,12 +27,14 @@ const WIDTH = 64;
 const DIGITS_AT_A_TIME = 2;
 
 /**
- * Upstream's text of a mask: binary, filled with zeros to the least even width whose upper digit pair is needed. The pair at `shift` counts
- * as needed only above 1 << shift, hence a lone bit at an even place is not filled up: [2] is 100, [3] is 1000, [0,2] is 0101.
+ * Upstream's text of a mask: binary, filled with zeros to the least even width whose upper digit
+ * pair is needed. The pair at `shift` counts as needed only above 1 << shift, hence a lone bit at
+ * an even place is not filled up: [2] is 100, [3] is 1000, [0,2] is 0101.
  */
 function textOf(mask: NodeMask): string {
   let width = WIDTH;
-  while (width > DIGITS_AT_A_TIME && mask.bits <= 1n << BigInt(width - DIGITS_AT_A_TIME)) width -= DIGITS_AT_A_TIME;
+  while (width > DIGITS_AT_A_TIME && mask.bits <= 1n << BigInt(width - DIGITS_AT_A_TIME))
+    width -= DIGITS_AT_A_TIME;
   return mask.bits.toString(2).padStart(width, '0');
 }
 
@@ -67,12 +69,15 @@ function run(theCase: Case, context: Context): Result {
   const answer = attempt(() => answerOf(vector, context));
   const nodes = [vector.bits, vector.a, vector.b, vector.remove].flatMap((list) => list ?? []);
   if (nodes.some((node) => node >= WIDTH)) {
-    // Which of the package's sets takes such nodes is its own affair; what it does not take it must refuse in an orderly way.
+    // Which of the package's sets takes such nodes is its own affair; what it does not take it must
+    // refuse in an orderly way.
     if ('value' in answer || answer.error instanceof NumalignError) return passed;
     return failed('a mask or an error', describeError(answer.error));
   }
   if (vector.error === undefined) {
-    return 'error' in answer ? failed('no error', describeError(answer.error)) : compareFields(vector, answer.value);
+    return 'error' in answer
+      ? failed('no error', describeError(answer.error))
+      : compareFields(vector, answer.value);
   }
   const refused = compareError(vector.error, answer, context);
   if (refused.outcome !== 'passed' || vector.op !== 'remove') return refused;

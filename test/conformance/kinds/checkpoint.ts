@@ -1,4 +1,5 @@
-// checkpoint: the kubelet's state files, read and written. Replayed through the package's parse and format functions.
+// checkpoint: the kubelet's state files, read and written. Replayed through the package's parse and
+// format functions.
 import type { CpuManagerState, MemoryManagerState } from '../../../lib/index.js';
 import {
   type Attempt,
@@ -30,13 +31,19 @@ interface CheckpointCase extends Case {
 
 type State = CpuManagerState & MemoryManagerState & { readonly verified?: boolean };
 
-/** As plain text, so that a recorded and a read value can be compared: maps as objects, their members in order. */
+/**
+ * As plain text, so that a recorded and a read value can be compared: maps as objects, their
+ * members in order.
+ */
 function plain(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {
     if (typeof part === 'bigint') return Number(part);
-    const entries = part instanceof Map ? [...part].map(([key, item]) => [String(key), item] as const) : undefined;
+    const entries =
+      part instanceof Map ? [...part].map(([key, item]) => [String(key), item] as const) : undefined;
     if (!entries && (typeof part !== 'object' || part === null || Array.isArray(part))) return part;
-    return Object.fromEntries((entries ?? Object.entries(part as object)).sort(([a], [b]) => (a < b ? -1 : 1)));
+    return Object.fromEntries(
+      (entries ?? Object.entries(part as object)).sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
   });
 }
 
@@ -97,7 +104,10 @@ function compareWritten(vector: CheckpointCase, reader: Reader): Result {
   return passed;
 }
 
-/** Such a file must be refused, and read only when that is asked for, as one that nobody vouches for. */
+/**
+ * Such a file must be refused, and read only when that is asked for, as one that nobody vouches
+ * for.
+ */
 function compareUnverified(
   { text, loaded }: CheckpointCase,
   refused: Attempt<State>,
@@ -115,7 +125,9 @@ export const checkpoint: Kind = {
 
   matches({ kind, variant, policy, text }) {
     const isText = text === null || typeof text === 'string';
-    return (kind === 'cpu' || kind === 'memory') && [variant, policy].every((f) => typeof f === 'string') && isText;
+    return (
+      (kind === 'cpu' || kind === 'memory') && [variant, policy].every((f) => typeof f === 'string') && isText
+    );
   },
 
   run(theCase, context) {

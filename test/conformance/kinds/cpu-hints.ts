@@ -1,6 +1,16 @@
-// cpu-hints: the NUMA nodes from which a container could get its CPUs. Replayed through Topology.cpuHints.
+// cpu-hints: the NUMA nodes from which a container could get its CPUs. Replayed through
+// Topology.cpuHints.
 import type { MachineJson } from '../../../lib/index.js';
-import { attempt, type Case, describeError, diverged, failed, type Kind, passed, type Result } from '../case.js';
+import {
+  attempt,
+  type Case,
+  describeError,
+  diverged,
+  failed,
+  type Kind,
+  passed,
+  type Result,
+} from '../case.js';
 import { idsOf } from '../cpu-list.js';
 import { type RecordedHint, recordedHint } from '../hint.js';
 import { groupsOf, hasHalfCores, isIrregular } from '../machine.js';
@@ -19,27 +29,38 @@ interface CpuHintsCase extends Case {
 function masksOf(nodes: readonly number[]): number[][] {
   const masks: number[][] = [[]];
   for (const node of nodes) masks.push(...masks.map((mask) => [...mask, node]));
-  const firstDifference = (a: number[], b: number[]) => a.map((node, i) => node - b[i]!).find((d) => d !== 0) ?? 0;
+  const firstDifference = (a: number[], b: number[]) =>
+    a.map((node, i) => node - b[i]!).find((d) => d !== 0) ?? 0;
   return masks.slice(1).sort((a, b) => a.length - b.length || firstDifference(a, b));
 }
 
-/** Which CPUs may count for a hint at most, and which must at least: they differ where only whole cores are handed out. */
+/**
+ * Which CPUs may count for a hint at most, and which must at least: they differ where only whole
+ * cores are handed out.
+ */
 function countedCpus(vector: CpuHintsCase, machine: MachineJson) {
   const [available, reusable] = [idsOf(vector.available), idsOf(vector.reusable)];
   const free = new Set([...available, ...reusable]);
-  const isWhole = (core: number[]) => core.every((cpu) => available.has(cpu)) || core.every((cpu) => reusable.has(cpu));
+  const isWhole = (core: number[]) =>
+    core.every((cpu) => available.has(cpu)) || core.every((cpu) => reusable.has(cpu));
   const wholeCores = [...groupsOf(machine, 'core').values()].filter(isWhole);
   // What is no multiple fails in any case, and its hints are those of single CPUs.
   const isByCore =
-    vector.options.fullPhysicalCpusOnly && vector.request % Math.floor(machine.numCpus / machine.numCores) === 0;
+    vector.options.fullPhysicalCpusOnly &&
+    vector.request % Math.floor(machine.numCpus / machine.numCores) === 0;
   return { atMost: free, atLeast: isByCore ? new Set(wholeCores.flat()) : free, reusable };
 }
 
 /** What is wrong with hints as an answer to this case, whatever is recorded. */
-function flawOf(hints: readonly RecordedHint[], vector: CpuHintsCase, machine: MachineJson): string | undefined {
+function flawOf(
+  hints: readonly RecordedHint[],
+  vector: CpuHintsCase,
+  machine: MachineJson,
+): string | undefined {
   const { request, options, assigned } = vector;
   const held = assigned && idsOf(assigned);
-  if (held && held.size !== request) return hints.length > 0 ? 'hints for CPUs that are not as many' : undefined;
+  if (held && held.size !== request)
+    return hints.length > 0 ? 'hints for CPUs that are not as many' : undefined;
   const { atMost, atLeast, reusable } = held
     ? { atMost: held, atLeast: held, reusable: new Set<number>() }
     : countedCpus(vector, machine);
@@ -47,12 +68,14 @@ function flawOf(hints: readonly RecordedHint[], vector: CpuHintsCase, machine: M
   const nodes = groupsOf(machine, 'numa');
   const sockets = groupsOf(machine, 'socket');
   const cpusIn = (mask: number[]) => mask.flatMap((node) => nodes.get(node)!);
-  const count = (mask: number[], counted: ReadonlySet<number>) => cpusIn(mask).filter((cpu) => counted.has(cpu)).length;
+  const count = (mask: number[], counted: ReadonlySet<number>) =>
+    cpusIn(mask).filter((cpu) => counted.has(cpu)).length;
   const masks = masksOf([...nodes.keys()].sort((a, b) => a - b));
   const fewestNodes = masks.find((mask) => cpusIn(mask).length >= request)?.length ?? nodes.size;
   const fewestSockets = Math.ceil(fewestNodes / Math.floor(nodes.size / sockets.size));
   const isSocketAligned = (mask: number[]) =>
-    [...sockets.values()].filter((socket) => cpusIn(mask).some((cpu) => socket.includes(cpu))).length === fewestSockets;
+    [...sockets.values()].filter((socket) => cpusIn(mask).some((cpu) => socket.includes(cpu))).length ===
+    fewestSockets;
 
   let next = 0;
   for (const mask of masks) {
@@ -64,7 +87,8 @@ function flawOf(hints: readonly RecordedHint[], vector: CpuHintsCase, machine: M
     }
     if (!hasReusable) return `[${mask}] lacks a node of the reusable CPUs`;
     if (count(mask, atMost) < request) return `[${mask}] has too few CPUs`;
-    const isPreferred = mask.length === fewestNodes || (options.alignBySocket === true && isSocketAligned(mask));
+    const isPreferred =
+      mask.length === fewestNodes || (options.alignBySocket === true && isSocketAligned(mask));
     if (hint.preferred !== isPreferred) return `[${mask}] is ${isPreferred ? 'not ' : ''}preferred`;
     next += 1;
   }
@@ -101,7 +125,13 @@ export const cpuHints: Kind = {
     const { request, available, reusable, assigned, options } = vector;
     const answer = attempt(() =>
       Array.from(
-        topology.cpuHints({ request, available, reusable, ...(assigned !== undefined && { assigned }), ...options }),
+        topology.cpuHints({
+          request,
+          available,
+          reusable,
+          ...(assigned !== undefined && { assigned }),
+          ...options,
+        }),
         recordedHint,
       ),
     );

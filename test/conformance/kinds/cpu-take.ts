@@ -1,6 +1,15 @@
 // cpu-take: which CPUs are chosen out of those that are free. Replayed through Topology.bestFit.
 import type { BestFitOptions, MachineJson } from '../../../lib/index.js';
-import { attempt, type Case, describeError, diverged, failed, type Kind, passed, type Result } from '../case.js';
+import {
+  attempt,
+  type Case,
+  describeError,
+  diverged,
+  failed,
+  type Kind,
+  passed,
+  type Result,
+} from '../case.js';
 import { idsOf } from '../cpu-list.js';
 import { isIrregular } from '../machine.js';
 
@@ -60,7 +69,8 @@ export const cpuTake: Kind = {
   name: 'cpu-take',
 
   matches({ topology, available, count, ...rest }) {
-    const isAsked = typeof topology === 'string' && typeof available === 'string' && typeof count === 'number';
+    const isAsked =
+      typeof topology === 'string' && typeof available === 'string' && typeof count === 'number';
     return isAsked && ANSWERS.some((field) => field in rest);
   },
 
@@ -71,12 +81,14 @@ export const cpuTake: Kind = {
     if ('error' in answer) {
       const code = answer.error instanceof numalign.NumalignError ? answer.error.code : undefined;
       // An upstream error about something else than too few CPUs has no code to stand for it here.
-      const isAnswer = code === 'ERR_INSUFFICIENT_CPUS' || (code && vector.error && !isShortage(vector.error));
+      const isAnswer =
+        code === 'ERR_INSUFFICIENT_CPUS' || (code && vector.error && !isShortage(vector.error));
       if (!isAnswer) return failed(show(vector), describeError(answer.error));
     }
     const ours: Answer = 'error' in answer ? { error: describeError(answer.error) } : { cpus: answer.value };
     // Equal is not enough: some recorded answers hand out CPUs that were not free.
-    if (isSame(ours, vector) && (ours.cpus === undefined || isValidPlacement(ours.cpus, vector))) return passed;
+    if (isSame(ours, vector) && (ours.cpus === undefined || isValidPlacement(ours.cpus, vector)))
+      return passed;
     const letter = letterOf(vector, ours, recorded);
     if (letter) return diverged(letter);
     const wrong =

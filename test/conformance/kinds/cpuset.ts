@@ -1,4 +1,5 @@
-// cpuset: the list form of CPU sets, read and written, and what is done with sets. Replayed through CpuSet.
+// cpuset: the list form of CPU sets, read and written, and what is done with sets. Replayed through
+// CpuSet.
 import {
   attempt,
   type Case,
@@ -53,6 +54,8 @@ export const cpuset: Kind = {
   },
 
   run(vector, context) {
-    return vector.op === 'parse' ? parse(vector as ParseCase, context) : setops(vector as SetopsCase, context);
+    return vector.op === 'parse'
+      ? parse(vector as ParseCase, context)
+      : setops(vector as SetopsCase, context);
   },
 };

@@ -1,10 +1,20 @@
-// scenario: a node driven through admissions, removals, starts and restarts. Replayed through openManager on a state folder of its own.
-// Not compared: messages; which of equal devices a container has.
+// scenario: a node driven through admissions, removals, starts and restarts. Replayed through
+// openManager on a state folder of its own. Not compared: messages; which of equal devices a
+// container has.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MachineJson, ManagerOptions } from '../../../lib/index.js';
-import { type Case, type Context, describeError, diverged, failed, type Kind, passed, type Result } from '../case.js';
+import {
+  type Case,
+  type Context,
+  describeError,
+  diverged,
+  failed,
+  type Kind,
+  passed,
+  type Result,
+} from '../case.js';
 import { idsOf, listOf } from '../cpu-list.js';
 import { countByPlace, inventoryOf, type RecordedResource, withDevices } from '../devices.js';
 import { type Answer, DrivenNode } from '../driven-node.js';
@@ -96,7 +106,9 @@ type Facts = Readonly<Record<string, unknown>>;
 interface Outcome {
   readonly admitted: boolean | undefined;
   readonly reason: string | undefined;
-  readonly containers: Readonly<Record<string, Omit<Holding, 'devices'> & { readonly devices: DeviceCounts }>>;
+  readonly containers: Readonly<
+    Record<string, Omit<Holding, 'devices'> & { readonly devices: DeviceCounts }>
+  >;
   readonly sharedPool: string;
   readonly memoryFree: BytesByNode;
 }
@@ -114,22 +126,39 @@ function recordedOutcome({ admitted, reason, containers = {} }: RecordedResult, 
   return { admitted, reason, containers: Object.fromEntries(entries), sharedPool, memoryFree };
 }
 
-function ourOutcome({ admitted, reason, containers = {} }: Answer, { sharedPool, memory }: Placement): Outcome {
+function ourOutcome(
+  { admitted, reason, containers = {} }: Answer,
+  { sharedPool, memory }: Placement,
+): Outcome {
   const entries = Object.entries(containers).map(([name, holding]) => {
     const held = Object.entries(holding.devices).filter(([, list]) => list.length > 0);
     const counts = held.map(([resource, list]) => [resource, countByPlace(list)] as const);
     return [name, { ...holding, devices: Object.fromEntries(counts) }] as const;
   });
-  return { admitted, reason, containers: Object.fromEntries(entries), sharedPool, memoryFree: column(memory, 'free') };
+  return {
+    admitted,
+    reason,
+    containers: Object.fromEntries(entries),
+    sharedPool,
+    memoryFree: column(memory, 'free'),
+  };
 }
 
-/** `isRandom`: upstream picks among the devices at random, so that only how many are near the hint's nodes can be compared. */
-function factsOf({ admitted, reason, containers, sharedPool, memoryFree }: Outcome, isRandom: boolean): Facts {
+/**
+ * `isRandom`: upstream picks among the devices at random, so that only how many are near the hint's
+ * nodes can be compared.
+ */
+function factsOf(
+  { admitted, reason, containers, sharedPool, memoryFree }: Outcome,
+  isRandom: boolean,
+): Facts {
   const facts: Record<string, unknown> = { admitted, reason };
   for (const [name, { cpus, hint, memory, devices }] of Object.entries(containers)) {
     facts[`${name}'s CPUs`] = cpus;
     facts[`${name}'s hint`] = [hint.nodes, hint.preferred];
-    facts[`${name}'s memory`] = memory.map(({ nodes, type, bytes }) => `${type} on ${nodes}: ${bytes}`).sort();
+    facts[`${name}'s memory`] = memory
+      .map(({ nodes, type, bytes }) => `${type} on ${nodes}: ${bytes}`)
+      .sort();
     const counts = Object.entries(devices).flatMap(([resource, places]) =>
       Object.entries(isRandom ? byNearness(places, hint) : places).map(
         ([place, count]) => `${count} ${resource} (${place})`,
@@ -140,7 +169,10 @@ function factsOf({ admitted, reason, containers, sharedPool, memoryFree }: Outco
   return { ...facts, 'the shared pool': sharedPool, 'the free memory': sorted(memoryFree) };
 }
 
-function byNearness(places: Readonly<Record<string, number>>, { nodes }: RecordedHint): Record<string, number> {
+function byNearness(
+  places: Readonly<Record<string, number>>,
+  { nodes }: RecordedHint,
+): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const [place, count] of Object.entries(places)) {
     const isNear = nodes === null || place.split(',').some((node) => nodes.includes(Number(node)));
@@ -165,7 +197,10 @@ function differenceOf(recorded: Facts, ours: Facts): Difference | undefined {
   return { expected: show(recorded), got: show(ours), facts: different };
 }
 
-/** One replay. What is recorded is followed step by step, so that a diverged step can be answered for. */
+/**
+ * One replay. What is recorded is followed step by step, so that a diverged step can be answered
+ * for.
+ */
 class Replay {
   readonly #vector: ScenarioCase;
   readonly #machine: MachineJson;
@@ -239,7 +274,10 @@ class Replay {
     return passed;
   }
 
-  /** Does one operation and holds our answer against what is recorded, which may be one of several. `isOver`: nothing can follow. */
+  /**
+   * Does one operation and holds our answer against what is recorded, which may be one of several.
+   * `isOver`: nothing can follow.
+   */
   async #judge(
     i: number,
     step: Operation,
@@ -280,7 +318,10 @@ class Replay {
     if (!isSamePlacement(after, reopened)) {
       return { verdict: failed('the same state after reopening', placementText(reopened)), isOver: true };
     }
-    return { verdict: diverged(letter), isOver: hasNoAnswer(result) || this.#recordedPlacement() === undefined };
+    return {
+      verdict: diverged(letter),
+      isOver: hasNoAnswer(result) || this.#recordedPlacement() === undefined,
+    };
   }
 
   async #act({ op, podUid = '' }: Operation): Promise<Answer | undefined> {
@@ -299,7 +340,12 @@ class Replay {
   }
 
   /** Which rule our answer breaks, if any, whatever is recorded. */
-  #flawOf(step: Operation, answer: Answer | undefined, before: Placement, after: Placement): string | undefined {
+  #flawOf(
+    step: Operation,
+    answer: Answer | undefined,
+    before: Placement,
+    after: Placement,
+  ): string | undefined {
     const flaw = flawOf(after, this.#rules);
     if (flaw !== undefined) return flaw;
     const expected = new Map(before.pods);
@@ -334,7 +380,9 @@ class Replay {
     return differenceOf(factsOf(theirs, isRandom), factsOf(ours, isRandom));
   }
 
-  /** The node after a step. Without a policy upstream keeps no shared pool, and every CPU is shared. */
+  /**
+   * The node after a step. Without a policy upstream keeps no shared pool, and every CPU is shared.
+   */
   #after(recorded: RecordedNode, step: Operation, result: RecordedResult): RecordedNode {
     const isKept = this.#vector.config.cpuPolicy === 'static';
     return follow(recorded, step, isKept ? result : { ...result, defaultCpuSet: recorded.sharedPool });
@@ -344,7 +392,10 @@ class Replay {
     return this.#vector.config.cpuPolicyOptions[option] === 'true';
   }
 
-  /** The letter under which another answer than the recorded one is numalign's intention, if any. `recorded`: after the step. */
+  /**
+   * The letter under which another answer than the recorded one is numalign's intention, if any.
+   * `recorded`: after the step.
+   */
   #letterOf(
     i: number,
     { op, podUid = '' }: Operation,
@@ -378,7 +429,9 @@ class Replay {
     const { pods: recorded, sharedPool, memoryFree } = this.#recorded;
     const pods = withDevices(recorded, this.#claims, this.#rules.inventory);
     if (!pods) return undefined;
-    const blocks = [...pods.values()].flatMap((holdings) => Object.values(holdings).flatMap(({ memory }) => memory));
+    const blocks = [...pods.values()].flatMap((holdings) =>
+      Object.values(holdings).flatMap(({ memory }) => memory),
+    );
     const placement = { pods, sharedPool, memory: tablesOf(this.#rules.capacities, memoryFree, blocks) };
     return flawOf(placement, this.#rules) === undefined ? placement : undefined;
   }
@@ -399,14 +452,20 @@ class Replay {
   }
 }
 
-/** D1: that no NUMA nodes have the memory, or only such whose groups cannot be had, upstream finds out when it allocates. */
+/**
+ * D1: that no NUMA nodes have the memory, or only such whose groups cannot be had, upstream finds
+ * out when it allocates.
+ */
 const NO_MEMORY = /^Allocate failed due to \[memorymanager\] /;
 
 function placementText({ pods, sharedPool, memory }: Placement): string {
   return JSON.stringify({ pods: [...pods], sharedPool, memoryFree: column(memory, 'free') });
 }
 
-/** What a pod has once all its containers have started: of init containers that have ended the memory is free. */
+/**
+ * What a pod has once all its containers have started: of init containers that have ended the
+ * memory is free.
+ */
 function onceStarted(holdings: Holdings, claims: readonly Claim[]): Holdings {
   const ended = new Set(claims.filter(({ kind }) => kind === 'init').map(({ name }) => name));
   const entries = Object.entries(holdings).map(([name, holding]) => {
@@ -428,13 +487,21 @@ function isAliased({ cpuPolicyOptions }: Config, machine: MachineJson): boolean 
 }
 
 /** Where in the scenario it failed. */
-function at(i: number, { op, podUid }: Operation, { detail }: Extract<Result, { outcome: 'failed' }>): Result {
+function at(
+  i: number,
+  { op, podUid }: Operation,
+  { detail }: Extract<Result, { outcome: 'failed' }>,
+): Result {
   const step = `step ${i} (${op}${podUid === undefined ? '' : ` ${podUid}`})`;
   return failed(`at ${step} ${detail.expected}`, detail.got);
 }
 
 /** The configuration must be refused, and as one that is wrong. */
-async function startRefused(vector: ScenarioCase, options: ManagerOptions, { numalign }: Context): Promise<Result> {
+async function startRefused(
+  vector: ScenarioCase,
+  options: ManagerOptions,
+  { numalign }: Context,
+): Promise<Result> {
   const expected = `a refusal to start (upstream: ${vector.startError})`;
   try {
     (await numalign.openManager(options)).close();
@@ -456,11 +523,16 @@ async function start(vector: ScenarioCase, folder: string, context: Context): Pr
   let letter: string | undefined;
   if (reservedCpusEffective !== null && node.reserved !== reservedCpusEffective) {
     letter = isAliased(config, machine) ? 'A2' : isIrregular(machine) ? 'A1' : undefined;
-    const isValid = idsOf(node.reserved).size === idsOf(reservedCpusEffective).size && config.reservedCpus === null;
+    const isValid =
+      idsOf(node.reserved).size === idsOf(reservedCpusEffective).size && config.reservedCpus === null;
     if (!letter || !isValid) return failed(`the reserved CPUs ${reservedCpusEffective}`, node.reserved);
     const { systemReserved: _, ...others } = options;
     node.close();
-    const given = { ...others, reservedSystemCPUs: reservedCpusEffective, stateDir: join(folder, 'recorded') };
+    const given = {
+      ...others,
+      reservedSystemCPUs: reservedCpusEffective,
+      stateDir: join(folder, 'recorded'),
+    };
     node = await DrivenNode.open(context.numalign, given, vector.machine.deviceResources);
   }
   const result = await new Replay(vector, machine, node).play();

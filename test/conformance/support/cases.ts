@@ -12,11 +12,15 @@ import { main, readCases, replay } from '../replay.js';
 export type Fields = Record<string, unknown>;
 
 /** The path of the recorded cases of this name. */
-export const vectors = (name: string) => fileURLToPath(new URL(`../vectors/${name}.jsonl.gz`, import.meta.url));
+export const vectors = (name: string) =>
+  fileURLToPath(new URL(`../vectors/${name}.jsonl.gz`, import.meta.url));
 
 const machines = gunzipSync(readFileSync(vectors('topologies'))).toString();
 
-/** Writes cases (objects, or lines as they are) beside the machines, for as long as the test runs. Answers the file's path. */
+/**
+ * Writes cases (objects, or lines as they are) beside the machines, for as long as the test runs.
+ * Answers the file's path.
+ */
 export function fileOf(
   cases: readonly (Fields | string)[],
   { name = 'cases.jsonl', topologies = machines as string | null } = {},

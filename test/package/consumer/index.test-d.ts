@@ -1,4 +1,5 @@
-// What TypeScript says to who uses the package; tsd compiles it in a project where the package is installed. Nothing of it runs.
+// What TypeScript says to who uses the package; tsd compiles it in a project where the package is
+// installed. Nothing of it runs.
 import {
   type AdmissionReason,
   type CpuSet,
@@ -43,7 +44,10 @@ expectError(await discover({ xml: 1 }));
 expectAssignable<Parameters<typeof openManager>[0]>({ topology });
 
 const limits = { cpu: '2', memory: '1Gi', 'nvidia.com/gpu': 1 };
-const pod = await manager.admit({ name: 'trainer', containers: [{ name: 'main', limits }] }, { owner: 'persistent' });
+const pod = await manager.admit(
+  { name: 'trainer', containers: [{ name: 'main', limits }] },
+  { owner: 'persistent' },
+);
 expectType<Pod>(pod);
 expectError(manager.admit({ name: 'trainer' }));
 expectAssignable<Plan>(manager.plan({ name: 'trainer', containers: [{ name: 'main', limits }] }));

@@ -1,4 +1,5 @@
-// A process that does what it is sent: functions of (numalign, mine, ...arguments), where `mine` is what it keeps between them.
+// A process that does what it is sent: functions of (numalign, mine, ...arguments), where `mine` is
+// what it keeps between them.
 import { runInThisContext } from 'node:vm';
 import * as numalign from '../../../dist/index.js';
 
@@ -9,7 +10,9 @@ process.on('message', async ({ code, args }) => {
     process.send({ value: JSON.parse(JSON.stringify(value ?? null)) });
   } catch (error) {
     const { code: errorCode, message, details } = error;
-    process.send({ error: { code: errorCode, message, details: JSON.parse(JSON.stringify(details ?? null)) } });
+    process.send({
+      error: { code: errorCode, message, details: JSON.parse(JSON.stringify(details ?? null)) },
+    });
   }
 });
 process.on('disconnect', () => process.exit());

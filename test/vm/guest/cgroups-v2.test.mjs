@@ -1,4 +1,5 @@
-// The real cgroup v2 of a machine with 16 CPUs (0-15) on 4 NUMA nodes, its own root, and nothing else on it: a virtual machine.
+// The real cgroup v2 of a machine with 16 CPUs (0-15) on 4 NUMA nodes, its own root, and nothing
+// else on it: a virtual machine.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +29,8 @@ const NOBODY = 65534;
 const cpus = (list) => CpuSet.parse(list);
 const read = (folder, file) => readFileSync(join(folder, file), 'utf8').trim();
 const put = (folder, file, text) => writeFileSync(join(folder, file), `${text}\n`);
-const allowedOf = (pid) => /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
+const allowedOf = (pid) =>
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 
 const children = new Set();
 function idler() {
@@ -76,7 +78,12 @@ function refusal(action) {
   } catch (error) {
     assert.equal(error.code, 'ERR_CGROUP', String(error));
     assert.ok(error.details.valid, error.message);
-    return { errno: error.errnoName, reason: error.details.reason, message: error.message, text: error.details.text };
+    return {
+      errno: error.errnoName,
+      reason: error.details.reason,
+      message: error.message,
+      text: error.details.text,
+    };
   }
   throw new Error('no error came');
 }
@@ -188,7 +195,10 @@ describe('plain groups', () => {
   it('are refused what the cgroup above does not have, where the kernel would be silent', () => {
     const { tree } = madeRoot('0-7');
     const group = tree.group('a');
-    assert.match(assertRefused(() => group.create(cpus('6-9'), NONE), 'outside-parent').message, /did not get 8-9/);
+    assert.match(
+      assertRefused(() => group.create(cpus('6-9'), NONE), 'outside-parent').message,
+      /did not get 8-9/,
+    );
     assert.match(assertRefused(() => group.create(cpus('8-9'), NONE), 'outside-parent').message, /got 0-7/);
     assert.ok(!group.exists());
     group.create(cpus('6-7'), NONE);
@@ -454,7 +464,10 @@ describe('partitions', () => {
     pod.setPartition('isolated', cpus('4-9'));
     pod.setPartition('isolated', cpus('6-9'));
     tree.setPartition('root', cpus('6-9'));
-    assert.deepEqual([pod.partition().text, tree.partition().text, allowedOf(pid)], ['isolated', 'root', '6-9']);
+    assert.deepEqual(
+      [pod.partition().text, tree.partition().text, allowedOf(pid)],
+      ['isolated', 'root', '6-9'],
+    );
     log.length = 0;
     tree.setPartition('root', cpus('6-9'));
     pod.setPartition('isolated', cpus('6-9'));
@@ -506,7 +519,10 @@ describe('partitions', () => {
       group.setPartition('isolated', cpus(list));
       assert.deepEqual([group.partition().text, String(group.partition().effective)], ['isolated', list]);
     }
-    assert.deepEqual([tree.partition().text, String(tree.partition().effective), allowedOf(pid)], ['root', '', '6-7']);
+    assert.deepEqual(
+      [tree.partition().text, String(tree.partition().effective), allowedOf(pid)],
+      ['root', '', '6-7'],
+    );
   });
 
   it('below shrink with the one above, and are not made invalid by what is made beside them', () => {
@@ -570,7 +586,8 @@ describe('partitions', () => {
 describe('systemd units', () => {
   // One interpreter for all of them: it takes seconds to start here.
   const setAttributes = (pairs) => {
-    const script = 'import json, os, sys\nfor folder, name in json.loads(sys.argv[1]): os.setxattr(folder, name, b"1")';
+    const script =
+      'import json, os, sys\nfor folder, name in json.loads(sys.argv[1]): os.setxattr(folder, name, b"1")';
     assert.equal(spawnSync('python3', ['-S', '-c', script, JSON.stringify(pairs)]).status, 0);
   };
 
@@ -582,7 +599,10 @@ describe('systemd units', () => {
     for (const path of [slice, unit, join(unit, 'numalign'), join(slice, 'numalign')]) {
       assertRefused(() => open(path), 'systemd-unit');
     }
-    const marked = ['user.delegate', 'trusted.delegate'].map((name) => [join(slice, `${name}.service`), name]);
+    const marked = ['user.delegate', 'trusted.delegate'].map((name) => [
+      join(slice, `${name}.service`),
+      name,
+    ]);
     for (const [other] of marked) mkdirSync(other);
     setAttributes(marked);
     for (const [other] of marked) {

@@ -1,4 +1,5 @@
-// PCI devices with their nodes, and grants of them, on a machine that has some on different nodes. Root. Run by node --test.
+// PCI devices with their nodes, and grants of them, on a machine that has some on different nodes.
+// Root. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
@@ -34,14 +35,20 @@ test('a device comes with CPUs and memory of its node: those that the kernel cal
   const manager = await open();
   for (const { id, numaNodes } of withNodes(topology)) {
     manager.registerDevices('example.com/device', { id });
-    const request = { cpu: 2, memory: '64Mi', resources: { 'example.com/device': 1 }, policy: 'single-numa-node' };
+    const request = {
+      cpu: 2,
+      memory: '64Mi',
+      resources: { 'example.com/device': 1 },
+      policy: 'single-numa-node',
+    };
     const grant = await manager.acquire(request);
     assert.deepEqual(
       grant.devices['example.com/device'].map((device) => device.id),
       [id],
     );
     const local = localCpus(id);
-    for (const cpu of grant.cpus) assert.ok(local.includes(cpu), `CPU ${cpu} is not local to ${id}: ${local}`);
+    for (const cpu of grant.cpus)
+      assert.ok(local.includes(cpu), `CPU ${cpu} is not local to ${id}: ${local}`);
     assert.deepEqual(grant.memoryNodes.toArray(), [...numaNodes]);
     // Nobody has a second one.
     await assert.rejects(manager.acquire(request), { code: 'ERR_TOPOLOGY_AFFINITY' });
@@ -54,7 +61,9 @@ test('a device whose node has no CPUs left is refused, and best-effort takes it 
   const manager = await open({ reservedSystemCPUs: kernel.cpusOfNode(numaNodes[0]).join() });
   manager.registerDevices('example.com/device', { id });
   const request = { cpu: 2, resources: { 'example.com/device': 1 } };
-  await assert.rejects(manager.acquire({ ...request, policy: 'single-numa-node' }), { code: 'ERR_TOPOLOGY_AFFINITY' });
+  await assert.rejects(manager.acquire({ ...request, policy: 'single-numa-node' }), {
+    code: 'ERR_TOPOLOGY_AFFINITY',
+  });
   const grant = await manager.acquire({ ...request, policy: 'best-effort' });
   for (const cpu of grant.cpus) assert.ok(!localCpus(id).includes(cpu));
   await grant.release();
@@ -64,7 +73,16 @@ test('the command line runs a command near a device', () => {
   const { id } = topology.devices.find(({ kind, numaNodes }) => kind === 'network' && numaNodes?.[0] === 3);
   const options = ['--cpus', '2', '--policy', 'single-numa-node', '--quiet', '--state-dir', newStateDir()];
   const device = ['--resource', 'example.com/nic=1', '--device', `example.com/nic=id:${id}`];
-  const args = [CLI, 'run', ...options, ...device, '--', 'sh', '-c', 'cat /proc/self/status; echo $NUMALIGN_DEVICES'];
+  const args = [
+    CLI,
+    'run',
+    ...options,
+    ...device,
+    '--',
+    'sh',
+    '-c',
+    'cat /proc/self/status; echo $NUMALIGN_DEVICES',
+  ];
   const answer = execFileSync(process.execPath, args, { encoding: 'utf8' });
   for (const cpu of kernel.maskIn(answer)) assert.ok(localCpus(id).includes(cpu));
   assert.deepEqual(JSON.parse(answer.trim().split('\n').at(-1)), { 'example.com/nic': [id] });

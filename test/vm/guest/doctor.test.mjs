@@ -1,7 +1,17 @@
-// What `numalign doctor` says, against what the kernel says, and what becomes of it when its advice is followed: at least 16 CPUs, cgroup v2, root. Run by node --test.
+// What `numalign doctor` says, against what the kernel says, and what becomes of it when its advice
+// is followed: at least 16 CPUs, cgroup v2, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
@@ -41,7 +51,8 @@ const CHANGED = ['/proc/sys/kernel/numa_balancing', '/sys/devices/virtual/workqu
 const OWN = String(affinity());
 after(() => {
   for (const [path, text] of CHANGED) put(path, text);
-  // Before Linux 6.2 a partition that ends leaves all CPUs to every process, isolated ones too: the next tests are born of this one's parent.
+  // Before Linux 6.2 a partition that ends leaves all CPUs to every process, isolated ones too: the
+  // next tests are born of this one's parent.
   spawnSync('taskset', ['-apc', OWN, String(process.ppid)]);
 });
 
@@ -68,7 +79,10 @@ function run(args, before = []) {
 
 function diagnose({ stateDir = newStateDir(), root = ROOT, before } = {}) {
   const more = root === undefined ? [] : ['--cgroup-root', root];
-  const { status, stdout, stderr } = run(['doctor', '--output', 'json', '--state-dir', stateDir, ...more], before);
+  const { status, stdout, stderr } = run(
+    ['doctor', '--output', 'json', '--state-dir', stateDir, ...more],
+    before,
+  );
   assert.equal(stderr, '');
   const { healthy, findings } = JSON.parse(stdout);
   return { status, healthy, of: (check) => findings.find((finding) => finding.check === check) };
@@ -88,12 +102,16 @@ function follow({ advice }, ...patterns) {
 describe('the doctor', () => {
   it('tells which CPUs the kernel was started to isolate', () => {
     const commandLine = readFileSync('/proc/cmdline', 'utf8');
-    const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
+    const argument = (name) =>
+      CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
     const [isolcpus, nohzFull] = [argument('isolcpus'), argument('nohz_full')];
     assert.ok(isolcpus.equals(nohzFull), 'this test knows no other machine');
     const { status, found } = diagnose().of('isolated-cpus');
     assert.equal(status, 'ok');
-    assert.equal(found, isolcpus.isEmpty ? 'none: load is balanced over all CPUs' : `${isolcpus}, without the tick`);
+    assert.equal(
+      found,
+      isolcpus.isEmpty ? 'none: load is balanced over all CPUs' : `${isolcpus}, without the tick`,
+    );
   });
 
   it('tells how many CPUs a core has', () => {
@@ -135,7 +153,8 @@ describe('the doctor', () => {
     const main = join(unit, 'main');
     mkdirSync(main);
     for (const path of [unit, main]) {
-      for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control']) chownSync(join(path, file), NOBODY, NOBODY);
+      for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control'])
+        chownSync(join(path, file), NOBODY, NOBODY);
     }
     const inUnit = [...inCgroup(main), ...AS_NOBODY];
     const stateDir = newStateDir(NOBODY);
@@ -186,7 +205,10 @@ describe('the doctor', () => {
     const work = join(above, 'work');
     mkdirSync(work);
     const [before, stateDir, root] = [inCgroup(work), newStateDir(), '/part-test/numalign'];
-    const configured = run(['configure', '--managed', '8-11', '--cgroup-root', root, '--state-dir', stateDir], before);
+    const configured = run(
+      ['configure', '--managed', '8-11', '--cgroup-root', root, '--state-dir', stateDir],
+      before,
+    );
     assert.equal(configured.status, 0, configured.stderr);
     const { of } = diagnose({ stateDir, root, before });
     assert.equal(of('cpusets').status, 'ok', of('cpusets').found);

@@ -1,4 +1,5 @@
-// Partitions and cgroups are changed behind numalign's back, in a machine that may be thrown away: at least 16 CPUs, root, cgroup v2. Run by node --test.
+// Partitions and cgroups are changed behind numalign's back, in a machine that may be thrown away:
+// at least 16 CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

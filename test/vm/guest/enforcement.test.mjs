@@ -1,5 +1,6 @@
-// Levels of enforcement on the real cgroup v2 of a machine with 16 CPUs (0-15) on 4 NUMA nodes and nothing else on it: a virtual machine, as root. The part with isolated
-// CPUs where its kernel was started with isolcpus=12-15. Run by node --test.
+// Levels of enforcement on the real cgroup v2 of a machine with 16 CPUs (0-15) on 4 NUMA nodes and
+// nothing else on it: a virtual machine, as root. The part with isolated CPUs where its kernel was
+// started with isolcpus=12-15. Run by node --test.
 import assert from 'node:assert/strict';
 import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +31,9 @@ const FOLDER = MOUNT + ROOT;
 const NOBODY = 65534;
 const ACTOR = fileURLToPath(new URL('actor.mjs', import.meta.url));
 const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
-const ISOLATED = CpuSet.parse(/(?:^| )isolcpus=([0-9,-]+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1] ?? '');
+const ISOLATED = CpuSet.parse(
+  /(?:^| )isolcpus=([0-9,-]+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1] ?? '',
+);
 const ALL = CpuSet.parse('0-15');
 // What every process has from the first one: not the CPUs of isolcpus=.
 const OWN = affinity();
@@ -52,7 +55,11 @@ const cgroupOf = (pid) => /^0::(.*)$/m.exec(read(`/proc/${pid}/cgroup`))[1];
 const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 const partition = (folder = FOLDER) =>
   existsSync(folder)
-    ? [read(folder, 'cpuset.cpus.partition'), read(folder, 'cpuset.cpus'), read(folder, 'cpuset.cpus.effective')]
+    ? [
+        read(folder, 'cpuset.cpus.partition'),
+        read(folder, 'cpuset.cpus'),
+        read(folder, 'cpuset.cpus.effective'),
+      ]
     : ['member', '', ''];
 const taskset = (list, pid) => assert.equal(spawnSync('taskset', ['-apc', list, String(pid)]).status, 0);
 
@@ -61,9 +68,14 @@ chmodSync(folder, 0o755);
 after(() => rmSync(folder, { recursive: true }));
 let folders = 0;
 /** A state folder of a test's own, with the cgroups of the whole machine. */
-const own = (options = {}) => ({ stateDir: join(folder, `state-${folders++}`), cgroupRoot: ROOT, ...options });
+const own = (options = {}) => ({
+  stateDir: join(folder, `state-${folders++}`),
+  cgroupRoot: ROOT,
+  ...options,
+});
 
-// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and those that it starts inherit that.
+// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and those that it
+// starts inherit that.
 const takeOwnMask = () => taskset(String(OWN), process.pid);
 
 const children = new Set();
@@ -87,7 +99,10 @@ class Actor {
     return this.process.pid;
   }
 
-  /** Has it call a function, which has nothing of here but its arguments; answers `{ value }` or `{ error }`. */
+  /**
+   * Has it call a function, which has nothing of here but its arguments; answers `{ value }` or `{
+   * error }`.
+   */
   async ask(action, ...args) {
     this.process.send({ code: String(action), args });
     const [answer] = await Promise.race([
@@ -129,7 +144,8 @@ class Actor {
   /** A method of a grant. */
   grant(method, options, name = 'a') {
     return this.do(
-      async (_, mine, key, called, given) => await mine.grants[key][called](...(given == null ? [] : [given])),
+      async (_, mine, key, called, given) =>
+        await mine.grants[key][called](...(given == null ? [] : [given])),
       name,
       method,
       options,
@@ -160,10 +176,14 @@ afterEach(async () => {
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
   children.clear();
-  for (const name of readdirSync(MOUNT)) if (/^(numalign|beside|delegated)/.test(name)) removeCgroup(join(MOUNT, name));
+  for (const name of readdirSync(MOUNT))
+    if (/^(numalign|beside|delegated)/.test(name)) removeCgroup(join(MOUNT, name));
 });
 
-/** Threads of programs, other than of these processes, that the kernel lets run on some of these CPUs. */
+/**
+ * Threads of programs, other than of these processes, that the kernel lets run on some of these
+ * CPUs.
+ */
 function intruders(list, ...holders) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && !holders.includes(Number(name)))
@@ -323,7 +343,8 @@ describe('a partition', () => {
       if (point !== 'acquired') await actor.grant('pin');
       if (point === 'unpinned') await actor.grant('unpin');
       let child;
-      if (point === 'spawned') child = await actor.do((_, mine) => mine.grants.a.spawn('sleep', ['1000']).pid);
+      if (point === 'spawned')
+        child = await actor.do((_, mine) => mine.grants.a.spawn('sleep', ['1000']).pid);
       await actor.kill();
       assertPartition(list);
       assertAlone(list, child);
@@ -425,7 +446,12 @@ describe('an isolated grant', () => {
     const actor = await opened(own());
     const pool = await actor.do((_, mine) => mine.manager.settings.isolatedCPUs);
     const ordinary = (await actor.acquire({ cpu: 2 })).cpus;
-    const { cpus: list, enforcement, isIsolated, flags } = await actor.acquire({ cpu: 4, require: 'isolated' }, 'b');
+    const {
+      cpus: list,
+      enforcement,
+      isIsolated,
+      flags,
+    } = await actor.acquire({ cpu: 4, require: 'isolated' }, 'b');
     assert.deepEqual([enforcement, isIsolated, flags], ['isolated', true, []]);
     const both = String(cpus(ordinary).union(cpus(list)));
     assert.deepEqual(partition(), ['root', both, ordinary]);
@@ -528,7 +554,8 @@ describe('strict memory', () => {
     const nodes = await actor.get('memoryNodes');
     const { memory } = await actor.grant('pin', { memory: 'strict' });
     assert.deepEqual([memory.mode, memory.nodes, memory.applied], ['bind', nodes, true]);
-    for (const tid of threadsOf(actor.pid)) assert.equal(statusOf(actor.pid, 'Mems_allowed_list', tid), nodes);
+    for (const tid of threadsOf(actor.pid))
+      assert.equal(statusOf(actor.pid, 'Mems_allowed_list', tid), nodes);
     await actor.grant('resize', { cpu: 6, noticeMs: 0 });
     assert.notEqual(await actor.get('memoryNodes'), nodes);
     assert.equal(memsOf(actor.pid), await actor.get('memoryNodes'));
@@ -686,7 +713,10 @@ describe('without root', () => {
       assertMask(actor.pid, String(OWN.difference(cpus(list))));
       const error = await actor.refused((_, mine) => mine.manager.acquire({ cpu: 1, require: 'cpuset' }));
       assert.equal(error.code, 'ERR_ENFORCEMENT');
-      assert.match(error.message, options.cgroupRoot ? /may not write \/sys\/fs\/cgroup\/numalign/ : /no cgroup root/);
+      assert.match(
+        error.message,
+        options.cgroupRoot ? /may not write \/sys\/fs\/cgroup\/numalign/ : /no cgroup root/,
+      );
       await actor.grant('pin');
       assertMask(actor.pid, list);
       await actor.grant('release');
@@ -727,7 +757,8 @@ describe('without root', () => {
     const files = ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'];
     for (const file of files) chownSync(join(delegated, file), NOBODY, NOBODY);
     for (const group of [join(delegated, 'numalign'), work]) {
-      for (const file of [...files, 'cpuset.cpus', 'cpuset.mems']) chownSync(join(group, file), NOBODY, NOBODY);
+      for (const file of [...files, 'cpuset.cpus', 'cpuset.mems'])
+        chownSync(join(group, file), NOBODY, NOBODY);
     }
     const stateDir = mkdtempSync(join(folder, 'delegated-'));
     chownSync(stateDir, NOBODY, NOBODY);
@@ -794,7 +825,10 @@ describe('CPUs that the kernel was started to isolate', { skip: ISOLATED.isEmpty
     }
     assert.deepEqual([one.isIsolated, two.isIsolated, other.isIsolated], [true, true, false]);
     assertPartition(String(cpus(one.cpus).union(cpus(two.cpus)).union(cpus(other.cpus))));
-    assert.equal((await actor.refused((_, mine) => mine.grants.b.pin())).code, 'ERR_ISOLATED_NEEDS_PLACEMENT');
+    assert.equal(
+      (await actor.refused((_, mine) => mine.grants.b.pin())).code,
+      'ERR_ISOLATED_NEEDS_PLACEMENT',
+    );
     await actor.grant('pin');
     assertMask(actor.pid, one.cpus);
     await actor.grant('release');

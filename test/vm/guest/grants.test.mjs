@@ -1,4 +1,5 @@
-// Grants of CPUs and memory, by the API and by the command line, as the kernel sees them: on any machine with NUMA nodes. Run by node --test.
+// Grants of CPUs and memory, by the API and by the command line, as the kernel sees them: on any
+// machine with NUMA nodes. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -10,7 +11,8 @@ import { newStateDir, open } from './state-folders.mjs';
 
 const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const MIB = 2 ** 20;
-// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at 32 MiB): touched for the first time.
+// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at
+// 32 MiB): touched for the first time.
 const BYTES = 40 * MIB;
 const OWN_CPUS = affinity();
 const wholeNodes = kernel.wholeNodes();
@@ -20,7 +22,10 @@ const cpuNodes = kernel.nodeIds().filter((node) => kernel.cpusOfNode(node).lengt
 const sizes = cpuNodes.map((node) => kernel.cpusOfNode(node).length);
 const most = Math.max(...sizes);
 
-/** Where the kernel has the process, and memory that is touched now, of a grant that it is pinned for. */
+/**
+ * Where the kernel has the process, and memory that is touched now, of a grant that it is pinned
+ * for.
+ */
 function checkInKernel(grant, result) {
   const cpus = grant.cpus.toArray();
   for (const mask of kernel.masks()) assert.deepEqual(mask, cpus);
@@ -79,7 +84,8 @@ describe('single-numa-node', () => {
     }
     const roomy = wholeNodes.filter(
       (node) =>
-        kernel.cpusOfNode(node).filter((cpu) => cpu !== kernel.online()[0] && !isolated.includes(cpu)).length >= 2,
+        kernel.cpusOfNode(node).filter((cpu) => cpu !== kernel.online()[0] && !isolated.includes(cpu))
+          .length >= 2,
     );
     assert.deepEqual(
       [...used].sort((a, b) => a - b),

@@ -1,4 +1,5 @@
-// CPUs that really go offline and come back, in a machine that may be thrown away: at least 16 CPUs, root, cgroup v2. Run by node --test.
+// CPUs that really go offline and come back, in a machine that may be thrown away: at least 16
+// CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -44,7 +44,11 @@ test('a grant of more than one node has goes with its CPUs to the one that has t
 test('a buffer in them takes them from the node of the grant, and from no other', async () => {
   for (const node of [nodes[0], nodes.at(-1)]) {
     const manager = await open({ managedCPUs: String(CpuSet.from(kernel.cpusOfNode(node))) });
-    const grant = await manager.acquire({ cpu: 2, resources: { 'hugepages-2Mi': '8Mi' }, policy: 'single-numa-node' });
+    const grant = await manager.acquire({
+      cpu: 2,
+      resources: { 'hugepages-2Mi': '8Mi' },
+      policy: 'single-numa-node',
+    });
     grant.pin({ threads: 'current' });
     const before = free();
     const buffer = grant.buffer('8Mi', { pageSize: '2Mi', node });
@@ -54,7 +58,10 @@ test('a buffer in them takes them from the node of the grant, and from no other'
       free().map((pages, i) => before[i] - pages),
       nodes.map((each) => (each === node ? 4 : 0)),
     );
-    assert.match(readFileSync('/proc/self/numa_maps', 'utf8'), new RegExp(`huge .*N${node}=4 kernelpagesize_kB=2048`));
+    assert.match(
+      readFileSync('/proc/self/numa_maps', 'utf8'),
+      new RegExp(`huge .*N${node}=4 kernelpagesize_kB=2048`),
+    );
     await grant.release();
     pin(OWN_CPUS);
   }

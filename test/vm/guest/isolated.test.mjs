@@ -1,11 +1,16 @@
-// Isolated CPUs as a kernel has them that was started with isolcpus= or nohz_full=, or with neither: at least 16 CPUs, root. Run by node --test.
+// Isolated CPUs as a kernel has them that was started with isolcpus= or nohz_full=, or with
+// neither: at least 16 CPUs, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { affinity, CpuSet, openManager, pin } from '../../../dist/index.js';
-import { hasNoLoadBalancing, kernelIsolatedCpus, unbalancedCpus } from '../../../dist/machine/isolated-cpus.js';
+import {
+  hasNoLoadBalancing,
+  kernelIsolatedCpus,
+  unbalancedCpus,
+} from '../../../dist/machine/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');

@@ -1,4 +1,5 @@
-// What the kernel says of the machine, of threads and of memory: read from its files, without numalign.
+// What the kernel says of the machine, of threads and of memory: read from its files, without
+// numalign.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +7,8 @@ import { threadId } from '../../../dist/index.js';
 
 const CPU = '/sys/devices/system/cpu';
 const NODE = '/sys/devices/system/node';
-// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor` is field 39.
+// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor`
+// is field 39.
 const PROCESSOR = 39 - 3;
 
 export const read = (...path) => readFileSync(join(...path), 'utf8').trim();
@@ -32,13 +34,16 @@ export const distancesOfNode = (node) => read(NODE, `node${node}`, 'distance').s
 export const listOfCpu = (cpu, file) => parseList(read(CPU, `cpu${cpu}`, file));
 export const numberOfCpu = (cpu, file) => Number(read(CPU, `cpu${cpu}`, file));
 /** By their ids: nodes that have any of these CPUs. */
-export const nodesOf = (cpus) => nodeIds().filter((node) => cpusOfNode(node).some((cpu) => cpus.includes(cpu)));
+export const nodesOf = (cpus) =>
+  nodeIds().filter((node) => cpusOfNode(node).some((cpu) => cpus.includes(cpu)));
 export const bytesOfNode = (node, what = 'MemTotal') =>
   Number(new RegExp(`${what}:\\s*(\\d+)`).exec(read(NODE, `node${node}`, 'meminfo'))[1]) * 1024;
 /** Nodes with CPUs and memory. */
-export const wholeNodes = () => nodeIds().filter((node) => cpusOfNode(node).length > 0 && bytesOfNode(node) > 0);
+export const wholeNodes = () =>
+  nodeIds().filter((node) => cpusOfNode(node).length > 0 && bytesOfNode(node) > 0);
 /** `what`: `nr_hugepages` or `free_hugepages`, of 2 MiB. */
-export const hugepagesFile = (node, what = 'nr_hugepages') => `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;
+export const hugepagesFile = (node, what = 'nr_hugepages') =>
+  `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;
 
 const statusField = (text, name) => parseList(new RegExp(`^${name}:\\s*(\\S*)$`, 'm').exec(text)[1]);
 /** Where each thread of a process may run. */
@@ -68,4 +73,5 @@ export function bytesByNode(pid = process.pid) {
 }
 
 /** What a process runs by itself, as numalign does nothing to it. */
-export const output = (program, ...args) => execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26 });
+export const output = (program, ...args) =>
+  execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26 });

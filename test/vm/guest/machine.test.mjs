@@ -1,4 +1,5 @@
-// Discovery against what sysfs, numactl -H and lstopo say of the same machine. Root. Run by node --test.
+// Discovery against what sysfs, numactl -H and lstopo say of the same machine. Root. Run by node
+// --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -26,7 +27,9 @@ const groupsByFile = (file) =>
       .map((cpus) => [Math.min(...cpus), list(cpus)]),
   );
 
-test('the machine is the one that was meant', { skip: shape === undefined && 'booted by somebody else' }, () => {
+test('the machine is the one that was meant', {
+  skip: shape === undefined && 'booted by somebody else',
+}, () => {
   assert.deepEqual(
     kernel.nodeIds().map((node) => list(kernel.cpusOfNode(node))),
     shape.nodeCpus,
@@ -36,7 +39,10 @@ test('the machine is the one that was meant', { skip: shape === undefined && 'bo
 test('its CPUs are those of sysfs: online, possible, isolated', () => {
   assert.equal(String(topology.cpus), list(kernel.online()));
   assert.equal(String(topology.possible), list(kernel.possible()));
-  assert.equal(String(topology.isolated), list(kernel.parseList(kernel.read('/sys/devices/system/cpu/isolated'))));
+  assert.equal(
+    String(topology.isolated),
+    list(kernel.parseList(kernel.read('/sys/devices/system/cpu/isolated'))),
+  );
   assert.equal(String(topology.allowed), list(kernel.online()));
 });
 
@@ -77,7 +83,11 @@ test('its NUMA nodes are those of sysfs: CPUs, memory, distances', () => {
 test('its NUMA nodes are those of numactl -H', () => {
   const text = kernel.output('numactl', '-H');
   for (const { id, cpus, memoryBytes } of topology.nodes) {
-    const numbers = new RegExp(`^node ${id} cpus:(.*)$`, 'm').exec(text)[1].split(' ').filter(Boolean).map(Number);
+    const numbers = new RegExp(`^node ${id} cpus:(.*)$`, 'm')
+      .exec(text)[1]
+      .split(' ')
+      .filter(Boolean)
+      .map(Number);
     assert.equal(String(cpus), list(numbers));
     assert.equal(
       Math.floor(memoryBytes / 2 ** 20),

@@ -1,5 +1,6 @@
-// What masks threads have after any sequence of operations on grants, at each level of enforcement: test/threads/masks.mjs on the real cgroup v2 of a machine with 16
-// CPUs (0-15) and nothing else on it, as root. Run by node --test.
+// What masks threads have after any sequence of operations on grants, at each level of enforcement:
+// test/threads/masks.mjs on the real cgroup v2 of a machine with 16 CPUs (0-15) and nothing else on
+// it, as root. Run by node --test.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +25,8 @@ const LEVELS = [
 
 // What the law has found, so that it is always tried.
 const FOUND = [
-  // All that the main thread has chosen is taken while it runs on a grant, and comes back only after it has left that grant.
+  // All that the main thread has chosen is taken while it runs on a grant, and comes back only
+  // after it has left that grant.
   {
     chosen: { 0: '4-7' },
     steps: [
@@ -83,10 +85,17 @@ describe('the masks of threads', () => {
       const program = new MaskProgram(level === 'cpuset' ? homeBelowRoot() : '');
       try {
         await fc.assert(
-          fc.asyncProperty(sequences(['0', '1', '0-1', '2-3', '1,4', '4-7', '0-15'], [1, 2, 4]), async (sequence) => {
-            assert.deepEqual(await program.run({ level, options, ...sequence }), []);
-          }),
-          { numRuns: budget(100, 10), includeErrorInReport: true, examples: FOUND.map((sequence) => [sequence]) },
+          fc.asyncProperty(
+            sequences(['0', '1', '0-1', '2-3', '1,4', '4-7', '0-15'], [1, 2, 4]),
+            async (sequence) => {
+              assert.deepEqual(await program.run({ level, options, ...sequence }), []);
+            },
+          ),
+          {
+            numRuns: budget(100, 10),
+            includeErrorInReport: true,
+            examples: FOUND.map((sequence) => [sequence]),
+          },
         );
       } finally {
         await program.end();

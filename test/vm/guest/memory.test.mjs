@@ -1,11 +1,13 @@
-// Memory of grants on a machine with several nodes that have memory: policies, migration, buffers. Root. Run by node --test.
+// Memory of grants on a machine with several nodes that have memory: policies, migration, buffers.
+// Root. Run by node --test.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { affinity, CpuSet, memoryPlacement, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
-// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at 32 MiB): touched for the first time.
+// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at
+// 32 MiB): touched for the first time.
 const BYTES = 40 * 2 ** 20;
 const OWN_CPUS = affinity();
 const wholeNodes = kernel.wholeNodes();
@@ -58,7 +60,9 @@ test('what a running process has is moved to the nodes of its grant, if that is 
     assert.equal(memory.migrated.reason, null);
     assert.deepEqual(where(buffer), { [last]: BYTES });
     const sums = kernel.bytesByNode();
-    const elsewhere = wholeNodes.filter((node) => node !== last).reduce((sum, node) => sum + (sums.get(node) ?? 0), 0);
+    const elsewhere = wholeNodes
+      .filter((node) => node !== last)
+      .reduce((sum, node) => sum + (sums.get(node) ?? 0), 0);
     // Files that other processes have too may stay.
     assert.ok(sums.get(last) > elsewhere, JSON.stringify([...sums]));
   });

@@ -1,4 +1,5 @@
-// The machine after a reboot, with the state folder of the boot before (until-reboot.test.mjs) on a disk that was kept. Run by node --test.
+// The machine after a reboot, with the state folder of the boot before (until-reboot.test.mjs) on a
+// disk that was kept. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,7 +30,10 @@ test('the state is archived, persistent grants are reported, and nothing is gran
   const [archived, ...more] = manager.warnings;
   assert.deepEqual([archived.code, more], ['STATE_ARCHIVED', []]);
   const [kept, ...others] = archived.lapsed;
-  assert.deepEqual([kept.name, kept.cpus.size, kept.memory[0].bytes, others.length], ['kept', 2, 64 * 2 ** 20, 0]);
+  assert.deepEqual(
+    [kept.name, kept.cpus.size, kept.memory[0].bytes, others.length],
+    ['kept', 2, 64 * 2 ** 20, 0],
+  );
   assert.ok(existsSync(join(stateDir, archived.file)));
   assert.deepEqual(manager.grants(), []);
   assert.deepEqual(manager.sharedPool.toArray(), kernel.online());

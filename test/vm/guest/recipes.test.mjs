@@ -1,4 +1,5 @@
-// Recipes of docs/recipes.md that need a cgroup v2 with the controller cpuset, as they stand there: in a virtual machine, as root.
+// Recipes of docs/recipes.md that need a cgroup v2 with the controller cpuset, as they stand there:
+// in a virtual machine, as root.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -49,7 +50,10 @@ afterEach(() => {
   for (const path of [folder, STATE]) rmSync(path, { recursive: true, force: true });
 });
 
-/** Runs `command` as a container's first process: in a cgroup of its own, which is all that it sees of cgroups. */
+/**
+ * Runs `command` as a container's first process: in a cgroup of its own, which is all that it sees
+ * of cgroups.
+ */
 function inContainer(command, { app = APP, access = 'rw' } = {}) {
   writeFileSync(join(folder, 'app.mjs'), BEFORE + app + AFTER);
   const mount = `umount -l ${MOUNT} && mount -t cgroup2 none ${MOUNT} && mount -o remount,bind,${access} ${MOUNT}`;
@@ -73,7 +77,8 @@ describe('in a container with a cgroup of its own', () => {
   });
 
   it('the recipe does without root, where the cgroup is the user’s', () => {
-    for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control']) chownSync(join(BOX, file), NOBODY, NOBODY);
+    for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control'])
+      chownSync(join(BOX, file), NOBODY, NOBODY);
     mkdirSync(STATE, { mode: 0o700 });
     for (const path of [folder, STATE]) chownSync(path, NOBODY, NOBODY);
     assertHeld(inContainer(`setpriv --reuid ${NOBODY} --regid ${NOBODY} --clear-groups sh entrypoint.sh`));

@@ -1,4 +1,5 @@
-// The manager and owners of grants end and start again: who keeps what, by the state and by the kernel. cgroup v2, root. Run by node --test.
+// The manager and owners of grants end and start again: who keeps what, by the state and by the
+// kernel. cgroup v2, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +42,17 @@ async function until(condition) {
 
 /** `numalign run` of a program that idles, once that is on its CPUs. */
 async function startOwner({ stateDir }, name) {
-  const options = ['--cpus', '2', '--name', name, '--policy', 'single-numa-node', '--quiet', '--state-dir', stateDir];
+  const options = [
+    '--cpus',
+    '2',
+    '--name',
+    name,
+    '--policy',
+    'single-numa-node',
+    '--quiet',
+    '--state-dir',
+    stateDir,
+  ];
   const script = 'echo $$ $NUMALIGN_CPUS; exec sleep 100000';
   const owner = spawn(process.execPath, [CLI, 'run', ...options, '--', 'sh', '-c', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

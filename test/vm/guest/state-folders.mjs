@@ -1,4 +1,5 @@
-// Managers with state folders of their own: closed and removed after the tests of a file. What a test that failed has not released is released after it.
+// Managers with state folders of their own: closed and removed after the tests of a file. What a
+// test that failed has not released is released after it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +22,10 @@ after(() => {
 
 export const newStateDir = () => join(folder, `state-${folders++}`);
 
-/** The process that tests is no shared member, and nothing is repaired behind its back: where its threads are is what they are pinned to. */
+/**
+ * The process that tests is no shared member, and nothing is repaired behind its back: where its
+ * threads are is what they are pinned to.
+ */
 export async function open(options = {}) {
   const alone = { sharedMember: false, cpuManagerReconcilePeriod: 0 };
   const manager = await openManager({ stateDir: newStateDir(), ...alone, ...options });

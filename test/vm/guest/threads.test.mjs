@@ -1,5 +1,6 @@
-// Threads of a Node process on a machine with CPUs enough to place every kind apart, and with isolated ones. For node --test in a virtual machine of 16 CPUs,
-// as root; the isolated part where its kernel was started with isolcpus=12-15.
+// Threads of a Node process on a machine with CPUs enough to place every kind apart, and with
+// isolated ones. For node --test in a virtual machine of 16 CPUs, as root; the isolated part where
+// its kernel was started with isolcpus=12-15.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -49,8 +50,16 @@ describe('a busy program on four CPUs of its own', { skip: MANAGED.size < 8 && '
     const [a, b, c, d] = grant.cpus.toArray().map(String);
     await grant.release();
     probe.close();
-    const placement = { main: a, workers: { cpus: `${b},${c}`, oneToOne: true }, pool: `${c},${d}`, others: d };
-    const run = await runProgram({ stateDir: stateDir(), cpu: 4, manager, threads: placement, fifo: 10 }, WATCH_MS);
+    const placement = {
+      main: a,
+      workers: { cpus: `${b},${c}`, oneToOne: true },
+      pool: `${c},${d}`,
+      others: d,
+    };
+    const run = await runProgram(
+      { stateDir: stateDir(), cpu: 4, manager, threads: placement, fifo: 10 },
+      WATCH_MS,
+    );
     assert.equal(run.placed.grant, String(CpuSet.parse(`${a},${b},${c},${d}`)));
     checkPlaces(run, { main: a, workers: `${b},${c}`, pool: `${c},${d}`, v8: d, others: d });
     const { masks, workerTids, scheduling } = run.placed;

@@ -1,5 +1,5 @@
-// What the kernel's own trace (sched_switch) says of granted CPUs: over many grants no task of another user ran
-// there. cgroup v2, root, 16 CPUs. Run by node --test.
+// What the kernel's own trace (sched_switch) says of granted CPUs: over many grants no task of
+// another user ran there. cgroup v2, root, 16 CPUs. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,8 @@ const PF_KTHREAD = 0x200000;
 const SCHED_SETAFFINITY = 203;
 const put = (file, text) => writeFileSync(join(TRACE, file), String(text));
 
-// One wakes wherever the kernel likes, again and again; the other tries by force to run on each of the granted CPUs.
+// One wakes wherever the kernel likes, again and again; the other tries by force to run on each of
+// the granted CPUs.
 const WANDERER = 'while (1) { select(undef, undef, undef, 0.01); for (my $i = 0; $i < 500; $i++) {} }';
 const INTRUDER = `my $i = 0; while (1) {
   my $mask = pack('Q', 1 << (4 + $i++ % 4));
@@ -64,7 +65,9 @@ function kernelThreads() {
 /** `[command, tid]` of every task that was switched to or from. */
 function switches() {
   return [
-    ...readFileSync(join(TRACE, 'trace'), 'utf8').matchAll(/(?:prev|next)_comm=(.*?) (?:prev|next)_pid=(\d+) /g),
+    ...readFileSync(join(TRACE, 'trace'), 'utf8').matchAll(
+      /(?:prev|next)_comm=(.*?) (?:prev|next)_pid=(\d+) /g,
+    ),
   ].map(([, command, tid]) => [command, tid]);
 }
 
@@ -106,7 +109,10 @@ test('the trace sees others on these CPUs while they are nobody’s', async () =
   );
 });
 
-/** Grants all of them again and again while the kernel records who runs there; answers how often each task of another user did. */
+/**
+ * Grants all of them again and again while the kernel records who runs there; answers how often
+ * each task of another user did.
+ */
 async function foreignTasks(t, manager, cycles, level) {
   put('trace', '');
   let foundInterrupts = 0;
@@ -136,7 +142,11 @@ async function foreignTasks(t, manager, cycles, level) {
   return counted(tasks.filter((task) => !isKernels(task)).map(([command, tid]) => `${command} (${tid})`));
 }
 
-const SETTINGS = { managedCPUs: `0,${GRANTED.join()}`, reservedSystemCPUs: '0', cgroupRoot: '/numalign-trace' };
+const SETTINGS = {
+  managedCPUs: `0,${GRANTED.join()}`,
+  reservedSystemCPUs: '0',
+  cgroupRoot: '/numalign-trace',
+};
 
 test(`in ${CYCLES} grants no task of another user runs on the granted CPUs`, async (t) => {
   const manager = await open(SETTINGS);

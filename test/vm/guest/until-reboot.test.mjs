@@ -1,4 +1,5 @@
-// Grants that are on record when the machine goes down: see reboot.test.mjs. /disk is kept. Run by node --test.
+// Grants that are on record when the machine goes down: see reboot.test.mjs. /disk is kept. Run by
+// node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +13,13 @@ const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url))
 test('a persistent grant and one of a process that runs are on record on the disk', async () => {
   const stateDir = '/disk/state';
   const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
-  await manager.acquire({ cpu: 2, memory: '64Mi', name: 'kept', owner: 'persistent', policy: 'single-numa-node' });
+  await manager.acquire({
+    cpu: 2,
+    memory: '64Mi',
+    name: 'kept',
+    owner: 'persistent',
+    policy: 'single-numa-node',
+  });
   const command = ['run', '--cpus', '2', '--name', 'running', '--quiet', '--state-dir', stateDir];
   // It runs until the machine goes down.
   const owner = spawn(process.execPath, [CLI, ...command, '--', 'sh', '-c', 'echo here; exec sleep 100000'], {
