@@ -1,5 +1,5 @@
-// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/base/native.ts names;
-// NaN is what cannot be read.
+// What threads and CPUs have done. Figures cross as rows of doubles, in the columns that lib/base/native.ts
+// names; NaN is what cannot be read.
 #include <unistd.h>
 
 #include <limits>

@@ -1,6 +1,6 @@
 // Conversions between JavaScript and the core's values, and the only place that throws. Shapes are checked
-// here; meaning is checked in lib/input/config.ts and lib/input/request.ts. All of it runs on the thread of the
-// environment.
+// here; meaning is checked in lib/input/config.ts and lib/input/request.ts. All of it runs on the thread of
+// the environment.
 #pragma once
 
 #include <napi.h>

@@ -16,8 +16,8 @@ struct Environment {
 
   pid_t tid;
   // Words and amounts on their way between JavaScript and the core: two arrays of JavaScript, which
-  // lib/base/wire.ts fills before a call and reads after it. To look into an array that has just been made there,
-  // and to make one here, costs more than most of the calls.
+  // lib/base/wire.ts fills before a call and reads after it. To look into an array that has just been made
+  // there, and to make one here, costs more than most of the calls.
   std::span<uint32_t> words;
   std::span<double> amounts;
   Napi::ObjectReference wire;           // keeps both
