@@ -1,7 +1,8 @@
 // A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands
 // as processes on the CPUs they were given, and releases each pod when its last container has
-// ended. node examples/pod-agent.mjs examples/pod.yaml STATE_DIR=/tmp/numalign node examples/…
-//  a private state folder, where /run/numalign is not for us
+// ended.
+//   node examples/pod-agent.mjs examples/pod.yaml
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

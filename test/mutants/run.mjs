@@ -1,9 +1,10 @@
 // Mutation tests: small changes are put into a copy of the package, one at a time; which of them do
 // its tests let through?
 //
-//   npm run test:mutants -- [--sample PERCENT] [--seed S] [--vm] FOLDER|FILE …     of lib/ or
-// native/core --vm: what lives is judged by the tests in virtual machines too, where there are any
-// of the folder.
+//   npm run test:mutants -- [--sample PERCENT] [--seed S] [--vm] FOLDER|FILE …
+//
+// Folders and files are those of lib/ and native/core. --vm: what lives is judged by the tests in
+// virtual machines too, where there are any of the folder.
 import { parseArgs } from 'node:util';
 import { fail } from '../../scripts/steps.mjs';
 import { freshSeed } from '../torture/options.mjs';

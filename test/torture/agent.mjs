@@ -1,10 +1,8 @@
 // A process that uses numalign at random and reports what it does, one JSON object a line, written
 // before it goes on: `holds` after it was told that it has something, `drops` before it begins to
-// give it away. Ended by kill -9 only. Its input: lines { token } of grants that it may take over,
-// and { rest } when it is to release everything, what is nobody's too, and to wait.
-//
-//   node agent.mjs '{ "package", "machine", "stateDir", "seed", "pause", "isDisturbed", "hasErrors"
-//   }'
+// give it away. Ended by kill -9 only. Its argument is JSON: package, machine, stateDir, seed, pause,
+// isDisturbed, hasErrors. Its input: lines { token } of grants that it may take over, and { rest }
+// when it is to release everything, what is nobody's too, and to wait.
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,8 +1,8 @@
 // Planted bugs: do the tests in virtual machines find what they are there to find? Each bug is put
 // into a copy of the package; the test named with it must then fail.
 //
-//   npm run test:vm:planted [-- hotplug …]: all of them, or those that are found by these files of
-//   tests
+//   npm run test:vm:planted                   all of them
+//   npm run test:vm:planted -- hotplug …      those that these files of tests find
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
