@@ -49,7 +49,7 @@ export type {
 } from './decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
-export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hint-provider.js';
+export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hints/hint-provider.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-manager.js';
 export {
@@ -57,7 +57,7 @@ export {
   type MergeResult,
   mergeHints,
   type ProviderHints,
-} from './decision/merge-hints.js';
+} from './decision/hints/merge-hints.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
 export type { SharedMember } from './enforcement/shared-members.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';

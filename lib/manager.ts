@@ -37,8 +37,8 @@ import {
 } from './decision/device-resources.js';
 import { flagsOf } from './decision/flags.js';
 import { type GrantInfo, grantInfo } from './decision/grant-info.js';
-import type { HintProvider } from './decision/hint-provider.js';
-import { HintProviders } from './decision/hint-providers.js';
+import type { HintProvider } from './decision/hints/hint-provider.js';
+import { HintProviders } from './decision/hints/hint-providers.js';
 import {
   applySettings,
   checkCgroupRoot,

@@ -6,7 +6,7 @@ import { findPod, type PodAssignment } from '../lib/account/assignments.js';
 import { assignmentsOf, type Site } from '../lib/admission/site.js';
 import { substituteLostCpus } from '../lib/admission/substitute.js';
 import { native } from '../lib/base/native.js';
-import { HintProviders } from '../lib/decision/hint-providers.js';
+import { HintProviders } from '../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
 import {
   type AcquireOptions,

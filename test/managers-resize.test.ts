@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../lib/admission/resize.js';
 import type { Site } from '../lib/admission/site.js';
-import { HintProviders } from '../lib/decision/hint-providers.js';
+import { HintProviders } from '../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
 import { type CpuSet, discover, type Manager, openManager, type Topology } from '../lib/index.js';
 import { parseConfig } from '../lib/input/config.js';

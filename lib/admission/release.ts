@@ -1,7 +1,7 @@
 // Release: how a grant ends.
 import { type Assignments, type PodAssignment, removePods, sharedPool } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { HintProviders } from '../decision/hint-providers.js';
+import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Vacate } from '../threads/vacate.js';
 import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
 import type { Site } from './site.js';

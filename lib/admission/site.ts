@@ -6,7 +6,7 @@ import type { EnforcementRequest } from '../account/levels.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
-import type { HintProviders } from '../decision/hint-providers.js';
+import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { Topology } from '../machine/topology.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';

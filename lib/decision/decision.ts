@@ -49,9 +49,9 @@ import {
   type HintProvider,
   type HintRequest,
   type NodeAmount,
-} from './hint-provider.js';
+} from './hints/hint-provider.js';
 import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
-import { type MergeResult, mergeFamilies } from './merge-hints.js';
+import { type MergeResult, mergeFamilies } from './hints/merge-hints.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = new Date(0).toISOString();

@@ -3,7 +3,7 @@
 import { display, invalidOption, thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Device } from '../input/devices.js';
-import { abandon } from './hint-provider.js';
+import { abandon } from './hints/hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as the device plugin API of Kubernetes asks it. */
 export interface PreferredAllocationRequest {

@@ -21,7 +21,7 @@ import type { HintFamily } from '../machine/hints.js';
 import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
 import { availableDevices, deviceRequests } from './device-manager.js';
 import type { Draft } from './draft.js';
-import type { NodeAmount } from './hint-provider.js';
+import type { NodeAmount } from './hints/hint-provider.js';
 import { memoryRequests, memoryTables } from './memory-manager.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */

@@ -20,7 +20,7 @@ import { NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, MAX_HINT_NODES, maskOf, type TopologyHint } from '../machine/hints.js';
 import type { NumaNode, Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';
-import { mergeFamilies } from './merge-hints.js';
+import { mergeFamilies } from './hints/merge-hints.js';
 
 /**
  * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out

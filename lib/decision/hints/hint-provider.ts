@@ -1,9 +1,9 @@
 // HintProvider: a resource of the caller's own that takes part in admission. What it answers is
 // checked here.
-import { checkOptions, invalidOption, isName, NAME, thrownText } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import type { QosClass } from '../input/pod-request.js';
-import type { HintFamily, TopologyHint } from '../machine/hints.js';
+import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import type { QosClass } from '../../input/pod-request.js';
+import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
 
 /** What a NUMA node has of a resource. */

@@ -1,18 +1,18 @@
 // The merge of topology hints under a policy: what the Topology Manager decides. The core does it
 // without walking the cross product.
 import { types } from 'node:util';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import type { Words } from '../base/words.js';
-import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../input/placement.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { native } from '../../base/native.js';
+import type { Words } from '../../base/words.js';
+import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,
   type TopologyManagerPolicy,
   type TopologyManagerPolicyOptions,
-} from '../input/policies.js';
-import { NodeSet } from '../machine/cpu-set.js';
-import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../machine/hints.js';
+} from '../../input/policies.js';
+import { NodeSet } from '../../machine/cpu-set.js';
+import { HintFamily, MAX_HINT_NODES, nodesAt, type TopologyHint } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
