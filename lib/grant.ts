@@ -2,6 +2,8 @@
 import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_process';
 import { type InspectOptions, inspect } from 'node:util';
 import type { Worker } from 'node:worker_threads';
+import type { MemoryBlock } from './account/booked-memory.js';
+import { cpusNow } from './account/cpus-now.js';
 import {
   type DeviceAssignment,
   devicesOf,
@@ -10,10 +12,8 @@ import {
   type PodAssignment,
   presentCpus,
   runningCpus,
-  sharedPool,
-} from './account/assignments.js';
-import type { MemoryBlock } from './account/booked-memory.js';
-import { cpusNow } from './account/cpus-now.js';
+} from './account/pod-assignment.js';
+import { sharedPool } from './account/pools.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
 import { findGrant, ownerAlive } from './admission/held-grant.js';
 import { handOver, release } from './admission/release.js';
@@ -39,20 +39,18 @@ import type { Quantity } from './input/quantity.js';
 import { parseResize, type ResizeOptions } from './input/request.js';
 import { type PinResult, pinFor, type Threads } from './machine/affinity.js';
 import { type CpuSet, NodeSet } from './machine/cpu-set.js';
+import { type BufferOptions, nodeBuffer, parseBuffer } from './threads/buffers.js';
 import { checkNoChild, hasChild, watchChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';
 import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
 import {
-  type BufferOptions,
   checkMemoryMode,
   followMemory,
   type MemoryMode,
   type MemoryPinResult,
   type MemoryPlacement,
   memoryPlacement,
-  nodeBuffer,
   OTHER_THREAD,
-  parseBuffer,
   pinMemory,
   preferring,
   unpinMemory,

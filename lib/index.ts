@@ -1,8 +1,8 @@
 // What the package exports.
 
-export type { DeviceAssignment, EnforcementLevel } from './account/assignments.js';
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { CpuMove } from './account/cpu-identities.js';
+export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
 export type { Attachment } from './admission/attachment.js';
 export {
   type AdmitMessage,
@@ -49,17 +49,22 @@ export type {
 } from './decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, Flag, MemoryGone } from './decision/flags.js';
 export type { GrantInfo } from './decision/grant-info.js';
-export type { HintProvider, HintRequest, NodeAmount, ReleaseRequest } from './decision/hints/hint-provider.js';
-export type { Settings } from './decision/machine-settings.js';
-export type { MemoryTable } from './decision/memory-manager.js';
+export type {
+  HintProvider,
+  HintRequest,
+  NodeAmount,
+  ReleaseRequest,
+} from './decision/hints/hint-provider.js';
 export {
   type MergeOptions,
   type MergeResult,
   mergeHints,
   type ProviderHints,
 } from './decision/hints/merge-hints.js';
+export type { Settings } from './decision/machine-settings.js';
+export type { MemoryTable } from './decision/memory-tables.js';
+export type { SharedMember } from './enforcement/confinement.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
-export type { SharedMember } from './enforcement/shared-members.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export {
@@ -78,7 +83,6 @@ export type {
   PodManifest,
   PodSpec,
   QosClass,
-  ResourceAmounts,
   ResourceRequirements,
 } from './input/pod-request.js';
 export type {
@@ -100,20 +104,23 @@ export type {
   RequestOptions,
   ResizeOptions,
 } from './input/request.js';
+export type { ResourceAmounts } from './input/resource-amounts.js';
 export {
   type CpuManagerFormatOptions,
   type CpuManagerState,
   formatCpuManagerState,
+  parseCpuManagerState,
+} from './kubelet/cpu-manager-state.js';
+export type { KubeletFormatOptions } from './kubelet/kubelet-format.js';
+export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
+export {
   formatMemoryManagerState,
-  type KubeletFormatOptions,
   type KubeletMemoryBlock,
   type KubeletMemoryTable,
   type KubeletNumaNode,
   type MemoryManagerState,
-  parseCpuManagerState,
   parseMemoryManagerState,
-} from './kubelet/kubelet-format.js';
-export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
+} from './kubelet/memory-manager-state.js';
 export {
   affinity,
   type MovedThread,
@@ -128,21 +135,18 @@ export {
   type UnmovableThread,
 } from './machine/affinity.js';
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
+export { type DiscoverOptions, discover } from './machine/discovery.js';
 export { HintFamily, type TopologyHint } from './machine/hints.js';
+export type {
+  CpuGroup,
+  CpuLocation,
+  MachineJson,
+  NumaNode,
+  PciDevice,
+  PciDeviceKind,
+} from './machine/machine-description.js';
 export { NodeMask } from './machine/node-mask.js';
-export {
-  type BestFitOptions,
-  type CpuGroup,
-  type CpuHintsOptions,
-  type CpuLocation,
-  type DiscoverOptions,
-  discover,
-  type MachineJson,
-  type NumaNode,
-  type PciDevice,
-  type PciDeviceKind,
-  Topology,
-} from './machine/topology.js';
+export { type BestFitOptions, type CpuHintsOptions, Topology } from './machine/topology.js';
 export {
   type DeviceOptions,
   type KubeletImport,
@@ -153,8 +157,8 @@ export {
 } from './manager.js';
 export { Pod } from './pod.js';
 export type { StateRecovered } from './state/store.js';
+export type { BufferOptions } from './threads/buffers.js';
 export {
-  type BufferOptions,
   type MemoryMigration,
   type MemoryMode,
   type MemoryPinResult,

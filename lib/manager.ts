@@ -2,19 +2,11 @@
 import { EventEmitter } from 'node:events';
 import { isAbsolute } from 'node:path';
 import { type InspectOptions, inspect } from 'node:util';
-import {
-  type Assignments,
-  findPod,
-  freeCpus,
-  isolatedPool,
-  type PodAssignment,
-  removePods,
-  sharedPool,
-  universe,
-  withoutPods,
-} from './account/assignments.js';
+import { type Assignments, findPod, removePods, withoutPods } from './account/assignments.js';
 import { withIdentities } from './account/cpu-identities.js';
 import { cpusNow } from './account/cpus-now.js';
+import type { PodAssignment } from './account/pod-assignment.js';
+import { freeCpus, isolatedPool, sharedPool, universe } from './account/pools.js';
 import { admit } from './admission/admit.js';
 import { checkNotAttached } from './admission/attachment.js';
 import { newManagerId, publishError } from './admission/diagnostics.js';
@@ -49,11 +41,12 @@ import {
   firstState,
   type Settings,
 } from './decision/machine-settings.js';
-import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-manager.js';
+import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-tables.js';
+import type { SharedMember } from './enforcement/confinement.js';
 import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import type { Drift, Hotplug, ReconcileReport } from './enforcement/drift.js';
-import { enforcerOf, NO_ENFORCER, stuckText } from './enforcement/enforcer.js';
-import type { SharedMember } from './enforcement/shared-members.js';
+import { NO_ENFORCER } from './enforcement/enforcer.js';
+import { enforcerOf, stuckText } from './enforcement/machine-enforcer.js';
 import { Grant, releaseGrant } from './grant.js';
 import {
   type Config,
@@ -75,7 +68,7 @@ import {
   parseAdmit,
 } from './input/request.js';
 import { checkBesideKubelet } from './kubelet/kubelet-conflict.js';
-import { toKubelet } from './kubelet/kubelet-exchange.js';
+import { toKubelet } from './kubelet/kubelet-export.js';
 import { readKubeletFacts } from './kubelet/kubelet-facts.js';
 import {
   formatKubeletFiles,
@@ -85,12 +78,14 @@ import {
   parseKubeletFiles,
 } from './kubelet/kubelet-import.js';
 import type { CpuSet } from './machine/cpu-set.js';
+import { discover } from './machine/discovery.js';
 import type { TopologyHint } from './machine/hints.js';
-import { discover, type Topology } from './machine/topology.js';
+import type { Topology } from './machine/topology.js';
 import { allowing } from './machine/topology-refresh.js';
 import { Pod } from './pod.js';
 import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
-import { hasState, Ledger, scopeOf } from './state/ledger.js';
+import { hasState, scopeOf } from './state/folder.js';
+import { Ledger } from './state/ledger.js';
 import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 

@@ -1,6 +1,6 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import type { PodAssignment } from './account/assignments.js';
+import type { PodAssignment } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
 import { type Attachment, attachProcess } from './admission/attachment.js';
 import { markStarted } from './admission/held-grant.js';

@@ -4,8 +4,8 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFi
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { cpusOf } from '../lib/account/assignments.js';
 import { movedCpus, withIdentities } from '../lib/account/cpu-identities.js';
+import { cpusOf } from '../lib/account/pod-assignment.js';
 import { affinity, CpuSet, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
 import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { rewrite } from './conformance/state-file.js';

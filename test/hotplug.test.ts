@@ -2,7 +2,8 @@
 // test/vm/guest/hotplug.test.mjs shows.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { findPod, type PodAssignment } from '../lib/account/assignments.js';
+import { findPod } from '../lib/account/assignments.js';
+import type { PodAssignment } from '../lib/account/pod-assignment.js';
 import { assignmentsOf, type Site } from '../lib/admission/site.js';
 import { substituteLostCpus } from '../lib/admission/substitute.js';
 import { native } from '../lib/base/native.js';

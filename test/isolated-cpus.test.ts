@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { CpusNow } from '../lib/account/assignments.js';
-import { freeCpus, isolatedPool, sharedPool } from '../lib/account/assignments.js';
+import type { CpusNow } from '../lib/account/pools.js';
+import { freeCpus, isolatedPool, sharedPool } from '../lib/account/pools.js';
 import {
   CpuSet,
   discover,

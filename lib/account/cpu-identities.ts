@@ -7,7 +7,8 @@
 // a NUMA node is a name too, but also where memory is: for a pod with memory on record a CPU with
 // another node id is not near it any more, whoever moved along.
 import type { Topology } from '../machine/topology.js';
-import { type Assignments, type CpuIdentity, cpusOf, memoryOf, type PodAssignment } from './assignments.js';
+import type { Assignments } from './assignments.js';
+import { type CpuIdentity, cpusOf, memoryOf, type PodAssignment } from './pod-assignment.js';
 
 const machines = new WeakMap<object, readonly CpuIdentity[]>();
 

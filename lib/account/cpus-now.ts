@@ -3,7 +3,8 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { type CpusNow, cpusOf, type PodAssignment, poolOf } from './assignments.js';
+import { cpusOf, type PodAssignment, poolOf } from './pod-assignment.js';
+import type { CpusNow } from './pools.js';
 
 /**
  * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine

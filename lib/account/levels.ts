@@ -1,6 +1,6 @@
 // Levels of enforcement: how strongly a grant's CPUs are kept from others.
 import { NumalignError } from '../base/errors.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from './assignments.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from './pod-assignment.js';
 
 export function isAtLeast(level: EnforcementLevel, least: EnforcementLevel): boolean {
   return ENFORCEMENT_LEVELS.indexOf(level) >= ENFORCEMENT_LEVELS.indexOf(least);

@@ -1,14 +1,8 @@
 // Admit: the one way from a request to a committed grant.
-import {
-  type Assignments,
-  type ContainerAssignment,
-  findPod,
-  freeCpus,
-  type OwnerRecord,
-  type PodAssignment,
-  withoutPods,
-} from '../account/assignments.js';
+import { type Assignments, findPod, withoutPods } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { freeCpus } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';
 import {
@@ -17,10 +11,10 @@ import {
   decideIn,
   NEVER,
   type Question,
-  type Rejection,
   undo,
   withRollback,
 } from '../decision/decision.js';
+import type { Rejection } from '../decision/rejection.js';
 import type { PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';

@@ -2,7 +2,7 @@
 // where nobody subscribes.
 
 import { type Channel, channel } from 'node:diagnostics_channel';
-import type { EnforcementLevel } from '../account/assignments.js';
+import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { Site } from './site.js';
 

@@ -1,11 +1,6 @@
 // A grant on record, and whose it is.
-import {
-  type Assignments,
-  findPod,
-  type OwnerRecord,
-  type PodAssignment,
-  startContainer,
-} from '../account/assignments.js';
+import { type Assignments, findPod, startContainer } from '../account/assignments.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { survivorsOf } from '../enforcement/descent.js';

@@ -1,7 +1,8 @@
 // ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had,
 // while somebody listens.
 
-import type { Assignments, PodAssignment } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';

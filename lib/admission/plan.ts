@@ -1,14 +1,9 @@
 // Plan: a decision that is not carried out.
 
-import {
-  type Assignments,
-  type ContainerAssignment,
-  type DeviceAssignment,
-  type PodAssignment,
-  removePods,
-} from '../account/assignments.js';
+import { type Assignments, removePods } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { ContainerAssignment, DeviceAssignment, PodAssignment } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
 import type { ErrorCode } from '../base/errors.js';
 import { decide, NEVER, type Offer, type Question, undo } from '../decision/decision.js';

@@ -1,8 +1,9 @@
 // Site: where admission happens, and what is on record there.
 
-import { type Assignments, findPod, type PodAssignment } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';

@@ -1,7 +1,7 @@
 // The steps of admission and of grants, published as they end.
 
 import type { ChildProcess } from 'node:child_process';
-import { type PodAssignment, presentCpus } from '../account/assignments.js';
+import { type PodAssignment, presentCpus } from '../account/pod-assignment.js';
 import type { NumalignError } from '../base/errors.js';
 import { exclusiveCount } from '../decision/cpu-manager.js';
 import type { Explanation } from '../decision/explanation.js';

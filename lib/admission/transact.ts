@@ -1,19 +1,15 @@
 // Transact: one step on the state for all processes, and its commit, by which the kernel keeps
 // others off what is taken.
-import {
-  type Assignments,
-  type PodAssignment,
-  removePods,
-  replacePod,
-  sharedPool,
-} from '../account/assignments.js';
+import { type Assignments, removePods, replacePod } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { totalsOf } from '../decision/memory-manager.js';
-import type { UnpinnedThread } from '../enforcement/shared-members.js';
+import { totalsOf } from '../decision/memory-tables.js';
+import type { UnpinnedThread } from '../enforcement/confinement.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { publishError } from './diagnostics.js';

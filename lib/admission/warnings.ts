@@ -1,24 +1,24 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
 
+import type { Assignments } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
 import {
-  type Assignments,
-  type CpusNow,
   cpusOf,
   type DeviceAssignment,
   devicesOf,
   type EnforcementLevel,
   memoryOf,
   type PodAssignment,
-} from '../account/assignments.js';
-import type { MemoryBlock } from '../account/booked-memory.js';
+} from '../account/pod-assignment.js';
+import type { CpusNow } from '../account/pools.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { Question } from '../decision/decision.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
-import { memoryTables, totalOn } from '../decision/memory-manager.js';
+import { memoryTables, totalOn } from '../decision/memory-tables.js';
 import { pageBytes } from '../input/memory-types.js';
-import { isExtendedResource } from '../input/pod-request.js';
 import { formatBytes } from '../input/quantity.js';
+import { isExtendedResource } from '../input/resource-amounts.js';
 import { type CpuSet, cpusNamed } from '../machine/cpu-set.js';
 import { countHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';

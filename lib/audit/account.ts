@@ -2,7 +2,7 @@
 // snapshot. Pure: an audit is the difference of two snapshots, and of those who have ended in
 // between what was last seen of them.
 
-import type { EnforcementLevel } from '../account/assignments.js';
+import type { EnforcementLevel } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import {
   CPU_COUNTERS,

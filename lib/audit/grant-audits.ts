@@ -1,6 +1,6 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
 
-import type { PodAssignment } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';

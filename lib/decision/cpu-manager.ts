@@ -1,13 +1,14 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32). Pure.
 
-import { grantableCpus, sharedPool } from '../account/assignments.js';
-import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import { NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';
-import { type ContainerRequest, MILLI, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+import { type ContainerRequest, type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+import { MILLI } from '../input/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
+import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, smtAlignment } from './cpu-limits.js';
 import type { Draft } from './draft.js';
 
 /** The draft once a container has been given its CPUs. */
@@ -250,123 +251,9 @@ export function takeCpus(
   });
 }
 
-function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
+export function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
   return cores
     .filter((core) => core.cpus.intersects(cpus))
     .reduce((held, core) => held.union(core.cpus), CpuSet.EMPTY)
     .difference(cpus);
-}
-
-function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
-  return fullPhysicalCpusOnly && !holdSiblings;
-}
-
-function checkMultiple({ topology: { cpusPerCore }, placement }: Draft, count: number): void {
-  if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
-  throw smtAlignment(`CPUs asked for: ${count}, no multiple of ${cpusPerCore}, the threads of a core`, {
-    value: count,
-    valid: `a multiple of ${cpusPerCore}`,
-  });
-}
-
-// As the kubelet: CPUs left behind by init containers do not count here.
-function checkSmtAlignment(draft: Draft, count: number): void {
-  const { topology, placement, free } = draft;
-  if (!mustBeWhole(placement)) return;
-  checkMultiple(draft, count);
-  const whole = topology.wholeCores(free);
-  if (whole.size < count) {
-    throw smtAlignment(`CPUs asked for in whole cores: ${count}, free in such: ${whole.size}`, {
-      value: count,
-      valid: `at most ${whole.size} at present`,
-    });
-  }
-}
-
-function smtAlignment(message: string, details: ErrorDetails): NumalignError {
-  return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
-}
-
-function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError {
-  const { topology, pool } = draft;
-  const most = mostOf(draft, from);
-  const which = from.isEmpty ? '' : ` (${from})`;
-  const isOrdinary = pool === 'ordinary' && most < from.size;
-  const message = isOrdinary
-    ? keptShared(draft, count, most)
-    : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
-  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${message}${neverText(draft, count)}`, {
-    reason: 'UnexpectedAdmissionError',
-    value: count,
-    valid: upTo(most),
-    free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
-  });
-}
-
-// Of a request that waiting would not help.
-function neverText(draft: Draft, count: number): string {
-  const { state, present, pool, allowed, kept } = draft;
-  const all = grantableCpus(state.settings, present, pool).intersection(allowed);
-  if (kept || count <= all.size) return '';
-  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `more than ${all.size} never can be, of the CPUs ${all}`}`;
-}
-
-function nounOf({ placement, pool, kept }: Draft, count: number): string {
-  const s = count === 1 ? '' : 's';
-  // Beside those that a grant which is resized has.
-  const more = kept ? 'more ' : '';
-  if (placement.holdSiblings) return `${more}whole core${s}${pool === 'isolated' ? ' of isolated CPUs' : ''}`;
-  return `${more}${pool === 'isolated' ? 'isolated' : 'exclusive'} CPU${s}`;
-}
-
-function upTo(most: number): string {
-  if (most === 0) return 'none at present';
-  return most === 1 ? '1' : `1 to ${most}`;
-}
-
-/** What is shared now, less what the pod has or keeps. */
-function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
-  const pool = sharedPool(state, present).difference(taken);
-  return kept ? pool.difference(kept.cpus.union(kept.held)) : pool;
-}
-
-/** How many can be granted of `from`: where that is all that is shared, not the last of it. */
-function mostOf(draft: Draft, from: CpuSet): number {
-  const { topology, placement } = draft;
-  const shared = sharedBeside(draft);
-  const all = placement.holdSiblings ? from.union(siblings(topology, from)) : from;
-  const isLast = !shared.isEmpty && shared.isSubsetOf(all);
-  return isLast ? Math.max(from.size - (mustBeWhole(placement) ? topology.cpusPerCore : 1), 0) : from.size;
-}
-
-function keptShared(draft: Draft, count: number, most: number): string {
-  const pool = sharedBeside(draft);
-  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `of the CPUs ${pool} one must stay shared`;
-  return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
-}
-
-/** Whether the pod leaves a CPU for everything else to run on. @throws ERR_SHARED_POOL_EMPTY */
-export function checkSharedPool(draft: Draft): void {
-  const { present, state, pod, placement, taken } = draft;
-  const pool = sharedPool(state, present);
-  if (taken.isEmpty || !pool.isSubsetOf(taken)) return;
-  // As it was before the pod took any.
-  const before = {
-    ...draft,
-    free: draft.free.union(taken),
-    taken: CpuSet.EMPTY,
-    reusable: CpuSet.EMPTY,
-    kept: undefined,
-  };
-  const asked = podExclusiveCount(pod, placement);
-  const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, asked).from), asked - 1);
-  const message = pool.isEmpty
-    ? 'no CPU is left to share: everything else needs one'
-    : keptShared(before, asked, most);
-  throw new NumalignError('ERR_SHARED_POOL_EMPTY', message, {
-    reason: 'UnexpectedAdmissionError',
-    value: asked,
-    valid: upTo(most),
-    sharedPool: pool.toString(),
-  });
 }

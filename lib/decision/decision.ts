@@ -1,57 +1,41 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what
 // custom hint providers do.
 
+import { type Assignments, addPod } from '../account/assignments.js';
 import {
-  type Assignments,
-  addPod,
   type ContainerAssignment,
-  type CpuPool,
-  type CpusNow,
   cpusOf,
   ISOLATED_OPTION,
   JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
-} from '../account/assignments.js';
-import { randomUUID } from '../base/builtins.js';
+} from '../account/pod-assignment.js';
+import type { CpuPool, CpusNow } from '../account/pools.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { type Placement, placementOptions } from '../input/placement.js';
+import { placementOptions } from '../input/placement.js';
 import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
-import { type IsolatedCpusChoice, TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
+import type { IsolatedCpusChoice } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { ANY_NODES, type HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
-import {
-  allocateCpus,
-  checkSharedPool,
-  cpuHints,
-  exclusiveCount,
-  keptCpus,
-  withCpus,
-} from './cpu-manager.js';
+import { checkSharedPool } from './cpu-limits.js';
+import { allocateCpus, cpuHints, exclusiveCount, keptCpus, withCpus } from './cpu-manager.js';
 import { allocateDevices, deviceHints, withDevices } from './device-manager.js';
 import type { DeviceResources } from './device-resources.js';
 import { type Draft, firstDraft, withKept } from './draft.js';
+import type { OfferedHints } from './explanation.js';
 import {
-  type AdmissionReason,
-  type Explanation,
-  explain,
-  holdersOf,
-  type OfferedHints,
-} from './explanation.js';
-import {
-  askForAmounts,
   askForHints,
   askToAllocate,
   askToRelease,
   type HintProvider,
   type HintRequest,
-  type NodeAmount,
 } from './hints/hint-provider.js';
-import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 import { type MergeResult, mergeFamilies } from './hints/merge-hints.js';
+import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
+import { collectAmounts, explained, type Rejection } from './rejection.js';
 
 /** When what is only planned is admitted. */
 export const NEVER = new Date(0).toISOString();
@@ -89,14 +73,8 @@ export interface Decision {
   readonly offers: readonly Offer[];
 }
 
-/** Why there is none: `reason` and `explanation` are in the error's details. */
-export interface Rejection {
-  readonly error: NumalignError;
-  readonly offers: readonly Offer[];
-}
-
 // How far a decision has come.
-interface Progress {
+export interface Progress {
   readonly question: Question;
   readonly pool: CpuPool;
   draft: Draft;
@@ -145,7 +123,7 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   }
 }
 
-function begin(question: Question, pool: CpuPool): Progress {
+export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, within } = question;
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
@@ -170,7 +148,7 @@ function resizing(draft: Draft, { resized, request }: Question): Draft {
   return withKept(draft, { cpus, held, memory: now.memory, devices: now.devices }, cpusOf(resized));
 }
 
-function place(progress: Progress): void {
+export function place(progress: Progress): void {
   const { pod, placement } = progress.question.request;
   const forPod = progress.question.resized
     ? resizedHint(progress, progress.question.resized)
@@ -275,7 +253,7 @@ function allocate(
   };
 }
 
-function hintRequest({ question, container }: Progress): HintRequest {
+export function hintRequest({ question, container }: Progress): HintRequest {
   const { request, dryRun } = question;
   return Object.freeze({
     pod: podOf(question),
@@ -366,75 +344,4 @@ export function withRollback(error: NumalignError, rollback: unknown): NumalignE
     cause,
     rollback,
   });
-}
-
-type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
-
-// As they were when it failed, before anything is given back.
-function collectAmounts(progress: Progress): Amounts {
-  const { providers } = progress.question;
-  const offered = progress.offers.at(-1)?.offered ?? [];
-  return new Map(
-    offered.map((hints) => {
-      const provider = providers.find(({ name }) => name === hints.provider);
-      return [hints, askForAmounts(provider, hintRequest(progress), hints.resource)];
-    }),
-  );
-}
-
-function explained(progress: Progress, error: NumalignError, amounts: Amounts): NumalignError {
-  const { question, offers, container } = progress;
-  // A rejection of the whole pod is told of what there was before any container took its share.
-  const draft = container ? progress.draft : begin(question, progress.pool).draft;
-  const explanation = explain({
-    draft,
-    reason: error.details.reason as AdmissionReason,
-    message: error.message,
-    container: container?.name ?? null,
-    offered: offers.at(-1)?.offered ?? [],
-    amounts,
-    admittedUnder: weakerPolicies(question.request.placement)
-      .filter((placement) => wouldAdmit(question, progress.pool, placement))
-      .map((placement) => placement.topologyPolicy),
-  });
-  const { settings } = question.state;
-  return new NumalignError(error.code, messageOf(error.message, explanation), {
-    ...error.details,
-    cause: error.cause,
-    reserved: settings.reservedSystemCPUs.toString(),
-    holders: holdersOf(draft),
-    explanation,
-  });
-}
-
-// One line: the lines of the explanation, but for its first.
-function messageOf(message: string, { text }: Explanation): string {
-  const rest = text
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim());
-  return [message, ...rest].join('; ');
-}
-
-/** The placements that differ in a weaker policy, the strictest first. */
-function weakerPolicies(placement: Placement): Placement[] {
-  const weaker = TOPOLOGY_MANAGER_POLICIES.slice(
-    0,
-    TOPOLOGY_MANAGER_POLICIES.indexOf(placement.topologyPolicy),
-  );
-  return weaker.reverse().map((topologyPolicy) => ({ ...placement, topologyPolicy }));
-}
-
-// Whatever a provider does here, the reason of the rejection must not be lost.
-function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): boolean {
-  const request = { ...question.request, placement };
-  const asked = { ...question, request, uid: randomUUID(), dryRun: true };
-  try {
-    place(begin(asked, pool));
-    return true;
-  } catch {
-    return false;
-  } finally {
-    undo(asked);
-  }
 }

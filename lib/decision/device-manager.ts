@@ -2,19 +2,16 @@
 // (v1.32); where that picks among equals at random, the lowest id comes first here. Pure, but for
 // preferred-allocation callbacks.
 
-import {
-  type DeviceAssignment,
-  deviceKey,
-  deviceKeys,
-  heldDevices,
-  oncePerPods,
-} from '../account/assignments.js';
+import { deviceKey, deviceKeys, heldDevices } from '../account/assignments.js';
+import type { DeviceAssignment } from '../account/pod-assignment.js';
+import { oncePerPods } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { byteOrder, type Device } from '../input/devices.js';
 import { amountFor, type ContainerRequest } from '../input/pod-request.js';
 import type { NodeSet } from '../machine/cpu-set.js';
-import { HintFamily, maskOf, type TopologyHint } from '../machine/hints.js';
+import { maskOf } from '../machine/hint-words.js';
+import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import { askForPreferred, type DeviceResource } from './device-resources.js';
 import type { Draft } from './draft.js';
 

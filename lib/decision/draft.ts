@@ -1,9 +1,11 @@
 // Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and
 // replaces its own part. Pure.
 
-import type { Assignments, ContainerAssignment, CpuPool, CpusNow } from '../account/assignments.js';
-import { freeCpus } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
+import type { ContainerAssignment } from '../account/pod-assignment.js';
+import type { CpuPool, CpusNow } from '../account/pools.js';
+import { freeCpus } from '../account/pools.js';
 import type { Placement } from '../input/placement.js';
 import type { PodRequest } from '../input/pod-request.js';
 import { CpuSet } from '../machine/cpu-set.js';

@@ -1,16 +1,8 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
 
-import {
-  type Assignments,
-  cpusOf,
-  devicesOf,
-  freeCpus,
-  grantableCpus,
-  isolatedPool,
-  memoryOf,
-  type PodAssignment,
-  universe,
-} from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
+import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
+import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
 import { printable } from '../base/printable.js';
 import { isMemoryType } from '../input/memory-types.js';
 import { amountFor, type ContainerRequest } from '../input/pod-request.js';
@@ -22,7 +14,8 @@ import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
 import { availableDevices, deviceRequests } from './device-manager.js';
 import type { Draft } from './draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
-import { memoryRequests, memoryTables } from './memory-manager.js';
+import { memoryRequests } from './memory-manager.js';
+import { memoryTables } from './memory-tables.js';
 
 /** Why a pod is not admitted, in the kubelet's words. */
 export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';

@@ -1,23 +1,17 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
 
-import {
-  type Assignments,
-  type CpusNow,
-  cpusOf,
-  devicesOf,
-  memoryOf,
-  type PodAssignment,
-  poolOf,
-} from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import { bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
+import { cpusOf, devicesOf, memoryOf, type PodAssignment, poolOf } from '../account/pod-assignment.js';
+import type { CpusNow } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './device-resources.js';
-import { allocatableOn, isMemoryKnown } from './memory-manager.js';
+import { allocatableOn, isMemoryKnown } from './memory-tables.js';
 
 /**
  * Held CPUs that are offline (they are the grant's again when they come back), reserved for the

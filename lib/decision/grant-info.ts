@@ -1,5 +1,6 @@
 // GrantInfo: what is told of a grant on record.
 
+import type { MemoryBlock } from '../account/booked-memory.js';
 import {
   type DeviceAssignment,
   devicesOf,
@@ -8,8 +9,7 @@ import {
   type PodAssignment,
   poolOf,
   presentCpus,
-} from '../account/assignments.js';
-import type { MemoryBlock } from '../account/booked-memory.js';
+} from '../account/pod-assignment.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Flag } from './flags.js';

@@ -1,16 +1,9 @@
 // The machine's settings: chosen from what an opener gives, checked against the machine, compared
 // with what is recorded. Pure.
 
-import {
-  type Assignments,
-  type CpusNow,
-  emptyAssignments,
-  exclusiveCpus,
-  grantableCpus,
-  type MachineSettings,
-  sharedPool,
-} from '../account/assignments.js';
+import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
+import { type CpusNow, exclusiveCpus, grantableCpus, sharedPool } from '../account/pools.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Config } from '../input/config.js';
@@ -19,7 +12,7 @@ import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { takeCpus } from './cpu-manager.js';
-import { totalOn } from './memory-manager.js';
+import { totalOn } from './memory-tables.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {
   managedCPUs: null,

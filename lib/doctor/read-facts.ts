@@ -1,7 +1,8 @@
 // Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { type MachineSettings, universe } from '../account/assignments.js';
+import type { MachineSettings } from '../account/assignments.js';
+import { universe } from '../account/pools.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -20,7 +21,7 @@ import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import { namedProcesses } from '../processes/named-processes.js';
-import { checkUsable, scopeOf } from '../state/ledger.js';
+import { checkUsable, scopeOf } from '../state/folder.js';
 import { notTheGroups } from '../state/machine-group.js';
 import { parseCpuMask } from './cpu-mask.js';
 import type {

@@ -6,7 +6,7 @@
 import { readlinkSync } from 'node:fs';
 import { release } from 'node:os';
 import { dirname, join } from 'node:path';
-import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { childNames } from '../cgroups/cgroup-files.js';
@@ -14,8 +14,8 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import { isUnused } from '../processes/process-identity.js';
+import type { SharedMember } from './confinement.js';
 import { childrenOf } from './descent.js';
-import type { SharedMember } from './shared-members.js';
 
 /** What is not as it should be below the root. */
 export interface Stray {

@@ -1,7 +1,8 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from.
 // Synchronous: writes of cgroup.procs and tasks.
 
-import type { MachineSettings, PodAssignment } from '../account/assignments.js';
+import type { MachineSettings } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { unlessEnded } from '../cgroups/cgroup-error.js';

@@ -1,222 +1,42 @@
 // SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before
 // these become exclusive, and come back when they are given back. Masks are theirs to choose: what
 // a thread had chosen is remembered beside the registration of its process.
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+
 import { getSystemErrorName } from 'node:util';
-import { cpusOf, type PodAssignment, runningCpus } from '../account/assignments.js';
+import { cpusOf, type PodAssignment } from '../account/pod-assignment.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { NativeConfinement, NativeMemberThread } from '../base/native-threads.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
-import {
-  identifyProcess,
-  identifySelf,
-  isProcOurs,
-  isUnused,
-  type ProcessIdentity,
-  pidNamespace,
-} from '../processes/process-identity.js';
+import { identifySelf, isProcOurs, type ProcessIdentity } from '../processes/process-identity.js';
 import type { StatePart, Store } from '../state/store.js';
-import { isHolder, isStartedBy } from './descent.js';
+import type {
+  Confined,
+  Confinement,
+  Outcome,
+  SharedMember,
+  StrayMember,
+  StuckMember,
+} from './confinement.js';
+import { isStartedBy } from './descent.js';
+import { type Entry, MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import {
-  DAMAGED,
-  type Entry,
-  isExplicit,
-  MASKS,
-  MemberRegistry,
-  type ProcessEntry,
-  processName,
-  type Registered,
-} from './member-registry.js';
+  choicesOf,
+  decodeMasks,
+  encodeMasks,
+  type Masks,
+  type MemberChoice,
+  type MemberChoices,
+  NO_CHOICES,
+  unpinnedOf,
+  withUnpinned,
+} from './member-masks.js';
+import { attachedCpus, isDone, mayRunOn, type Process, processesOf, unconfined } from './member-processes.js';
+import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 
-/** A process or a cgroup that runs in the shared pool. */
-export type SharedMember =
-  | { readonly kind: 'process'; readonly pid: number; readonly command: string }
-  | { readonly kind: 'cgroup'; readonly path: string };
-
-/** A member that may still run on CPUs that it must leave. */
-export interface StuckMember {
-  readonly member: SharedMember;
-  /** In words. */
-  readonly reason: string;
-  /** Registrations of processes that may be asked to leave by themselves. */
-  readonly names: readonly string[];
-}
-
-/**
- * A thread of this process whose mask was changed for it just now, and what it had chosen before it
- * was pinned.
- */
-export interface UnpinnedThread {
-  readonly tid: number;
-  readonly earlier: CpuSet;
-}
-
-/** Where members may be from now on. */
-export interface Confinement {
-  /** CPUs that are nobody's but their holders'. */
-  readonly taken: CpuSet;
-  /** Where threads go that have chosen nothing else. */
-  readonly pool: CpuSet;
-  readonly all: CpuSet;
-  /** The grants that there will be: their holders' threads stay on them. */
-  readonly pods: readonly PodAssignment[];
-  /**
-   * The CPUs of one of them where its holders' threads can be by right: none that it is only about
-   * to get.
-   */
-  readonly rightfulCpus: (pod: PodAssignment) => CpuSet;
-  /** The grants from now on, new ones too: who holds one and cannot leave it is in nobody's way. */
-  readonly held: readonly PodAssignment[];
-  readonly unpinned: readonly UnpinnedThread[];
-  /**
-   * What a process may choose from: the CPUs of its cpuset. Undefined where that cannot be told.
-   */
-  readonly cpusetOf: (pid: number) => CpuSet | undefined;
-}
-
-/** What became of the members. */
-export interface Confined {
-  readonly stuck: readonly StuckMember[];
-  /** Off what is taken, but not where they should be, and this process may not move them. */
-  readonly refused: readonly StuckMember[];
-  /** Processes that only masks keep off. */
-  readonly byMask: number;
-}
-
-export interface Outcome {
-  readonly moved: number;
-  /** Why it is not off what is taken. */
-  readonly reason?: string | undefined;
-  /** This process may not move it: nothing was done. */
-  readonly isRefused?: boolean;
-}
-
-interface MemberChoice extends NativeMemberThread {
-  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
-  readonly isFree: boolean;
-}
-
-/** What threads have chosen, by process. */
-export type MemberChoices = ReadonlyMap<number, readonly MemberChoice[]>;
-
-const NO_CHOICES: MemberChoices = new Map();
-
-/** A process that is not where it should be. */
-export interface StrayMember {
-  readonly member: SharedMember;
-  readonly process: ProcessIdentity;
-  /** How many of its threads. */
-  readonly threads: number;
-  repair(): Outcome;
-}
-
-const OTHER_NAMESPACES =
-  'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
-const FOREIGN_PROC = '/proc shows another pid namespace';
-
 const NOTHING_DONE: Outcome = { moved: 0 };
-
-/** What is written down of a process's threads. */
-interface Masks {
-  readonly text: string;
-  readonly threads: readonly NativeMemberThread[];
-}
-
-// A thread: [tid, chosen, applied, and asked where it is not what was applied]
-function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
-  const rows = threads.map(({ tid, ...sets }) => {
-    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(
-      (words) => `${new CpuSet(words)}`,
-    );
-    return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
-  });
-  return JSON.stringify({ process, threads: rows });
-}
-
-// What cannot be read is forgotten: threads then keep what they have as their choice. Earlier
-// versions wrote the list alone, which says nothing of the process.
-function decodeMasks(process: string, text: string, isNameSure: boolean): NativeMemberThread[] {
-  try {
-    const given = JSON.parse(text) as { process: unknown; threads: unknown[] } | unknown[];
-    if (Array.isArray(given)) return isNameSure ? given.map(decodeThread) : [];
-    return given.process === process ? given.threads.map(decodeThread) : [];
-  } catch {
-    return [];
-  }
-}
-
-function decodeThread(row: unknown): NativeMemberThread {
-  const [tid, ...lists] = row as [unknown, ...unknown[]];
-  const [chosen, applied, asked = applied] = lists.map((list) => CpuSet.parse(list as string).words);
-  if (!Number.isInteger(tid) || !chosen || !applied || !asked) throw new TypeError('not a thread');
-  return { tid: tid as number, chosen, applied, asked };
-}
-
-/** Of a process that has ended, none. */
-export function tidsOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).map(Number);
-  } catch {
-    return [];
-  }
-}
-
-/** Where a thread may run, as the kernel says; undefined where it has ended. */
-export function maskOf(tid: number): CpuSet | undefined {
-  try {
-    return new CpuSet(native.affinity(tid));
-  } catch {
-    return undefined;
-  }
-}
-
-function withUnpinned(
-  known: readonly NativeMemberThread[],
-  unpinned: readonly UnpinnedThread[],
-): readonly NativeMemberThread[] {
-  const isKnown = ({ tid }: NativeMemberThread) => !unpinned.some((thread) => thread.tid === tid);
-  return [
-    ...known.filter(isKnown),
-    ...unpinned.map(({ tid, earlier: { words } }) => ({ tid, chosen: words, applied: words, asked: words })),
-  ];
-}
-
-// `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
-function choicesOf(
-  pid: number,
-  known: readonly NativeMemberThread[],
-  isOurs: (tid: number, mask: CpuSet) => boolean,
-  cpuset: CpuSet | undefined,
-  all: CpuSet,
-): MemberChoice[] {
-  const isApplied = (mask: CpuSet) => (thread: NativeMemberThread) => new CpuSet(thread.applied).equals(mask);
-  return tidsOf(pid).flatMap((tid) => {
-    const mask = maskOf(tid);
-    if (!mask) return [];
-    const rows = known.filter((thread) => thread.tid === tid);
-    // Two where a crash came between what it had and what it was to have.
-    const isAsked = ({ asked }: NativeMemberThread) =>
-      cpuset !== undefined && new CpuSet(asked).intersection(cpuset).equals(mask);
-    const standing = rows.find(isApplied(mask)) ?? rows.find(isAsked);
-    const own = standing ?? rows[0];
-    const isAll = cpuset?.isSubsetOf(mask) ?? false;
-    const byItself = () => {
-      // Born of a thread whose mask was set.
-      const parent = own ? undefined : known.find(isApplied(mask));
-      return isAll ? all.words : (parent?.chosen ?? mask.words);
-    };
-    const entry = own && (standing || isOurs(tid, mask)) ? own : undefined;
-    const chosen = entry?.chosen ?? byItself();
-    const { applied, asked } = entry ?? { applied: mask.words, asked: mask.words };
-    const isFree = isAll && mask.isSubsetOf(all) && all.isSubsetOf(new CpuSet(chosen));
-    return [{ tid, chosen, applied, asked, place: mask.words, isFree }];
-  });
-}
 
 /** As others hear of it. */
 export function told(entry: Entry): SharedMember {
@@ -516,111 +336,5 @@ export class SharedMembers implements StatePart {
     if (!done) return NOTHING_DONE;
     save(done.threads, text);
     return { moved: done.moved, ...reasonOf(done) };
-  }
-}
-
-function unpinnedOf(
-  { pid }: ProcessIdentity,
-  unpinned: readonly UnpinnedThread[],
-): readonly UnpinnedThread[] {
-  return pid === globalThis.process.pid ? unpinned : [];
-}
-
-// Those of cgroups have no registration.
-type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container' | 'pinned'>>;
-
-const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
-
-// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see
-// attachedCpus.
-function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): boolean {
-  if (owner.kind === 'process') return isHolder(owner, pid);
-  if (pinned?.includes(uid)) return true;
-  return owner.cgroup !== null && processesIn(owner.cgroup.path).includes(pid);
-}
-
-/** The CPUs that it was attached to; undefined where there are none any more. */
-export function attachedCpus(
-  { grant, container }: Process,
-  pods: readonly PodAssignment[],
-): CpuSet | undefined {
-  const pod = pods.find(({ uid }) => uid === grant);
-  if (!pod) return undefined;
-  const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
-  return cpus?.isEmpty ? undefined : cpus;
-}
-
-interface Unconfined {
-  readonly member: SharedMember;
-  readonly names: readonly string[];
-  readonly process?: Process;
-  /** Why nobody here can move its processes. */
-  readonly reason?: string;
-}
-
-/** The processes of members that no cpuset keeps off already, each once. */
-function* unconfined(
-  all: readonly Registered[],
-  isConfined: (member: SharedMember) => boolean,
-): Generator<Unconfined> {
-  const seen = new Set<number>();
-  for (const registered of all) {
-    const { names, entry } = registered;
-    const member = told(entry);
-    // The cpuset of a member that cannot be seen is not known.
-    if (registered.isSeen && isConfined(member)) continue;
-    const processes = processesOf(registered);
-    if (typeof processes === 'string') {
-      yield { member, names, reason: processes };
-      continue;
-    }
-    for (const process of processes) {
-      if (seen.has(process.pid)) continue;
-      seen.add(process.pid);
-      yield { member, names, process };
-    }
-  }
-}
-
-// Why nobody here can move a member, though it is there: in words.
-function whyUnseen({ entry, names }: Registered): string {
-  if (entry.kind === 'process') {
-    if (entry.namespace === pidNamespace()) return '/proc hides it';
-    const [name] = names.every(isExplicit) ? names : [];
-    return `it lives in another pid namespace${name === undefined ? '' : `: if it has ended, remove members/${name}`}`;
-  }
-  if (entry.namespace === DAMAGED)
-    return 'its registration in members/ is damaged: remove it, and register the cgroup again';
-  if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
-  return 'it cannot be seen from here';
-}
-
-/** The processes of a member; a reason in words where nobody here can move them. */
-function processesOf(registered: Registered): readonly ProcessIdentity[] | string {
-  const { entry, user, doubt, isSeen } = registered;
-  if (!isSeen) return whyUnseen(registered);
-  if (!isProcOurs()) return FOREIGN_PROC;
-  if (doubt !== undefined) return doubt;
-  if (entry.kind === 'process') return [entry];
-  if (!listsAllProcesses(entry.path)) return OTHER_NAMESPACES;
-  const found: ProcessIdentity[] = [];
-  for (const pid of processesIn(entry.path)) {
-    const process = identifyProcess(pid);
-    if (process && mayVouch(user, pid)) found.push(process);
-    // cgroups(7): 0 is one of another pid namespace.
-    if (!process && (pid === 0 || !isUnused(pid))) return `/proc hides process ${pid} in it`;
-  }
-  return found;
-}
-
-// In it and below it.
-function processesIn(path: string): number[] {
-  try {
-    const own = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
-    const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...own, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
-  } catch {
-    // It was removed meanwhile.
-    return [];
   }
 }

@@ -1,7 +1,8 @@
 // Devices of a resource: PCI devices chosen by a pattern, or listed one by one. Pure.
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
-import type { PciDevice, Topology } from '../machine/topology.js';
-import { isExtendedResource } from './pod-request.js';
+import type { PciDevice } from '../machine/machine-description.js';
+import type { Topology } from '../machine/topology.js';
+import { isExtendedResource } from './resource-amounts.js';
 
 /**
  * A text, or a list of which one has to fit. A `*` at the end stands for anything that may follow.

@@ -1,6 +1,7 @@
 // How strongly grants are to be enforced.
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/assignments.js';
+
 import type { EnforcementRequest } from '../account/levels.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
 import { oneOf } from './option-values.js';
 
 /** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */

@@ -5,8 +5,8 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { isMemoryType } from './memory-types.js';
 import { parseBoolean, parseCpus, parseFlag } from './option-values.js';
-import { parseRequests, type ResourceAmounts } from './pod-request.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
+import { parseRequests, type ResourceAmounts } from './resource-amounts.js';
 
 /**
  * Amounts kept for the system, as in a KubeletConfiguration; only `cpu` has a meaning: memory is

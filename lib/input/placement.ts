@@ -1,6 +1,6 @@
 // Placement: how one request is placed, from the options of its manager and its own.
 
-import { poolOf } from '../account/assignments.js';
+import { poolOf } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { MAX_HINT_NODES } from '../machine/hints.js';

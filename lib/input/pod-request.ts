@@ -1,16 +1,18 @@
 // A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
 // checked and frozen. null stands for a field left out, as Kubernetes reads it.
-import { inspect } from 'node:util';
+
 import { checkOptions, isName, NAME } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { hugepageType, pageBytes } from './memory-types.js';
-import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
+import {
+  type Amounts,
+  fail,
+  inUnits,
+  isNeverOvercommitted,
+  parseAmounts,
+  type ResourceAmounts,
+} from './resource-amounts.js';
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
-
-/** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
-export type ResourceAmounts = Readonly<Record<string, Quantity>>;
 
 /** What one container may use. A request that is left out is its limit. */
 export interface ResourceRequirements {
@@ -59,9 +61,6 @@ export interface PodManifest {
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
 
-/** Millicores in one CPU. */
-export const MILLI = 1000;
-
 export interface ContainerRequest {
   readonly name: string;
   readonly kind: 'init' | 'sidecar' | 'app';
@@ -83,11 +82,6 @@ export interface PodRequest {
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
 }
-
-/** By resource, in nano-units. */
-type Amounts = Map<string, bigint>;
-/** Throws for a field whose value is not valid. */
-type Refuse = (field: string, value: unknown, valid: string) => never;
 type ParsedContainer = ContainerRequest & {
   readonly exact: { readonly requests: Amounts; readonly limits: Amounts };
 };
@@ -99,32 +93,13 @@ const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-// Kubernetes' qualified names: a name, perhaps behind a domain.
-const RESOURCE_NAME =
-  /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
-
-/**
- * Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not
- * Kubernetes' own.
- */
-export function isExtendedResource(resource: string): boolean {
-  return isOfDevices(resource) && RESOURCE_NAME.test(resource);
-}
-
-const isOfDevices = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
-
-// Most ask for these, and the pattern takes its time.
-const isResourceName = (resource: string) =>
-  resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
-
-function fail(field: string, value: unknown, valid: string): never {
-  const shown =
-    value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
-  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
-}
 
 /** An object; with `keys`, one that has no others. */
-function parseObject(value: unknown, field: string, keys?: readonly string[]): Record<string, unknown> {
+export function parseObject(
+  value: unknown,
+  field: string,
+  keys?: readonly string[],
+): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
   return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
 }
@@ -132,55 +107,6 @@ function parseObject(value: unknown, field: string, keys?: readonly string[]): R
 function parseName(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;
   return isName(value) ? value : fail(field, value, NAME);
-}
-
-// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
-// as below.
-const isNeverOvercommitted = (resource: string) => isOfDevices(resource) || resource.startsWith('hugepages-');
-
-function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
-  const amounts: Amounts = new Map();
-  if (value === undefined || value === null) return amounts;
-  const all = parseObject(value, field);
-  for (const resource of Object.keys(all)) {
-    const given = all[resource];
-    if (!isResourceName(resource)) {
-      refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
-    }
-    const where = `${field}.${resource}`;
-    const amount = parseQuantity(given, where);
-    let name = resource;
-    if (amount < 0n) refuse(where, given, 'zero or more');
-    // Half a device cannot be had, nor half a page.
-    if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
-    if (resource.startsWith('hugepages-')) {
-      const page =
-        pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
-      if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
-      // hugepages-2048Ki are hugepages-2Mi.
-      name = hugepageType(page);
-      if (amounts.has(name)) refuse(field, resource, `given once, as ${name}`);
-    }
-    amounts.set(name, amount);
-  }
-  return amounts;
-}
-
-function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
-  const numbers: Record<string, number> = {};
-  for (const [resource, amount] of amounts) {
-    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
-    numbers[resource] = toNumber(amount, `${field}.${resource}`);
-  }
-  return Object.freeze(numbers);
-}
-
-/**
- * Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units.
- * @throws ERR_INVALID_QUANTITY, and what `refuse` throws
- */
-export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
-  return inUnits(parseAmounts(value, field, refuse), field);
 }
 
 function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {

@@ -1,23 +1,17 @@
 // Requests as callers give them -> checked, frozen requests.
 import { isAbsolute } from 'node:path';
-import type { EnforcementLevel } from '../account/assignments.js';
 import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
+import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { type Placement, parsePlacement } from './placement.js';
-import {
-  type ContainerRequest,
-  MILLI,
-  type PodRequest,
-  parsePod,
-  parseRequests,
-  type ResourceAmounts,
-} from './pod-request.js';
+import { type ContainerRequest, type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
+import { MILLI, parseRequests, type ResourceAmounts } from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };

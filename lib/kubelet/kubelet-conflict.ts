@@ -2,7 +2,7 @@
 
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { CpuManagerState } from './kubelet-format.js';
+import type { CpuManagerState } from './cpu-manager-state.js';
 
 /** The pod that a process runs in, as its cgroup's path tells. */
 export interface PodOfProcess {

@@ -1,163 +1,24 @@
 // What the kubelet's state files say <-> assignments. Pure.
 
+import { type Assignments, addPod, findPod } from '../account/assignments.js';
+import { type BookedMemory, bookedOn, bookingFlaw, type MemoryBlock } from '../account/booked-memory.js';
 import {
-  type Assignments,
-  addPod,
   type ContainerAssignment,
-  type CpusNow,
   cpusOf,
-  exclusiveCpus,
-  findPod,
-  freeCpus,
   ISOLATED_OPTION,
-  isolatedPool,
   JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
-  sharedPool,
-  universe,
-} from '../account/assignments.js';
-import {
-  type BookedMemory,
-  bookedOn,
-  bookingFlaw,
-  type MemoryBlock,
-  memoryBlocks,
-} from '../account/booked-memory.js';
+} from '../account/pod-assignment.js';
+import { isolatedPool, sharedPool, universe } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
-import { type MemoryTable, memoryTables } from '../decision/memory-manager.js';
-import { isMemoryType, MEMORY } from '../input/memory-types.js';
-import { MILLI } from '../input/pod-request.js';
+import { memoryTables } from '../decision/memory-tables.js';
+import { isMemoryType } from '../input/memory-types.js';
+import { MILLI } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type {
-  CpuManagerState,
-  KubeletMemoryBlock,
-  KubeletMemoryTable,
-  KubeletNumaNode,
-  MemoryManagerState,
-} from './kubelet-format.js';
-
-/** What both files say. */
-export interface KubeletStates {
-  readonly cpu: CpuManagerState;
-  readonly memory: MemoryManagerState;
-}
-
-/** Under which the files are written. */
-export interface KubeletPolicies {
-  readonly cpuPolicy: 'none' | 'static';
-  readonly memoryPolicy: 'None' | 'Static';
-}
-
-// ---- to the kubelet
-
-/**
- * All that is a container's own: the kubelet knows no CPUs that are held and not run on, nor such
- * that are about to be had.
- */
-function exclusiveOf(
-  { upcoming }: PodAssignment,
-  { name, cpus, held, reusable }: ContainerAssignment,
-): CpuSet {
-  const own = cpus.union(held).union(reusable.cpus);
-  return upcoming?.container === name ? own.union(upcoming.cpus).union(upcoming.held) : own;
-}
-
-/**
- * By pod uid and container name; containers of which `pick` gives nothing, and pods of such
- * containers, are left out.
- */
-function byContainer<T>(
-  { pods }: Assignments,
-  pick: (container: ContainerAssignment, pod: PodAssignment) => T | undefined,
-): Map<string, Map<string, T>> {
-  const entries = pods.map((pod) => {
-    const picked = pod.containers.map((container) => [container.name, pick(container, pod)] as const);
-    return [
-      pod.uid,
-      new Map(picked.filter((entry): entry is [string, T] => entry[1] !== undefined)),
-    ] as const;
-  });
-  return new Map(entries.filter(([, containers]) => containers.size > 0));
-}
-
-// The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
-function cpuManagerState(
-  state: Assignments,
-  present: CpusNow,
-  policy: KubeletPolicies['cpuPolicy'],
-): CpuManagerState {
-  if (policy === 'none' && exclusiveCpus(state).isEmpty) {
-    return { policyName: 'none', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
-  }
-  const entries = byContainer(state, (container, pod) => {
-    const own = exclusiveOf(pod, container);
-    return own.isEmpty ? undefined : own;
-  });
-  return {
-    policyName: 'static',
-    defaultCpuSet: sharedPool(state, present).union(freeCpus(state, present, 'isolated')),
-    entries,
-  };
-}
-
-function numaNode(tables: readonly MemoryTable[], blocks: readonly MemoryBlock[]): KubeletNumaNode {
-  const { node, group } = tables[0]!;
-  const all = tables.reduce((sum, { total }) => sum + total, 0);
-  const rows = tables.map(({ type, total, systemReserved, allocatable, reserved, free }) => {
-    const sizes = { total: type === MEMORY ? all : total, systemReserved, allocatable, reserved, free };
-    const exact = Object.entries(sizes).map(([name, bytes]) => [name, BigInt(bytes)]);
-    return [type, Object.fromEntries(exact) as KubeletMemoryTable] as const;
-  });
-  return {
-    numberOfAssignments: blocks.filter(({ nodes }) => nodes.includes(node)).length,
-    memoryMap: new Map(rows),
-    cells: group,
-  };
-}
-
-function memoryManagerState(
-  state: Assignments,
-  topology: Topology,
-  policy: KubeletPolicies['memoryPolicy'],
-): MemoryManagerState {
-  const blocks = memoryBlocks(state.pods);
-  if (policy === 'None' && blocks.length === 0) {
-    return { policyName: 'None', machineState: new Map(), entries: new Map() };
-  }
-  const tables = memoryTables(state, topology);
-  const machineState = new Map(
-    topology.nodes.map(({ id }) => [
-      id,
-      numaNode(
-        tables.filter(({ node }) => node === id),
-        blocks,
-      ),
-    ]),
-  );
-  const entries = byContainer(state, ({ memory }) => {
-    if (memory.length === 0) return undefined;
-    return memory.map(({ nodes, type, bytes }) => ({ numaAffinity: nodes, type, size: BigInt(bytes) }));
-  });
-  return { policyName: 'Static', machineState, entries };
-}
-
-/**
- * What the kubelet's files would say of a state; `isolated` as of CpusNow. A policy that gives out
- * nothing stands only where nothing is given out.
- */
-export function toKubelet(
-  state: Assignments,
-  topology: Topology,
-  isolated: CpuSet,
-  policies: KubeletPolicies,
-): KubeletStates {
-  return {
-    cpu: cpuManagerState(state, { online: topology.cpus, isolated }, policies.cpuPolicy),
-    memory: memoryManagerState(state, topology, policies.memoryPolicy),
-  };
-}
+import type { KubeletStates } from './kubelet-export.js';
+import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
 
 // ---- from the kubelet
 

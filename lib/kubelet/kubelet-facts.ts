@@ -6,13 +6,9 @@ import { NumalignError } from '../base/errors.js';
 import { textOf } from '../base/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
+import { CPU_MANAGER_STATE, type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';
 import { type KubeletFacts, podOfCgroup } from './kubelet-conflict.js';
-import {
-  CPU_MANAGER_STATE,
-  type CpuManagerState,
-  MEMORY_MANAGER_STATE,
-  parseCpuManagerState,
-} from './kubelet-format.js';
+import { MEMORY_MANAGER_STATE } from './memory-manager-state.js';
 
 const ROOT_DIR = '/var/lib/kubelet';
 // Distributions have the kubelet inside of other programs.

@@ -1,19 +1,19 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
 
-import type { PodAssignment } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { checkSignal } from '../input/request.js';
-import { type KubeletStates, withKubeletPods } from './kubelet-exchange.js';
 import {
   type CpuManagerFormatOptions,
   formatCpuManagerState,
-  formatMemoryManagerState,
   parseCpuManagerState,
-  parseMemoryManagerState,
-} from './kubelet-format.js';
+} from './cpu-manager-state.js';
+import { withKubeletPods } from './kubelet-exchange.js';
+import type { KubeletStates } from './kubelet-export.js';
+import { formatMemoryManagerState, parseMemoryManagerState } from './memory-manager-state.js';
 
 /** The texts of the kubelet's state files; null where there is no such file. */
 export interface KubeletFiles {

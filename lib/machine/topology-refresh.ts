@@ -4,7 +4,8 @@
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
-import { discover, Topology } from './topology.js';
+import { discover } from './discovery.js';
+import { Topology } from './topology.js';
 
 /**
  * The machine as it is now, where CPUs are online that `current` does not have; else undefined.

@@ -1,138 +1,23 @@
 // Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
 // hwloc synthetic string or a JSON machine.
-import { readFile } from 'node:fs/promises';
+
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import {
-  CPU_COLUMNS,
-  HUGEPAGE_COLUMNS,
-  type NativePciDevice,
-  type TopologyDescription,
-} from '../base/native-tables.js';
+import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { HintFamily, MAX_HINT_NODES } from './hints.js';
-import { parseMachine } from './machine-json.js';
-
-/**
- * Where one online CPU is. `core` and `die` are the lowest CPU id in them, `l3` is the package's id
- * where there is no L3.
- */
-export interface CpuLocation {
-  readonly cpu: number;
-  readonly core: number;
-  readonly package: number;
-  readonly die: number;
-  readonly l3: number;
-  /** NUMA node. */
-  readonly node: number;
-}
-
-/** A package, die, L3 group or core. */
-export interface CpuGroup {
-  readonly id: number;
-  readonly cpus: CpuSet;
-}
-
-export interface NumaNode extends CpuGroup {
-  /** Total memory in bytes, hugepages included; 0 where unknown or none. */
-  readonly memoryBytes: number;
-  /**
-   * Pools of hugepages by page size in bytes, with the pages configured when the topology was
-   * loaded.
-   */
-  readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
-  /**
-   * To each node in ascending id order, as the firmware tells (10 is local); undefined where
-   * unknown.
-   */
-  readonly distances: readonly number[] | undefined;
-}
-
-/**
- * What a PCI device is for, by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
- */
-export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
-
-/** A PCI device (function) that is no bridge. */
-export interface PciDevice {
-  /** Its address, such as `0000:3b:00.0`: domain, bus, device, function. */
-  readonly id: string;
-  /**
-   * Base class and subclass, four hexadecimal digits: `0200` is Ethernet, `0108` NVMe, `0302` a 3D
-   * controller.
-   */
-  readonly class: string;
-  /** Four hexadecimal digits, such as `8086`. */
-  readonly vendor: string;
-  /** Four hexadecimal digits. */
-  readonly device: string;
-  readonly kind: PciDeviceKind;
-  /** The kernel's driver; null where it has none, and for machines described by hwloc XML. */
-  readonly driver: string | null;
-  /**
-   * What Linux made of it: `eth0`, `nvme0n1`, `mlx5_0`, `card0`. Interfaces of other network
-   * namespaces are not seen.
-   */
-  readonly names: readonly string[];
-  /** The NUMA nodes it is near, ascending; null where the firmware does not say. */
-  readonly numaNodes: readonly number[] | null;
-  /**
-   * Of an SR-IOV virtual function: the id of its physical function. Null for other devices, and for
-   * machines described by hwloc XML.
-   */
-  readonly parent: string | null;
-}
-
-/**
- * A JSON machine, see docs/api.md. Counts and the kind of a device are derived: they are written,
- * and not read.
- */
-export interface MachineJson {
-  name?: string;
-  description?: string;
-  numCpus: number;
-  numCores: number;
-  numSockets: number;
-  numNumaNodes: number;
-  numUncoreCaches: number;
-  columns: string[];
-  cpus: number[][];
-  nodes: {
-    id: number;
-    cpuLess: boolean;
-    distances: number[] | null;
-    memory?: number;
-    hugepages?: { sizeKiB: number; count: number }[];
-  }[];
-  devices?: {
-    id: string;
-    class: string;
-    vendor: string;
-    device: string;
-    kind?: PciDeviceKind;
-    driver?: string | null;
-    names?: string[];
-    numaNodes?: number[] | null;
-    parent?: string | null;
-  }[];
-  /** Lists of CPUs; default: all, none, all. */
-  possible?: string;
-  isolated?: string;
-  allowed?: string;
-}
-
-/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
-export interface DiscoverOptions {
-  /** Path of an hwloc XML file. */
-  xml?: string;
-  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
-  synthetic?: string;
-  /** Path of a JSON machine, or the parsed object. */
-  json?: string | object;
-}
+import {
+  type CpuGroup,
+  type CpuLocation,
+  type MachineJson,
+  type NumaNode,
+  type PciDevice,
+  pciDevice,
+  rows,
+} from './machine-description.js';
 
 /** Placement options of {@link Topology.bestFit}. */
 export interface BestFitOptions {
@@ -411,90 +296,4 @@ function invalid(name: string, value: unknown, valid: string): never {
 
 function checkBoolean(name: string, value: unknown): void {
   if (typeof value !== 'boolean') invalid(name, value, 'true or false');
-}
-
-function kindOf(code: string): PciDeviceKind {
-  if (code.startsWith('02')) return 'network';
-  if (code.startsWith('01')) return 'storage';
-  return /^(03|12|0b40)/.test(code) ? 'accelerator' : 'other';
-}
-
-function pciDevice({ id, driver, names, nodes, parent, ...numbers }: NativePciDevice): PciDevice {
-  const digits = (number: number) => number.toString(16).padStart(4, '0');
-  const code = digits(numbers.class);
-  return Object.freeze({
-    id,
-    class: code,
-    vendor: digits(numbers.vendor),
-    device: digits(numbers.device),
-    kind: kindOf(code),
-    driver: driver === '' ? null : driver,
-    names: Object.freeze(names),
-    numaNodes: nodes.length > 0 ? Object.freeze(nodes) : null,
-    parent: parent === '' ? null : parent,
-  });
-}
-
-// A flat array as objects, one a row.
-function rows<Column extends string>(
-  flat: Int32Array | Float64Array,
-  columns: readonly Column[],
-): Record<Column, number>[] {
-  return Array.from({ length: flat.length / columns.length }, (_, row) =>
-    Object.fromEntries(columns.map((column, i) => [column, flat[row * columns.length + i]])),
-  ) as Record<Column, number>[];
-}
-
-async function readText(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${code}`, {
-      value: path,
-      cause,
-    });
-  }
-}
-
-/**
- * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
- * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
- * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
- *   ERR_INVALID_ARGUMENT for more than one source.
- */
-export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
-  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
-  const [kind, value] = (given[0] ?? ['machine', undefined]) as [
-    Topology['source'],
-    string | object | undefined,
-  ];
-  const isRight =
-    kind === 'machine' ||
-    typeof value === 'string' ||
-    (kind === 'json' && typeof value === 'object' && value);
-  if (given.length > 1 || !isRight) {
-    throw new NumalignError(
-      'ERR_INVALID_ARGUMENT',
-      'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',
-      { value: options, valid: ['xml', 'synthetic', 'json'] },
-    );
-  }
-  if (kind === 'json') {
-    const machine: unknown = typeof value === 'string' ? parseJson(await readText(value), value) : value;
-    return new Topology('json', native.createTopology(parseMachine(machine)));
-  }
-  const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
-  return new Topology(kind, await native.discoverTopology(kind, text));
-}
-
-function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new NumalignError('ERR_INVALID_TOPOLOGY', `${path} is not JSON: ${(cause as Error).message}`, {
-      value: path,
-      cause,
-    });
-  }
 }

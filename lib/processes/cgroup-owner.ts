@@ -2,7 +2,7 @@
 // it.
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { CgroupIdentity } from '../account/assignments.js';
+import type { CgroupIdentity } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/cgroup-files.js';
 import { mountOf } from '../cgroups/mounts.js';

@@ -1,13 +1,14 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the
 // grants.
 
-import { type Assignments, type PodAssignment, runningCpus } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
+import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type Comparison, type Found, together } from '../enforcement/drift.js';
-import { grantKey } from '../enforcement/enforcer.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
+import { grantKey } from '../enforcement/machine-enforcer.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
 /** `isGivenUp`: of what is contested. */

@@ -2,14 +2,9 @@
 // environment, however many managers use it. It looks without the lock and writes nothing; only
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  type Assignments,
-  cpusOf,
-  type EnforcementLevel,
-  type PodAssignment,
-  runningCpus,
-} from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import { weaker } from '../account/levels.js';
+import { cpusOf, type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import { publish, traced } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { substituteLostCpus } from '../admission/substitute.js';

@@ -1,6 +1,7 @@
 // Difference: what one state has that another has not. Pure.
 import { isDeepStrictEqual } from 'node:util';
-import type { Assignments, PodAssignment } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { encodePod } from './files/checkpoint.js';
 
 export interface Difference {

@@ -1,10 +1,11 @@
 // MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
-import type { Assignments, OwnerRecord, PodAssignment } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
+import { newOwner } from './owners/owner-record.js';
 import type { OwnerRegistry } from './owners/owner-registry.js';
-import { newOwner } from './owners/owners.js';
 import type { Commit, Store, TransactOptions } from './store.js';
 import { MemoryQueue } from './wait-queue.js';
 

@@ -1,6 +1,6 @@
 // The processes that this environment has started for its grants and that have not ended.
 import type { ChildProcess } from 'node:child_process';
-import type { PodAssignment } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 
 // By grant, whichever object started them: releasing by the id must not overlook them.

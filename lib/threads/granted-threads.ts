@@ -1,6 +1,6 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
 
-import type { EnforcementLevel } from '../account/assignments.js';
+import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';

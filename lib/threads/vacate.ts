@@ -1,10 +1,10 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
-import { type PodAssignment, runningCpus } from '../account/assignments.js';
+import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { UnpinnedThread } from '../enforcement/confinement.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
-import type { UnpinnedThread } from '../enforcement/shared-members.js';
 import {
   affinity,
   CLIPPED,

@@ -1,6 +1,6 @@
 // Isolated CPUs on the command line.
 import { describe, expect, it } from 'vitest';
-import { discover } from '../../lib/machine/topology.js';
+import { discover } from '../../lib/machine/discovery.js';
 import { newFolder, numalign } from './numalign.js';
 import { newFile, pod } from './pods.js';
 

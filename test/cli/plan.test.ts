@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { runProgram } from '../../lib/cli/program.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
-import { discover } from '../../lib/machine/topology.js';
+import { discover } from '../../lib/machine/discovery.js';
 import { openManager } from '../../lib/manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { makeNewer } from '../support/newer-state.js';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
-import { discover } from '../../lib/machine/topology.js';
+import { discover } from '../../lib/machine/discovery.js';
 import { openManager } from '../../lib/manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { newFolder, numalign } from './numalign.js';

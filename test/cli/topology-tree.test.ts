@@ -4,7 +4,7 @@ import { NumalignError } from '../../lib/base/errors.js';
 import type { StateView } from '../../lib/cli/pages/state-view.js';
 import { topologyTree } from '../../lib/cli/pages/topology-tree.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
-import { discover } from '../../lib/machine/topology.js';
+import { discover } from '../../lib/machine/discovery.js';
 import { emptyState } from '../support/empty-state.js';
 
 const cpus = (text: string) => CpuSet.parse(text);

@@ -1,6 +1,6 @@
 // Who counts as the holder of a grant where not everything can be seen.
 import { describe, expect, it } from 'vitest';
-import type { OwnerRecord } from '../../lib/account/assignments.js';
+import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
 import { isHolder } from '../../lib/enforcement/descent.js';
 import { child } from './members.js';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Assignments, ContainerAssignment, PodAssignment } from '../../lib/account/assignments.js';
+import type { Assignments } from '../../lib/account/assignments.js';
 import type { MemoryBlock } from '../../lib/account/booked-memory.js';
 import {
   type BookedMemory,
@@ -10,6 +10,7 @@ import {
   NOTHING_BOOKED,
   releaseMemory,
 } from '../../lib/account/booked-memory.js';
+import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/files/owner-file.js';

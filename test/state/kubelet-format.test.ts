@@ -4,14 +4,9 @@ import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NumalignError } from '../../lib/index.js';
-import {
-  checksummed,
-  fnv1a,
-  formatCpuManagerState,
-  formatMemoryManagerState,
-  parseCpuManagerState,
-  parseMemoryManagerState,
-} from '../../lib/kubelet/kubelet-format.js';
+import { formatCpuManagerState, parseCpuManagerState } from '../../lib/kubelet/cpu-manager-state.js';
+import { checksummed, fnv1a } from '../../lib/kubelet/kubelet-format.js';
+import { formatMemoryManagerState, parseMemoryManagerState } from '../../lib/kubelet/memory-manager-state.js';
 import { thrownBy } from '../support/error-of.js';
 import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states.js';
 

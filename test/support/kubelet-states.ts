@@ -1,11 +1,8 @@
 // Any states of the kubelet's managers, for properties.
 import fc from 'fast-check';
 import { CpuSet } from '../../lib/index.js';
-import type {
-  CpuManagerState,
-  KubeletNumaNode,
-  MemoryManagerState,
-} from '../../lib/kubelet/kubelet-format.js';
+import type { CpuManagerState } from '../../lib/kubelet/cpu-manager-state.js';
+import type { KubeletNumaNode, MemoryManagerState } from '../../lib/kubelet/memory-manager-state.js';
 
 const name = fc.oneof(
   fc.constantFrom(

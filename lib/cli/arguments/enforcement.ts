@@ -1,6 +1,6 @@
 // How strongly CPUs are to be kept from others, as commands are told it.
 import { InvalidArgumentError, Option } from 'commander';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/assignments.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/pod-assignment.js';
 import { AIMED_LEVELS, type AimedLevel } from '../../input/enforcement-options.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import type { RequestOptions } from '../../input/request.js';

@@ -14,8 +14,9 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
-import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../../kubelet/kubelet-format.js';
+import { CPU_MANAGER_STATE } from '../../kubelet/cpu-manager-state.js';
 import type { KubeletFiles } from '../../kubelet/kubelet-import.js';
+import { MEMORY_MANAGER_STATE } from '../../kubelet/memory-manager-state.js';
 
 // As the kubelet has them.
 const MODE = 0o600;

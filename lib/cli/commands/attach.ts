@@ -2,7 +2,7 @@
 // process.
 import type { Command } from 'commander';
 import { cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/topology.js';
+import { discover } from '../../machine/discovery.js';
 import { openManager } from '../../manager.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';

@@ -1,9 +1,10 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
-import { grantableCpus, sharedPool, withoutPods } from '../../account/assignments.js';
+import { withoutPods } from '../../account/assignments.js';
+import { grantableCpus, sharedPool } from '../../account/pools.js';
 import type { MachineOptions, ReservedMemory } from '../../input/machine-options.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/topology.js';
+import { discover } from '../../machine/discovery.js';
 import { openManager } from '../../manager.js';
 import {
   cpuList,

@@ -1,8 +1,9 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { Assignments, CpusNow } from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
+import type { CpusNow } from '../../account/pools.js';
 import { PERSISTENT_OWNER, placedPod } from '../../admission/admit.js';
 import { type Plan, plan, planOfPlaced } from '../../admission/plan.js';
 import { NEVER } from '../../decision/decision.js';

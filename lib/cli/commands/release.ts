@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/topology.js';
+import { discover } from '../../machine/discovery.js';
 import { openManager } from '../../manager.js';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';

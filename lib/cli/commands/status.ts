@@ -1,7 +1,7 @@
 // numalign status: what a state folder says. Only looks.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { discover } from '../../machine/topology.js';
-import { scopeOf } from '../../state/ledger.js';
+import { discover } from '../../machine/discovery.js';
+import { scopeOf } from '../../state/folder.js';
 import { outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { type KeptFiles, keptFiles } from '../pages/kept-files.js';

@@ -1,6 +1,7 @@
 // A machine as boxes in boxes: what its tree and its picture show. Pure.
 import type { CpuSet } from '../../machine/cpu-set.js';
-import type { CpuGroup, NumaNode, PciDevice, Topology } from '../../machine/topology.js';
+import type { CpuGroup, NumaNode, PciDevice } from '../../machine/machine-description.js';
+import type { Topology } from '../../machine/topology.js';
 
 /** A package, or the part of it that is on a NUMA node. */
 export interface PackageBox {

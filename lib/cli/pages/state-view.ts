@@ -2,18 +2,10 @@
 // manager makes the folder and drops the grants of dead owners.)
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import {
-  type Assignments,
-  type CpusNow,
-  freeCpus,
-  isolatedPool,
-  type PodAssignment,
-  removePods,
-  sharedPool,
-  universe,
-  withoutPods,
-} from '../../account/assignments.js';
+import { type Assignments, removePods, withoutPods } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { type CpusNow, freeCpus, isolatedPool, sharedPool, universe } from '../../account/pools.js';
 import { type PodContainer, podContainer } from '../../admission/plan.js';
 import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
@@ -22,11 +14,12 @@ import type { NativeFolder } from '../../base/native-files.js';
 import { encodeName } from '../../cgroups/cgroup-path.js';
 import { flagsOf } from '../../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../../decision/grant-info.js';
-import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-manager.js';
+import { type MemoryTable, memoryTables, totalsOf } from '../../decision/memory-tables.js';
+import type { SharedMember } from '../../enforcement/confinement.js';
 import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
 import { type Survivor, survivorsOf } from '../../enforcement/descent.js';
-import type { ProcessEntry } from '../../enforcement/member-registry.js';
-import { type SharedMember, SharedMembers, told } from '../../enforcement/shared-members.js';
+import type { ProcessEntry } from '../../enforcement/member-entry.js';
+import { SharedMembers, told } from '../../enforcement/shared-members.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
@@ -42,7 +35,7 @@ import {
   PREVIOUS_FILE,
   STATE_FILE,
 } from '../../state/files/state-files.js';
-import { explaining, readBootId, scopeOf } from '../../state/ledger.js';
+import { explaining, readBootId, scopeOf } from '../../state/folder.js';
 import { lastGood, rebuild } from '../../state/owners/recovery.js';
 import { type Waiter, waitersIn } from '../../state/wait-queue.js';
 

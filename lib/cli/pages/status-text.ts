@@ -3,7 +3,7 @@
 import type { MachineSettings } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
 import type { LapsedGrant } from '../../admission/warnings.js';
-import type { MemoryTable } from '../../decision/memory-manager.js';
+import type { MemoryTable } from '../../decision/memory-tables.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';

@@ -4,7 +4,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { WatchedGrants } from '../../audit/watched-grants.js';
 import { NumalignError } from '../../base/errors.js';
-import { discover } from '../../machine/topology.js';
+import { discover } from '../../machine/discovery.js';
 import { refreshTopology } from '../../machine/topology-refresh.js';
 import { print } from '../terminal/output.js';
 import { Screen } from '../terminal/screen.js';

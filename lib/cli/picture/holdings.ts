@@ -1,17 +1,11 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 
-import {
-  type Assignments,
-  type CpusNow,
-  cpusOf,
-  devicesOf,
-  isolatedPool,
-  memoryOf,
-  universe,
-} from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import type { MemoryBlock } from '../../account/booked-memory.js';
+import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';
+import { type CpusNow, isolatedPool, universe } from '../../account/pools.js';
 import type { PodContainer } from '../../admission/plan.js';
-import { type MemoryTable, memoryTables } from '../../decision/memory-manager.js';
+import { type MemoryTable, memoryTables } from '../../decision/memory-tables.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { StateView } from '../pages/state-view.js';

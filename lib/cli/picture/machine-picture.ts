@@ -2,7 +2,8 @@
 
 import { MEMORY } from '../../input/memory-types.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import type { NumaNode, PciDevice, Topology } from '../../machine/topology.js';
+import type { NumaNode, PciDevice } from '../../machine/machine-description.js';
+import type { Topology } from '../../machine/topology.js';
 import {
   type CpuUse,
   cpuUse,
@@ -18,6 +19,16 @@ import { machineLine } from '../pages/topology-tree.js';
 import { counted, fill, formatBytes } from '../terminal/text.js';
 import { type Block, charactersIn, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import type { Holder, Holdings } from './holdings.js';
+import {
+  COLUMN_GAP,
+  LEAST_ROWS,
+  type LegendEntry,
+  legendLeft,
+  legendRow,
+  memoryBar,
+  type Portion,
+  spaced,
+} from './legend.js';
 import { holderClass, styleSheet } from './style.js';
 import { element, hoverText } from './svg.js';
 
@@ -31,8 +42,8 @@ export interface PictureOptions {
 const MAX_WIDTH = 1240;
 const MIN_WIDTH = 520;
 const MARGIN = 12;
-const TEXT = 12;
-const SMALL = 10.5;
+export const TEXT = 12;
+export const SMALL = 10.5;
 /** Of the text at the head of a box, before it is cut. */
 const HEAD_WIDTH = 250;
 /** Above it CPUs are drawn small. */
@@ -71,12 +82,12 @@ export function machinePicture(topology: Topology, { holdings, note }: PictureOp
   return `${element('svg', attributes, `\n${content.join('\n')}\n`)}\n`;
 }
 
-function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
+export function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
   return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
 }
 
 /** How something is drawn that may be somebody's, and whose it is in words. */
-interface Look {
+export interface Look {
   readonly className: string;
   readonly text: string;
 }
@@ -336,70 +347,4 @@ function framed(
     ...(about === undefined ? [] : [line(about, { size: SMALL, className: 'quiet', maxWidth: HEAD_WIDTH })]),
   ];
   return frame(stack([stack(head, 0), ...content], 6), 8, className);
-}
-
-interface Portion extends Look {
-  readonly bytes: number;
-}
-
-const BAR = 9;
-const ABOVE_BAR = 3;
-
-/** What is left is free. */
-function memoryBar(text: string, total: number, portions: readonly Portion[]): Block {
-  const label = line(text, { size: SMALL, className: 'quiet' });
-  return {
-    width: label.width,
-    height: label.height + ABOVE_BAR + BAR,
-    draw: (x, y, width) => {
-      const top = y + label.height + ABOVE_BAR;
-      let left = 0;
-      const drawn = portions.map(({ className, text: whose, bytes }) => {
-        const part = Math.min(Math.max(bytes, 0), total - left);
-        if (part === 0) return '';
-        const at = { x: x + (left / total) * width, y: top, width: (part / total) * width, height: BAR };
-        left += part;
-        const inside = `${hoverText(`${whose}: ${formatBytes(bytes)}`)}${element('rect', { ...at, class: `cell ${className}` })}`;
-        return element('g', {}, inside);
-      });
-      const whole = element('rect', { x, y: top, width, height: BAR, class: 'cell free' });
-      return `${label.draw(x, y, width, label.height)}${whole}${drawn.join('')}`;
-    },
-  };
-}
-
-interface LegendEntry extends Look {
-  readonly details: string;
-}
-
-const SWATCH = 22;
-/** So few are read more easily in one column. */
-const LEAST_ROWS = 16;
-const COLUMN_GAP = 24;
-
-const legendLeft = (names: number) => SWATCH + names + 12;
-
-// Lists of CPUs may be long, and have no spaces.
-const spaced = (details: string) => details.replace(/,(?! )/g, ', ');
-
-function legendRow({ className, text, details }: LegendEntry, names: number, width: number): Block {
-  const left = legendLeft(names);
-  const lines = stack(filled(spaced(details), width - left, { size: TEXT }), 0);
-  const name = line(text, { size: TEXT, className: 'strong' });
-  return {
-    width,
-    height: Math.max(lines.height, name.height),
-    draw: (x, y) => {
-      const swatch = element('rect', {
-        x: x + 1,
-        y: y + 3,
-        width: 14,
-        height: 12,
-        rx: 2,
-        class: `cell ${className}`,
-      });
-      const words = name.draw(x + SWATCH, y, names, name.height);
-      return `${swatch}${words}${lines.draw(x + left, y, width - left, lines.height)}`;
-    },
-  };
 }

@@ -1,22 +1,21 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
 // describes it. Pure.
 
+import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
+import { deviceKeys } from '../../account/assignments.js';
+import type { MemoryBlock } from '../../account/booked-memory.js';
+import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
 import type {
-  Assignments,
   CgroupIdentity,
   ContainerAssignment,
   CpuIdentity,
   DeviceAssignment,
-  MachineSettings,
-  NamedCpus,
   OwnerRecord,
   PodAssignment,
   UnknownFields,
   UpcomingCpus,
-} from '../../account/assignments.js';
-import { cpusOf, deviceKeys, ENFORCEMENT_LEVELS } from '../../account/assignments.js';
-import type { MemoryBlock } from '../../account/booked-memory.js';
-import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
+} from '../../account/pod-assignment.js';
+import { cpusOf, ENFORCEMENT_LEVELS } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';

@@ -2,7 +2,7 @@
 // For people: it decides nothing.
 
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
-import { processCommand } from './owners.js';
+import { processCommand } from './owner-record.js';
 
 export interface LockHolder {
   /** For messages. */

@@ -1,5 +1,5 @@
 // OwnerRegistry: who owns what on record, and whether they live.
-import type { OwnerRecord, PodAssignment } from '../../account/assignments.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { OwnerChoice } from '../../input/request.js';
 
 /**

@@ -2,20 +2,13 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 
-import {
-  type Assignments,
-  isHeldBy,
-  type OwnerRecord,
-  type PodAssignment,
-} from '../../account/assignments.js';
+import { type Assignments, isHeldBy } from '../../account/assignments.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
-import { printable } from '../../base/printable.js';
 import type { OwnerChoice } from '../../input/request.js';
-import { identifyCgroup } from '../../processes/cgroup-owner.js';
-import { programName } from '../../processes/program-name.js';
 import { type Checkpoint, podText } from '../files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
 import { lockRange } from '../files/owner-locks.js';
@@ -27,31 +20,8 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
+import { newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
-
-const MAX_COMMAND_LENGTH = 200;
-
-/** A command for people: on one line, cut to a readable length. */
-export function readableCommand(command: string): string {
-  return printable(command).slice(0, MAX_COMMAND_LENGTH);
-}
-
-/** What this process runs, without its arguments. */
-export const processCommand = () =>
-  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
-
-/** The record of an owner that is none yet. */
-export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
-  const isProcess = owner === 'process';
-  return {
-    kind: typeof owner === 'object' ? 'cgroup' : owner,
-    uuid,
-    pid: isProcess ? process.pid : null,
-    command: isProcess ? processCommand() : null,
-    cgroup: typeof owner === 'object' ? identifyCgroup(owner.cgroup) : null,
-    unknown: {},
-  };
-}
 
 // This environment (main thread or Worker) as an owner: its locked file says which grants are its
 // own.

@@ -5,7 +5,6 @@ import {
   type Assignments,
   emptyAssignments,
   isHeldBy,
-  type PodAssignment,
   removePods,
   withoutPods,
 } from '../../account/assignments.js';
@@ -18,6 +17,7 @@ import {
   releaseMemory,
   type TotalOn,
 } from '../../account/booked-memory.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import { type Checkpoint, clashOf, podText } from '../files/checkpoint.js';
 import type { OwnerFile } from '../files/owner-file.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
-import { discover } from '../../../lib/machine/topology.js';
+import { discover } from '../../../lib/machine/discovery.js';
 import { holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS } from './machines.js';
 
 const hasChromium = spawnSync('chromium', ['--version']).status === 0;

@@ -5,7 +5,8 @@ import type { StateView } from '../../../lib/cli/pages/state-view.js';
 import { holdingsOfView } from '../../../lib/cli/picture/holdings.js';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
-import { type DiscoverOptions, discover, type Topology } from '../../../lib/machine/topology.js';
+import { type DiscoverOptions, discover } from '../../../lib/machine/discovery.js';
+import type { Topology } from '../../../lib/machine/topology.js';
 import { allOf, parseXml, type XmlElement } from '../../support/xml.js';
 import { holder, holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS } from './machines.js';
 

@@ -1,6 +1,6 @@
 // Machines to be drawn, and somebody to hold what they have.
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
-import { memoryTables } from '../../../lib/decision/memory-manager.js';
+import { memoryTables } from '../../../lib/decision/memory-tables.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
 import { emptyState } from '../../support/empty-state.js';

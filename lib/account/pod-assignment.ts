@@ -1,0 +1,181 @@
+// PodAssignment: what a pod holds, as it is on record. Pure.
+import { CpuSet } from '../machine/cpu-set.js';
+import type { TopologyHint } from '../machine/hints.js';
+import type { MemoryBlock } from './booked-memory.js';
+import type { CpuPool } from './pools.js';
+
+/** Members of the file that this version does not know; kept when it is rewritten. */
+export type UnknownFields = Readonly<Record<string, unknown>>;
+
+/** One CPU as it was when the state was written: [cpu, core, package, node]. */
+export type CpuIdentity = readonly [cpu: number, core: number, socket: number, node: number];
+
+export interface DeviceAssignment {
+  readonly id: string;
+  /** null: the device reports no topology. */
+  readonly nodes: readonly number[] | null;
+}
+
+/** What may be used again by a later container of the pod once this one has ended. */
+export interface Reusable {
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
+export interface ContainerAssignment {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  readonly started: boolean;
+  /** Resource name to amount, as asked for: `cpu` in millicores, everything else in whole units. */
+  readonly request: Readonly<Record<string, number>>;
+  /** The CPUs it runs on, exclusively; empty for a container of the shared pool. */
+  readonly cpus: CpuSet;
+  /** CPUs that are held but not run on (SMT siblings). */
+  readonly held: CpuSet;
+  readonly hint: TopologyHint;
+  readonly memory: readonly MemoryBlock[];
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+  readonly reusable: Reusable;
+  readonly unknown: UnknownFields;
+}
+
+/**
+ * A cgroup as an owner: it lives as long as this very folder exists and a process is in it or below
+ * it.
+ */
+export interface CgroupIdentity {
+  /** The cgroup's folder, as whoever admitted it sees it. */
+  readonly path: string;
+  /** The device number of its file system, decimal: the hierarchy that it is in. */
+  readonly device: string;
+  /**
+   * The inode of the folder, decimal: another cgroup that comes under the same path has another.
+   */
+  readonly inode: string;
+  /** The cgroup namespace in which `path` is meant, as /proc/self/ns/cgroup reads. */
+  readonly namespace: string;
+}
+
+/**
+ * Who a pod belongs to. `pid` and `command` are for people: only the lock of owners/<uuid> tells
+ * whether a process lives.
+ */
+export interface OwnerRecord {
+  readonly kind: 'process' | 'cgroup' | 'persistent';
+  /** Of the owner's file; empty for a persistent owner of the first versions, which has none. */
+  readonly uuid: string;
+  readonly pid: number | null;
+  readonly command: string | null;
+  /** Of a cgroup only. */
+  readonly cgroup: CgroupIdentity | null;
+  readonly unknown: UnknownFields;
+}
+
+/** How strongly a grant can be kept from others, the weakest first. */
+export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
+export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
+
+/** CPUs that a container is about to have instead of its own. Until it is done both are held. */
+export interface UpcomingCpus {
+  readonly container: string;
+  readonly cpus: CpuSet;
+  readonly held: CpuSet;
+  /** The uuid of the process that changes them: once it is dead, the change is off. */
+  readonly by: string;
+}
+
+export interface PodAssignment {
+  /** The grant's id. */
+  readonly uid: string;
+  readonly name: string;
+  /**
+   * Of a pod that was admitted; undefined of a grant that was acquired, and in states of the first
+   * versions.
+   */
+  readonly namespace?: string | undefined;
+  /** In the order in which they were admitted. */
+  readonly containers: readonly ContainerAssignment[];
+  readonly policy: string;
+  readonly scope: string;
+  /** Placement options that were in force, by the kubelet's names. */
+  readonly options: Readonly<Record<string, boolean>>;
+  readonly owner: OwnerRecord;
+  /** `target`: the cgroup or process that it is enforced on, for people. */
+  readonly enforcement: { readonly level: EnforcementLevel; readonly target: string | null };
+  /** Announced before a resize is carried out. */
+  readonly upcoming: UpcomingCpus | null;
+  /** Whoever shows this token becomes the owner. */
+  readonly transfer: string | null;
+  /** The uuid of the owner before, as long as its threads may still be on the CPUs. */
+  readonly formerOwner: string | null;
+  /** Wall-clock time in ISO 8601. */
+  readonly admittedAt: string;
+  readonly unknown: UnknownFields;
+}
+
+/**
+ * Of a pod that has just been placed: nobody keeps others off yet but the record, and nothing is
+ * about to change.
+ */
+export const JUST_PLACED = Object.freeze({
+  enforcement: Object.freeze({ level: 'recorded', target: null }),
+  upcoming: null,
+  transfer: null,
+  formerOwner: null,
+} as const);
+
+/** The CPUs that a pod's containers run on, exclusively. */
+export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
+  return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
+}
+
+/** All CPUs that a pod has now: running, held, and kept for its later containers. */
+export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): CpuSet {
+  let cpus = CpuSet.EMPTY;
+  for (const { cpus: running, held, reusable } of containers)
+    cpus = cpus.union(running).union(held).union(reusable.cpus);
+  return cpus;
+}
+
+/** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
+export function cpusOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
+  const { upcoming } = pod;
+  const present = presentCpus(pod);
+  return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
+}
+
+/** All memory that is booked for a pod, a block for each type and set of nodes. */
+export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
+  const sums = new Map<string, MemoryBlock>();
+  for (const { nodes, type, bytes } of containers.flatMap(({ memory }) => memory)) {
+    const key = `${type} ${nodes}`;
+    if (bytes > 0) sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
+  }
+  return [...sums.values()];
+}
+
+/**
+ * All devices of a pod by resource, each once: later containers may have those of init containers.
+ */
+export function devicesOf({
+  containers,
+}: Pick<PodAssignment, 'containers'>): Readonly<Record<string, readonly DeviceAssignment[]>> {
+  const all = new Map<string, Map<string, DeviceAssignment>>();
+  for (const { devices } of containers) {
+    for (const [resource, list] of Object.entries(devices)) {
+      const own = all.get(resource) ?? new Map();
+      for (const device of list) own.set(device.id, device);
+      all.set(resource, own);
+    }
+  }
+  return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
+}
+
+/** What a pod's recorded `options` say of the pool that its CPUs are from. */
+export const ISOLATED_OPTION = 'isolated-cpus';
+
+/** The pool that a pod's exclusive CPUs are from. */
+export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
+  return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
+}

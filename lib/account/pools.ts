@@ -1,0 +1,79 @@
+// The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
+
+import { CpuSet } from '../machine/cpu-set.js';
+import type { Assignments, MachineSettings } from './assignments.js';
+import { cpusOf, type PodAssignment } from './pod-assignment.js';
+
+/**
+ * What is asked of one list of pods again and again: by every plan on a state, and more than once
+ * by each.
+ */
+export function oncePerPods<T extends object>(
+  find: (pods: readonly PodAssignment[]) => T,
+): (pods: readonly PodAssignment[]) => T {
+  const found = new WeakMap<readonly PodAssignment[], T>();
+  return (pods) => {
+    let known = found.get(pods);
+    if (!known) {
+      known = find(pods);
+      found.set(pods, known);
+    }
+    return known;
+  };
+}
+
+const cpusOfPods = oncePerPods((pods) => {
+  let cpus = CpuSet.EMPTY;
+  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
+  return cpus;
+});
+
+/** Every CPU that somebody holds exclusively. */
+export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {
+  return cpusOfPods(pods);
+}
+
+/** What the kernel tells of a machine's CPUs at one moment. */
+export interface CpusNow {
+  readonly online: CpuSet;
+  /** Those that it keeps ordinary work off. */
+  readonly isolated: CpuSet;
+}
+
+/**
+ * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
+ * ones.
+ */
+export type CpuPool = 'ordinary' | 'isolated';
+
+/** The managed CPUs among `online`: what numalign hands out or shares. */
+export function universe(settings: MachineSettings, { online }: Pick<CpusNow, 'online'>): CpuSet {
+  return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
+}
+
+/** The managed CPUs that are isolated, granted or not. Those that are reserved stay so. */
+export function isolatedPool(settings: MachineSettings, now: CpusNow): CpuSet {
+  const isolated = settings.isolatedCPUs ?? now.isolated;
+  return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
+}
+
+/** Managed CPUs of a pool, granted or not, reserved ones left out. */
+export function grantableCpus(settings: MachineSettings, now: CpusNow, pool: CpuPool): CpuSet {
+  const isolated = isolatedPool(settings, now);
+  if (pool === 'isolated') return isolated;
+  return universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolated);
+}
+
+/** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
+export function freeCpus(state: Assignments, now: CpusNow, pool: CpuPool = 'ordinary'): CpuSet {
+  return grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state));
+}
+
+/** Where everything without exclusive CPUs runs. Derived, never stored. */
+export function sharedPool(state: Assignments, now: CpusNow): CpuSet {
+  const { settings } = state;
+  const shared = universe(settings, now)
+    .difference(isolatedPool(settings, now))
+    .difference(exclusiveCpus(state));
+  return settings.strictCPUReservation ? shared.difference(settings.reservedSystemCPUs) : shared;
+}

@@ -1,0 +1,96 @@
+// What NUMA nodes have of each type of memory, and what of it is taken. Pure.
+
+import type { Assignments, MachineSettings } from '../account/assignments.js';
+import { bookedOn, memoryBlocks, memoryGroups, type TotalOn } from '../account/booked-memory.js';
+import { hugepageType, MEMORY } from '../input/memory-types.js';
+import { MAX_HINT_NODES } from '../machine/hints.js';
+import type { NumaNode } from '../machine/machine-description.js';
+import type { Topology } from '../machine/topology.js';
+import type { Draft } from './draft.js';
+
+/**
+ * What one NUMA node has of one type of memory, in bytes. `total` of ordinary memory leaves out
+ * what hugepages take, and is `free` + `reserved` + `systemReserved`, unless more is granted than
+ * the node has by now.
+ */
+export interface MemoryTable {
+  readonly node: number;
+  /** `memory`, or a hugepage type such as `hugepages-2Mi`. */
+  readonly type: string;
+  readonly total: number;
+  readonly systemReserved: number;
+  /** `total` less `systemReserved`: what grants can have. */
+  readonly allocatable: number;
+  readonly reserved: number;
+  readonly free: number;
+  /** The nodes whose memory is allocated together with this one's; the node alone where none is. */
+  readonly group: readonly number[];
+}
+
+// Asked for again and again, and never different.
+const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
+
+function typesOn(node: NumaNode): ReadonlyMap<string, number> {
+  const known = totals.get(node);
+  if (known) return known;
+  const { memoryBytes, hugepages } = node;
+  const pools = hugepages.map(({ bytes, count }): [string, number] => [hugepageType(bytes), bytes * count]);
+  const inPages = pools.reduce((sum, [, bytes]) => sum + bytes, 0);
+  const found = new Map([[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools]);
+  totals.set(node, found);
+  return found;
+}
+
+/** What a node has of a type. */
+export function totalOn(node: NumaNode, type: string): number {
+  return typesOn(node).get(type) ?? 0;
+}
+
+/** What each node of a machine has of a type; nothing where it has no such node. */
+export function totalsOf({ nodes }: Topology): TotalOn {
+  return (id, type) => {
+    const node = nodes.find((each) => each.id === id);
+    return node ? totalOn(node, type) : 0;
+  };
+}
+
+/** What grants can have of a type on a node. */
+export function allocatableOn(node: NumaNode, type: string, { reservedMemory }: MachineSettings): number {
+  return Math.max(0, totalOn(node, type) - bookedOn(reservedMemory, node.id, type));
+}
+
+/** The account of every NUMA node and type of memory that it has. */
+export function memoryTables({ settings, memory, pods }: Assignments, { nodes }: Topology): MemoryTable[] {
+  const groups = memoryGroups(memoryBlocks(pods));
+  return nodes.flatMap((node) =>
+    Array.from(typesOn(node), ([type, total]) => {
+      const allocatable = allocatableOn(node, type, settings);
+      const reserved = bookedOn(memory, node.id, type);
+      return {
+        node: node.id,
+        type,
+        total,
+        systemReserved: total - allocatable,
+        allocatable,
+        reserved,
+        free: Math.max(0, allocatable - reserved),
+        group: groups.get(node.id) ?? [node.id],
+      };
+    }),
+  );
+}
+
+/**
+ * Whether a machine's description says anything of memory, and sets of its nodes can be told apart.
+ */
+export function isMemoryKnown({ nodes }: Topology): boolean {
+  return nodes.length <= MAX_HINT_NODES && nodes.some(({ memoryBytes }) => memoryBytes > 0);
+}
+
+export function freeOn(draft: Draft, node: NumaNode, type: string): number {
+  return freeOf(draft, node, type, allocatableOn(node, type, draft.state.settings));
+}
+
+export function freeOf({ memory }: Draft, { id }: NumaNode, type: string, allocatable: number): number {
+  return Math.max(0, allocatable - bookedOn(memory.booked, id, type));
+}

@@ -1,0 +1,43 @@
+// Checks of who else manages CPUs here.
+import { kubeletConflict } from '../kubelet/kubelet-conflict.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { listSome } from './advice.js';
+import type { MachineFacts } from './facts.js';
+import { ok, problem, unknown, type Verdict, warning } from './finding.js';
+
+export function kubelet(facts: MachineFacts): Verdict {
+  const { kubelet, managed, online, stateFolder, seesAllProcesses } = facts;
+  if (kubelet.found.length === 0) {
+    return seesAllProcesses
+      ? ok('none was found')
+      : unknown('none was found, but not every process can be seen from here');
+  }
+  const found = `one was found: ${kubelet.found.join(', ')}`;
+  const conflict = kubeletConflict(kubelet, managed, online);
+  if (!conflict) return ok(`${found}; CPUs ${managed} are left to numalign`);
+  const text = `${found}; it may give CPUs ${managed} to others`;
+  const advice = conflict.ways.join('; or ');
+  // A folder of one's own speaks for nobody else, and nothing is refused.
+  return stateFolder.scope === 'machine' ? problem(text, advice) : warning(text, advice);
+}
+
+const STOPS: Readonly<Record<string, (candidates: CpuSet) => string>> = {
+  irqbalance: (cpus) =>
+    `\`IRQBALANCE_BANNED_CPULIST=${cpus}\` in its environment, or \`systemctl stop irqbalance\``,
+  numad: () => '`systemctl stop numad`',
+};
+
+export function movers({ movers, seesAllProcesses, candidates }: MachineFacts): Verdict {
+  if (movers.length > 0) {
+    const stops = [...new Set(movers.map(({ name }) => name))].map(
+      (name) => `${name}: ${STOPS[name]!(candidates)}`,
+    );
+    return warning(
+      `${listSome(movers, ({ name, pid }) => `${name} (process ${pid})`)}: it moves interrupts or processes onto granted CPUs`,
+      stops.join('; '),
+    );
+  }
+  return seesAllProcesses
+    ? ok('neither irqbalance nor numad runs')
+    : unknown('neither irqbalance nor numad was found, but not every process can be seen from here');
+}

@@ -1,0 +1,87 @@
+// Checks of what this process may do.
+import { shellWord } from '../base/shell-word.js';
+import { cpusNamed } from '../machine/cpu-set.js';
+import { mendText } from '../state/machine-group.js';
+import type { MachineFacts } from './facts.js';
+import { ok, problem, unknown, type Verdict, warning } from './finding.js';
+
+// linux/capability.h
+const CAP_SYS_ADMIN = 21n;
+export const CAP_SYS_NICE = 23n;
+
+export const has = (capabilities: bigint, bit: bigint) => ((capabilities >> bit) & 1n) === 1n;
+
+export function stateFolder({
+  stateFolder: { path, scope, exists, fileSystem, refusal, notTheGroups },
+}: MachineFacts): Verdict {
+  const mend = `as root \`${mendText(path)}\``;
+  if (refusal !== undefined) {
+    const other =
+      '`--state-dir DIR` uses a folder of your own, of which the rest of the machine knows nothing';
+    const make = `\`groupadd -rf numalign && install -d -m 2770 -g numalign ${shellWord(path)}\``;
+    const join = '`usermod -aG numalign USER` for each of its users, who log in anew';
+    if (notTheGroups !== undefined) return problem(refusal, `${mend}, and once ${join}; or ${other}`);
+    const advice =
+      scope === 'machine' ? `as root, at each boot, ${make}, and once ${join}; or ${other}` : other;
+    return problem(refusal, advice);
+  }
+  const where = `${path} (${scope}, ${fileSystem ?? 'unknown file system'})`;
+  const found = exists ? `${where} can be written` : `${where} is not there yet and can be made`;
+  if (notTheGroups !== undefined) {
+    return warning(`${found}, but not by members of its group: ${notTheGroups} belongs to another`, mend);
+  }
+  if (fileSystem === 'overlay' && scope === 'machine') {
+    return warning(`${found}, but is this container's own`, `mount the machine's ${path} into the container`);
+  }
+  if (fileSystem !== null && /^(nfs|cifs|smb|9p|ceph|fuse)/.test(fileSystem)) {
+    return warning(
+      `${found}; whether its locks hold is up to a server`,
+      'a folder on a file system of this machine',
+    );
+  }
+  return ok(found);
+}
+
+export function capabilities({ user, capabilities }: MachineFacts): Verdict {
+  const who = user === 0 ? 'root' : `user ${user}`;
+  if (capabilities === null) return unknown(`${who}; its capabilities cannot be read`);
+  const named = [
+    { name: 'CAP_SYS_NICE', bit: CAP_SYS_NICE },
+    { name: 'CAP_SYS_ADMIN', bit: CAP_SYS_ADMIN },
+  ];
+  const held = named.filter(({ bit }) => has(capabilities, bit)).map(({ name }) => name);
+  const found = `${who}, ${held.length > 0 ? `with ${held.join(' and ')}` : 'with neither CAP_SYS_NICE nor CAP_SYS_ADMIN'}`;
+  if (has(capabilities, CAP_SYS_NICE)) return ok(found);
+  return warning(
+    `${found}: processes of other users cannot be moved, and no thread gets a real-time class`,
+    'run as root, or with `AmbientCapabilities=CAP_SYS_NICE` (systemd), `--cap-add SYS_NICE` (containers)',
+  );
+}
+
+export function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
+  // Those that the kernel isolates are in no mask at first, and are granted all the same.
+  const kept = online.difference(allowed).difference(unbalanced);
+  if (kept.isEmpty) return ok(`${allowed}`);
+  return warning(
+    `${allowed} of ${online}: what is started from here gets no grant of ${cpusNamed(kept)}`,
+    `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
+  );
+}
+
+export function seccomp({ seccomp }: MachineFacts): Verdict {
+  if (seccomp === null) return unknown('the kernel does not tell');
+  if (seccomp === 0) return ok('none');
+  return ok('a filter is in force; whether it denies what numalign needs is judged by memory-policy');
+}
+
+export function memoryPolicy({ memoryPolicyRefusal, seccomp, numaNodes }: MachineFacts): Verdict {
+  if (memoryPolicyRefusal === undefined) return ok('can be read and set for own threads');
+  const found = `refused with ${memoryPolicyRefusal}: memory is booked, but not bound to NUMA nodes`;
+  if (numaNodes === 1) return ok(`${found}; there is only one`);
+  if (memoryPolicyRefusal === 'ENOSYS') return warning(found, 'a kernel with CONFIG_NUMA');
+  const filter = seccomp === 0 ? 'the security module' : "the container's seccomp profile";
+  return warning(
+    found,
+    `have ${filter} allow get_mempolicy, set_mempolicy, mbind and move_pages, or add CAP_SYS_NICE`,
+  );
+}

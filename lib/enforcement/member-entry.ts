@@ -1,0 +1,114 @@
+// A registration of a member: a process or a cgroup, by its name and its file.
+
+import { realpathSync, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { isCgroupFolder } from '../cgroups/cgroup-files.js';
+import { namespaceOf } from '../processes/cgroup-owner.js';
+import type { ProcessIdentity } from '../processes/process-identity.js';
+import { commandOf, type Registration } from './member-registry.js';
+
+export interface ProcessEntry extends ProcessIdentity {
+  readonly kind: 'process';
+  readonly command: string;
+  /** The grant that it was attached to: there it stays. */
+  readonly grant: string | null;
+  /** And which of its containers; null: all of them. */
+  readonly container: string | null;
+  /** Grants of nobody for which it has pinned threads of its own. */
+  readonly pinned?: readonly string[];
+}
+
+/** A cgroup by its folder; another that comes under the same path has another inode. */
+export interface CgroupEntry {
+  readonly kind: 'cgroup';
+  readonly path: string;
+  readonly device: string;
+  readonly inode: string;
+  /**
+   * The cgroup namespace in which `path` is meant; {@link DAMAGED} where nothing of it can be read.
+   */
+  readonly namespace: string;
+}
+
+export type Entry = ProcessEntry | CgroupEntry;
+
+export const MASKS = '.masks';
+export const DAMAGED = '';
+export const EXPLICIT = 'r';
+// p<pid>-<start>-<namespace>, and by whom
+export const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))-\w+$/;
+const CGROUP_FILE = /^c(\d+)-(\d+)$/;
+
+// One for all environments of a process: affinity belongs to threads, whichever manager moves them.
+export function processName({ pid, start, namespace }: ProcessIdentity): string {
+  return `p${pid}-${start}-${/\d+/.exec(namespace)?.[0] ?? 0}`;
+}
+
+/**
+ * Whether another process has registered this one. The lock of that file says nothing about this
+ * one.
+ */
+export const isExplicit = (name: string) => name.endsWith(`-${EXPLICIT}`);
+
+export const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d+-\d+$/.test(name);
+
+export const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
+
+export const NO_GRANT = Object.freeze({ grant: null, container: null });
+
+// Two registrations of one process. One in doubt adds nothing to one that is not.
+export function joined(a: Registration, b: Registration): Registration {
+  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined))
+    return a.doubt === undefined ? a : b;
+  if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;
+  const attached = b.entry.grant === null ? a : b;
+  const pinned = [...(a.entry.pinned ?? []), ...(b.entry.pinned ?? [])];
+  return { ...attached, entry: { ...(attached.entry as ProcessEntry), pinned } };
+}
+
+// Undefined where it is damaged, or about something else than its name.
+export function decode(name: string, text: string): Entry | undefined {
+  try {
+    const entry = JSON.parse(text) as Entry;
+    return hasShape(entry) && nameOf(entry) === name.replace(PROCESS_FILE, '$1') ? entry : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function hasShape(entry: Entry | null): boolean {
+  if (entry?.kind === 'process')
+    return Number.isInteger(entry.pid) && entry.pid > 0 && typeof entry.namespace === 'string';
+  return entry?.kind === 'cgroup' && typeof entry.path === 'string' && isAbsolute(entry.path);
+}
+
+const nameOf = (entry: Entry | null) =>
+  entry?.kind === 'process' ? processName(entry) : entry && cgroupName(entry);
+
+// What is left of a damaged registration. Nobody may take it for nobody.
+export function entryByName(name: string): Entry {
+  const [, , pid, start, namespace] = PROCESS_FILE.exec(name) ?? [];
+  if (pid !== undefined) {
+    const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
+    return { kind: 'process', ...identity, command: commandOf(identity.pid), ...NO_GRANT };
+  }
+  const [, device, inode] = CGROUP_FILE.exec(name)!;
+  return { kind: 'cgroup', path: name, device: device!, inode: inode!, namespace: DAMAGED };
+}
+
+export function identifyCgroup(path: string): CgroupEntry | undefined {
+  try {
+    const real = realpathSync(path);
+    if (!isCgroupFolder(real)) return undefined;
+    const { dev, ino } = statSync(real, { bigint: true });
+    return {
+      kind: 'cgroup',
+      path: real,
+      device: `${dev}`,
+      inode: `${ino}`,
+      namespace: namespaceOf('cgroup'),
+    };
+  } catch {
+    return undefined;
+  }
+}

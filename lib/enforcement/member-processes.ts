@@ -1,0 +1,124 @@
+// The processes of a member, and those that are confined nowhere.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import type { NativeConfinement } from '../base/native-threads.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
+import {
+  identifyProcess,
+  isProcOurs,
+  isUnused,
+  type ProcessIdentity,
+  pidNamespace,
+} from '../processes/process-identity.js';
+import type { SharedMember } from './confinement.js';
+import { isHolder } from './descent.js';
+import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
+import { mayVouch } from './member-file.js';
+import type { Registered } from './member-registry.js';
+import { told } from './shared-members.js';
+
+const OTHER_NAMESPACES =
+  'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
+const FOREIGN_PROC = '/proc shows another pid namespace';
+
+// Those of cgroups have no registration.
+export type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'container' | 'pinned'>>;
+
+export const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
+
+// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see
+// attachedCpus.
+export function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): boolean {
+  if (owner.kind === 'process') return isHolder(owner, pid);
+  if (pinned?.includes(uid)) return true;
+  return owner.cgroup !== null && processesIn(owner.cgroup.path).includes(pid);
+}
+
+/** The CPUs that it was attached to; undefined where there are none any more. */
+export function attachedCpus(
+  { grant, container }: Process,
+  pods: readonly PodAssignment[],
+): CpuSet | undefined {
+  const pod = pods.find(({ uid }) => uid === grant);
+  if (!pod) return undefined;
+  const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
+  return cpus?.isEmpty ? undefined : cpus;
+}
+
+interface Unconfined {
+  readonly member: SharedMember;
+  readonly names: readonly string[];
+  readonly process?: Process;
+  /** Why nobody here can move its processes. */
+  readonly reason?: string;
+}
+
+/** The processes of members that no cpuset keeps off already, each once. */
+export function* unconfined(
+  all: readonly Registered[],
+  isConfined: (member: SharedMember) => boolean,
+): Generator<Unconfined> {
+  const seen = new Set<number>();
+  for (const registered of all) {
+    const { names, entry } = registered;
+    const member = told(entry);
+    // The cpuset of a member that cannot be seen is not known.
+    if (registered.isSeen && isConfined(member)) continue;
+    const processes = processesOf(registered);
+    if (typeof processes === 'string') {
+      yield { member, names, reason: processes };
+      continue;
+    }
+    for (const process of processes) {
+      if (seen.has(process.pid)) continue;
+      seen.add(process.pid);
+      yield { member, names, process };
+    }
+  }
+}
+
+// Why nobody here can move a member, though it is there: in words.
+function whyUnseen({ entry, names }: Registered): string {
+  if (entry.kind === 'process') {
+    if (entry.namespace === pidNamespace()) return '/proc hides it';
+    const [name] = names.every(isExplicit) ? names : [];
+    return `it lives in another pid namespace${name === undefined ? '' : `: if it has ended, remove members/${name}`}`;
+  }
+  if (entry.namespace === DAMAGED)
+    return 'its registration in members/ is damaged: remove it, and register the cgroup again';
+  if (entry.namespace !== namespaceOf('cgroup')) return 'it is known in another cgroup namespace only';
+  return 'it cannot be seen from here';
+}
+
+/** The processes of a member; a reason in words where nobody here can move them. */
+export function processesOf(registered: Registered): readonly ProcessIdentity[] | string {
+  const { entry, user, doubt, isSeen } = registered;
+  if (!isSeen) return whyUnseen(registered);
+  if (!isProcOurs()) return FOREIGN_PROC;
+  if (doubt !== undefined) return doubt;
+  if (entry.kind === 'process') return [entry];
+  if (!listsAllProcesses(entry.path)) return OTHER_NAMESPACES;
+  const found: ProcessIdentity[] = [];
+  for (const pid of processesIn(entry.path)) {
+    const process = identifyProcess(pid);
+    if (process && mayVouch(user, pid)) found.push(process);
+    // cgroups(7): 0 is one of another pid namespace.
+    if (!process && (pid === 0 || !isUnused(pid))) return `/proc hides process ${pid} in it`;
+  }
+  return found;
+}
+
+// In it and below it.
+function processesIn(path: string): number[] {
+  try {
+    const own = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
+    const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...own, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
+  } catch {
+    // It was removed meanwhile.
+    return [];
+  }
+}

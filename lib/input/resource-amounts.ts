@@ -1,0 +1,91 @@
+// Amounts of resources as a pod asks for them.
+
+import { inspect } from 'node:util';
+import { NumalignError } from '../base/errors.js';
+import { hugepageType, pageBytes } from './memory-types.js';
+import { type ContainerRequest, parseObject } from './pod-request.js';
+import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
+
+/** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
+export type ResourceAmounts = Readonly<Record<string, Quantity>>;
+
+/** Millicores in one CPU. */
+export const MILLI = 1000;
+
+/** By resource, in nano-units. */
+export type Amounts = Map<string, bigint>;
+/** Throws for a field whose value is not valid. */
+type Refuse = (field: string, value: unknown, valid: string) => never;
+// Kubernetes' qualified names: a name, perhaps behind a domain.
+const RESOURCE_NAME =
+  /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
+
+/**
+ * Whether a name can be that of devices: behind a domain (`example.com/nic`), which is not
+ * Kubernetes' own.
+ */
+export function isExtendedResource(resource: string): boolean {
+  return isOfDevices(resource) && RESOURCE_NAME.test(resource);
+}
+
+const isOfDevices = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
+
+// Most ask for these, and the pattern takes its time.
+const isResourceName = (resource: string) =>
+  resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
+
+export function fail(field: string, value: unknown, valid: string): never {
+  const shown =
+    value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
+}
+
+// Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
+// as below.
+export const isNeverOvercommitted = (resource: string) =>
+  isOfDevices(resource) || resource.startsWith('hugepages-');
+
+export function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
+  const amounts: Amounts = new Map();
+  if (value === undefined || value === null) return amounts;
+  const all = parseObject(value, field);
+  for (const resource of Object.keys(all)) {
+    const given = all[resource];
+    if (!isResourceName(resource)) {
+      refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
+    }
+    const where = `${field}.${resource}`;
+    const amount = parseQuantity(given, where);
+    let name = resource;
+    if (amount < 0n) refuse(where, given, 'zero or more');
+    // Half a device cannot be had, nor half a page.
+    if (isOfDevices(resource) && amount % UNIT !== 0n) refuse(where, given, 'a whole number');
+    if (resource.startsWith('hugepages-')) {
+      const page =
+        pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
+      if (amount % (BigInt(page) * UNIT) !== 0n) refuse(where, given, `whole pages of ${page} bytes`);
+      // hugepages-2048Ki are hugepages-2Mi.
+      name = hugepageType(page);
+      if (amounts.has(name)) refuse(field, resource, `given once, as ${name}`);
+    }
+    amounts.set(name, amount);
+  }
+  return amounts;
+}
+
+export function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
+  const numbers: Record<string, number> = {};
+  for (const [resource, amount] of amounts) {
+    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
+    numbers[resource] = toNumber(amount, `${field}.${resource}`);
+  }
+  return Object.freeze(numbers);
+}
+
+/**
+ * Amounts by resource, as numbers: `cpu` in millicores, everything else in whole units.
+ * @throws ERR_INVALID_QUANTITY, and what `refuse` throws
+ */
+export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
+  return inUnits(parseAmounts(value, field, refuse), field);
+}

@@ -1,0 +1,71 @@
+// Discovery: this machine or another as a Topology. Follows hwloc_topology_load and hwloc_topology_set_xmlbuffer.
+import { readFile } from 'node:fs/promises';
+import { checkOptions } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { parseMachine } from './machine-json.js';
+import { Topology } from './topology.js';
+
+/** Where {@link discover} finds the machine: exactly one of these, or none for this machine. */
+export interface DiscoverOptions {
+  /** Path of an hwloc XML file. */
+  xml?: string;
+  /** An hwloc synthetic description, such as `package:2 numa:2 core:4 pu:2`. */
+  synthetic?: string;
+  /** Path of a JSON machine, or the parsed object. */
+  json?: string | object;
+}
+
+async function readText(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${code}`, {
+      value: path,
+      cause,
+    });
+  }
+}
+
+/**
+ * Loads a machine, away from the event loop. Without options: this one, whole, whatever the caller
+ * may use of it (hwloc_topology_load with HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED).
+ * @throws ERR_INVALID_TOPOLOGY where the description cannot be read or contradicts itself,
+ *   ERR_INVALID_ARGUMENT for more than one source.
+ */
+export async function discover(options: DiscoverOptions = {}): Promise<Topology> {
+  const given = Object.entries(checkOptions(options, ['xml', 'synthetic', 'json'], 'discover'));
+  const [kind, value] = (given[0] ?? ['machine', undefined]) as [
+    Topology['source'],
+    string | object | undefined,
+  ];
+  const isRight =
+    kind === 'machine' ||
+    typeof value === 'string' ||
+    (kind === 'json' && typeof value === 'object' && value);
+  if (given.length > 1 || !isRight) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      'discover takes one of { xml: path }, { synthetic: description }, { json: path or object }, or nothing for this machine',
+      { value: options, valid: ['xml', 'synthetic', 'json'] },
+    );
+  }
+  if (kind === 'json') {
+    const machine: unknown = typeof value === 'string' ? parseJson(await readText(value), value) : value;
+    return new Topology('json', native.createTopology(parseMachine(machine)));
+  }
+  const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
+  return new Topology(kind, await native.discoverTopology(kind, text));
+}
+
+function parseJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `${path} is not JSON: ${(cause as Error).message}`, {
+      value: path,
+      cause,
+    });
+  }
+}

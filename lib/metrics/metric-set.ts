@@ -1,0 +1,108 @@
+// MetricSet: metrics by their names, with what forgets those of grants that have ended.
+import { createRequire } from 'node:module';
+import type { Metric, Registry } from 'prom-client';
+import { invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import type { ParsedOptions } from '../metrics.js';
+
+type PromClient = typeof import('prom-client');
+
+// Only here, so that numalign can be used without it. @throws ERR_OPTIONAL_DEPENDENCY
+export function loadPromClient(): PromClient {
+  try {
+    return createRequire(import.meta.url)('prom-client') as PromClient;
+  } catch (cause) {
+    throw new NumalignError(
+      'ERR_OPTIONAL_DEPENDENCY',
+      'metrics need the package prom-client beside numalign: npm install prom-client, with --global where numalign is',
+      {
+        value: 'prom-client',
+        cause,
+      },
+    );
+  }
+}
+
+// ---- making and registering
+
+export type Labels = Readonly<Record<string, string>>;
+/** What a gauge shows: its values by labels; undefined: nothing at present. */
+type Values = Iterable<readonly [labels: Labels, value: number]> | undefined;
+
+export class MetricSet {
+  readonly #client: PromClient;
+  readonly #prefixes: Pick<ParsedOptions, 'prefix' | 'kubeletPrefix'>;
+  readonly #metrics: Metric[] = [];
+  readonly #names: string[] = [];
+
+  constructor(client: PromClient, prefixes: Pick<ParsedOptions, 'prefix' | 'kubeletPrefix'>) {
+    this.#client = client;
+    this.#prefixes = prefixes;
+  }
+
+  #common(name: string, help: string, labelNames: readonly string[]) {
+    const { prefix, kubeletPrefix } = this.#prefixes;
+    const isKubelets = name.startsWith('kubelet_');
+    const full = isKubelets ? kubeletPrefix + name.slice('kubelet_'.length) : prefix + name;
+    this.#names.push(full);
+    return { name: full, help, labelNames: [...labelNames], registers: [] };
+  }
+
+  #add<M extends Metric>(metric: M): M {
+    this.#metrics.push(metric);
+    return metric;
+  }
+
+  /** With `values`, they are asked for at every scrape, and what has none is left out. */
+  counter(name: string, help: string, labelNames: readonly string[] = [], values?: () => Values) {
+    const collect =
+      values &&
+      (() => {
+        counter.reset();
+        for (const [labels, value] of values() ?? []) counter.inc(labels, value);
+      });
+    const counter = this.#add(
+      new this.#client.Counter({ ...this.#common(name, help, labelNames), ...(collect && { collect }) }),
+    );
+    return counter;
+  }
+
+  histogram(name: string, help: string, buckets: number[], labelNames: readonly string[] = []) {
+    return this.#add(new this.#client.Histogram({ ...this.#common(name, help, labelNames), buckets }));
+  }
+
+  /** With `values`, they are asked for at every scrape. */
+  gauge(name: string, help: string, labelNames: readonly string[] = [], values?: () => Values) {
+    const collect =
+      values &&
+      (() => {
+        gauge.reset();
+        const now = values();
+        // Without labels it would show 0.
+        if (now === undefined && labelNames.length === 0) gauge.remove();
+        for (const [labels, value] of now ?? []) gauge.set(labels, value);
+      });
+    const gauge = this.#add(
+      new this.#client.Gauge({ ...this.#common(name, help, labelNames), ...(collect && { collect }) }),
+    );
+    return gauge;
+  }
+
+  /** @throws ERR_INVALID_OPTION where the registry has one of the names */
+  checkNew(register: Registry): void {
+    const taken = this.#names.find((name) => register.getSingleMetric(name));
+    if (taken !== undefined)
+      invalidOption('register', taken, `a registry that has no ${taken} yet, or another prefix`);
+  }
+
+  register(register: Registry): void {
+    for (const metric of this.#metrics) register.registerMetric(metric);
+  }
+
+  unregister(register: Registry): void {
+    for (const [i, name] of this.#names.entries()) {
+      // Somebody may have cleared the registry, and others come in under the name.
+      if (register.getSingleMetric(name) === this.#metrics[i]) register.removeSingleMetric(name);
+    }
+  }
+}

@@ -1,0 +1,192 @@
+// The state folder: whose it is, who may use it, and how it is opened.
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { thrownText } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import type { NativeFolder } from '../base/native-files.js';
+import { overlayOf } from '../cgroups/mounts.js';
+import { MACHINE_STATE_DIR } from '../input/config.js';
+import { PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
+import { checkWritable } from './files/writable.js';
+import { EINVAL, ENOLCK, ENOSYS, EOPNOTSUPP, ESTALE, type Ledger } from './ledger.js';
+import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
+
+// A private folder belongs to its user alone.
+const PRIVATE_MODE = 0o700;
+
+/** Differs from boot to boot. */
+export function readBootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+}
+
+export function folderError(path: string, message: string, cause?: unknown): NumalignError {
+  return new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be used: ${message}`, {
+    value: path,
+    valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, of which you are a member`,
+    cause,
+  });
+}
+const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
+
+// What an errno of the folder or of a file in it means to somebody who chose the folder.
+export function explain(path: string, error: unknown): unknown {
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
+  const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
+  const reasons: Record<string, string | (() => string)> = {
+    ELOOP: 'it is a symbolic link, and links are not followed',
+    ENOTDIR: 'it is a link or no folder',
+    ENOENT: 'the folder above it does not exist',
+    EACCES: denied,
+    EPERM: denied,
+    EROFS: 'its file system is read-only',
+  };
+  const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
+  const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
+  const stale =
+    'the file of its lock was removed while it was locked, and somebody else may have the lock now';
+  const known = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  const reason = typeof known === 'function' ? known() : known;
+  if (reason === undefined) return error;
+  // Of something in the folder the message says what.
+  const isInside =
+    /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
+  return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
+}
+
+/**
+ * What goes wrong with a state folder, in the words of whoever chose it.
+ * @throws ERR_STATE_FOLDER, and what else `action` throws
+ */
+export function explaining<T>(path: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    throw explain(path, error);
+  }
+}
+
+// Without links in the folders above, so that one folder has one name. The last part is checked by
+// opening it.
+export function canonical(path: string): string {
+  try {
+    return join(realpathSync(dirname(path)), basename(path));
+  } catch (cause) {
+    throw folderError(path, 'the folder above it does not exist, or is closed to you', cause);
+  }
+}
+
+// As Folder.identity, without opening; undefined where there is nothing.
+function identityOf(path: string): string | undefined {
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}:${found.ino}`;
+}
+
+/** Whether a state, or the one before it, is in the folder. Opens and makes nothing. */
+export function hasState(stateDir: string): boolean {
+  return [STATE_FILE, PREVIOUS_FILE].some((name) => existsSync(join(stateDir, name)));
+}
+
+/**
+ * `machine` for /run/numalign, by whatever name: through links in the folders above, or as a bind
+ * mount. Opens and makes nothing.
+ */
+export function scopeOf(stateDir: string): 'machine' | 'private' {
+  if (!existsSync(dirname(stateDir))) return 'private';
+  const path = canonical(stateDir);
+  const identity = identityOf(path);
+  const isMachine =
+    path === MACHINE_STATE_DIR || (identity !== undefined && identity === identityOf(MACHINE_STATE_DIR));
+  return isMachine ? 'machine' : 'private';
+}
+
+// linux/proc_ns.h: the one that every other user namespace lies in.
+const INITIAL_USER_NAMESPACE = 'user:[4026531837]';
+
+/**
+ * Stands for every user that a user namespace does not know: the machine's root, say, seen from a
+ * container.
+ */
+function isOverflowUser(user: number): boolean {
+  if (readlinkSync('/proc/self/ns/user') === INITIAL_USER_NAMESPACE) return false;
+  return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+}
+
+// The nearest folder above in which everybody may make one: whose it is nobody can tell there.
+// Undefined: there is none.
+function publicFolderAbove(path: string): string | undefined {
+  for (let above = dirname(path); ; above = dirname(above)) {
+    if (lstatSync(above).mode & 0o002) return above;
+    if (above === dirname(above)) return undefined;
+  }
+}
+
+// Who can write the folder can revoke anyone's grant, so strangers must not be able to.
+function checkOwner(path: string, folder: NativeFolder): void {
+  const { user, mode } = folder.owner();
+  const self = process.geteuid?.() ?? 0;
+  if (user !== self && user !== 0) {
+    if (!isOverflowUser(user))
+      throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+    const above = publicFolderAbove(path);
+    if (above !== undefined) {
+      const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
+      throw folderError(path, `${why}: everybody may write to ${above}`);
+    }
+  }
+  if (mode & 0o002) throw folderError(path, `everybody may write it (mode ${mode.toString(8)})`);
+}
+
+// Through the mount and through its upper layer two processes hold the same lock at once.
+function checkLayer(path: string): void {
+  const overlay = overlayOf(path);
+  if (overlay === undefined) return;
+  const why = 'where the same files have other locks';
+  throw folderError(path, `it is in the upper layer of the overlay ${overlay.point}: use it there, ${why}`);
+}
+
+/**
+ * Whether a manager could use the folder, or make it where there is none. Makes nothing.
+ * @throws ERR_STATE_FOLDER
+ */
+export function checkUsable(stateDir: string): void {
+  const path = canonical(stateDir);
+  explaining(path, () => {
+    const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    checkLayer(path);
+    if (isThere) checkOwner(path, native.Folder.open(path, false, PRIVATE_MODE, -1));
+    try {
+      checkWritable(isThere ? path : dirname(path));
+    } catch (error) {
+      const action = isThere ? 'written' : 'made';
+      const isClosed = (error as NodeJS.ErrnoException).code === 'EACCES' && path === MACHINE_STATE_DIR;
+      const why = isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}`;
+      throw folderError(path, why, error);
+    }
+    const closed = isThere ? closedPart(path) : undefined;
+    if (closed === undefined) return;
+    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${closed} is closed to you`);
+  });
+}
+
+export interface OpenFolder {
+  readonly folder: NativeFolder;
+  readonly owners: NativeFolder;
+  readonly waiting: NativeFolder;
+}
+
+/** @throws ERR_STATE_FOLDER */
+export function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
+  return explaining(path, () => {
+    const isMachines = scope === 'machine';
+    const group = isMachines ? groupId() : -1;
+    checkLayer(path);
+    const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
+    checkOwner(path, folder);
+    if (isMachines) giveToGroup(path, group);
+    return { folder, owners: partOf(folder, 'owners'), waiting: partOf(folder, 'waiting') };
+  });
+}
+
+const partOf = (folder: NativeFolder, name: string) => folder.child(name, true, folder.owner().mode, -1);
+export const ownFilesIn = (folder: NativeFolder, name: string) => partOf(folder, name).withOwnFiles();

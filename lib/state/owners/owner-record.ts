@@ -1,0 +1,31 @@
+// The record of an owner, and the command by which people know it.
+
+import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { printable } from '../../base/printable.js';
+import type { OwnerChoice } from '../../input/request.js';
+import { identifyCgroup } from '../../processes/cgroup-owner.js';
+import { programName } from '../../processes/program-name.js';
+
+const MAX_COMMAND_LENGTH = 200;
+
+/** A command for people: on one line, cut to a readable length. */
+export function readableCommand(command: string): string {
+  return printable(command).slice(0, MAX_COMMAND_LENGTH);
+}
+
+/** What this process runs, without its arguments. */
+export const processCommand = () =>
+  readableCommand(programName([process.execPath, ...process.execArgv, ...process.argv.slice(1)]));
+
+/** The record of an owner that is none yet. */
+export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
+  const isProcess = owner === 'process';
+  return {
+    kind: typeof owner === 'object' ? 'cgroup' : owner,
+    uuid,
+    pid: isProcess ? process.pid : null,
+    command: isProcess ? processCommand() : null,
+    cgroup: typeof owner === 'object' ? identifyCgroup(owner.cgroup) : null,
+    unknown: {},
+  };
+}

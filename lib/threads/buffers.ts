@@ -1,0 +1,104 @@
+// Buffers in memory of NUMA nodes, and in hugepages. Follows mmap(2), mbind(2) and hwloc_alloc_membind.
+
+import { constants } from 'node:buffer';
+import { freemem } from 'node:os';
+import { invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { parseQuantity, type Quantity, wholeValue } from '../input/quantity.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { countHugepages, hugepageSizes, readNumber } from '../machine/hugepages.js';
+
+/** Options of {@link Grant.buffer}. */
+export interface BufferOptions {
+  /** Of the hugepages that it is to be in, such as `'2Mi'`. Default: ordinary pages. */
+  pageSize?: Quantity;
+  /** All of it there, or an error. Default: the grant's memory nodes are preferred. */
+  node?: number;
+}
+
+/** Of the machine, and of the memory cgroup where the process has a limit. */
+function availableBytes(): number {
+  return Math.min(freemem(), process.availableMemory());
+}
+
+/** Bytes that are free, on a node or anywhere; null where unknown. */
+function freeBytes(hugepageBytes: number, node: number | undefined): number | null {
+  if (hugepageBytes === 0) {
+    const meminfo = `/sys/devices/system/node/node${node}/meminfo`;
+    const kib = node === undefined ? undefined : readNumber(meminfo, /MemFree:\s*(\d+)/);
+    return Math.min(availableBytes(), kib === undefined ? Number.POSITIVE_INFINITY : kib * 1024);
+  }
+  const free = countHugepages(hugepageBytes, 'free');
+  // Promised to mappings that have not touched them yet; of no node.
+  const promised = countHugepages(hugepageBytes, 'resv');
+  const onNode = countHugepages(hugepageBytes, 'free', node);
+  if (free === undefined || promised === undefined || onNode === undefined) return null;
+  return Math.min(free - promised, onNode) * hugepageBytes;
+}
+
+/** What a buffer is to be, as {@link parseBuffer} gives it. */
+export interface BufferRequest {
+  bytes: number;
+  /** 0: ordinary pages. */
+  hugepageBytes: number;
+}
+
+/** @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): BufferRequest {
+  const bytes = wholeValue(parseQuantity(size, 'bytes'), 'bytes');
+  if (bytes < 1 || bytes > constants.MAX_LENGTH) {
+    invalidOption('bytes', size, `from 1 to ${constants.MAX_LENGTH}, the longest Buffer`);
+  }
+  if (pageSize === undefined) return { bytes, hugepageBytes: 0 };
+  const hugepageBytes = wholeValue(parseQuantity(pageSize, 'pageSize'), 'pageSize');
+  const sizes = hugepageSizes();
+  if (!sizes.includes(hugepageBytes)) {
+    invalidOption(
+      'pageSize',
+      pageSize,
+      `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`,
+    );
+  }
+  return { bytes, hugepageBytes };
+}
+
+/**
+ * A Buffer on NUMA nodes: all of it on `node`, or `nodes` preferred. Every page of it is there when
+ * it returns, which takes as long as clearing the memory does.
+ * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_SYSCALL where the node cannot be
+ *   asked for
+ */
+export function nodeBuffer(
+  { bytes, hugepageBytes }: BufferRequest,
+  nodes: NodeSet,
+  node: number | undefined,
+): Buffer {
+  // Where the machine is full the kernel kills somebody. Hugepages are taken from a pool, which is
+  // just empty.
+  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
+  try {
+    const wanted = node === undefined ? nodes : NodeSet.of(node);
+    return native.nodeBuffer(bytes, hugepageBytes, wanted.words, node !== undefined);
+  } catch (error) {
+    const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
+    throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
+  }
+}
+
+function shortage(
+  bytes: number,
+  hugepageBytes: number,
+  node: number | undefined,
+  cause?: unknown,
+): NumalignError {
+  const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
+  const needed = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
+  const free = freeBytes(hugepageBytes, node);
+  const where = node === undefined ? 'this machine' : `NUMA node ${node}`;
+  return new NumalignError(
+    'ERR_MEMORY_SHORTAGE',
+    `a buffer needs ${needed} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free`,
+    { node: node ?? null, pageSize: hugepageBytes === 0 ? null : hugepageBytes, free, needed, cause },
+  );
+}
