@@ -26,7 +26,7 @@ export default defineConfig({
         // All that a Worker below numalign/preload needs.
         { name: 'addon', test: /lib\/base\/native\.ts$/ },
         { name: 'library', test: /lib\/index\.ts$/ },
-        { name: 'metric-set', test: /lib\/metrics\.ts$/ },
+        { name: 'metric-set', test: /lib\/metrics\/index\.ts$/ },
         { name: 'cli/report', test: /lib\/cli\/terminal\/report-error\.ts$/ },
         { name: 'cli/commands', test: /lib\/cli\/program\.ts$/ },
       ],

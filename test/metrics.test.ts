@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
-import { collectMetrics, type MetricsOptions } from '../lib/metrics.js';
+import { collectMetrics, type MetricsOptions } from '../lib/metrics/index.js';
 import { newFolder, until } from './cli/numalign.js';
 import { Agent } from './support/agent.js';
 import { errorOf, thrownBy } from './support/error-of.js';

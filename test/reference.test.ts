@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createProgram } from '../lib/cli/program.js';
 import * as numalign from '../lib/index.js';
 import { parseConfig } from '../lib/input/config.js';
-import { collectMetrics } from '../lib/metrics.js';
+import { collectMetrics } from '../lib/metrics/index.js';
 import { numalign as commandLine, newFolder, start, until } from './cli/numalign.js';
 import { read } from './support/documents.js';
 import { errorOf } from './support/error-of.js';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type Manager, openManager } from '../../manager.js';
-import { collectMetrics } from '../../metrics.js';
+import { collectMetrics } from '../../metrics/index.js';
 import { ailments } from '../agent/agent-health.js';
 import { Rounds } from '../agent/agent-rounds.js';
 import {

@@ -7,14 +7,14 @@ import {
   DIAGNOSTICS_CHANNELS,
   type DiagnosticsMessages,
   type DiagnosticsStep,
-} from './admission/diagnostics.js';
-import type { StateChange } from './admission/manager-watch.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
-import { Manager } from './manager.js';
-import { BUCKETS_S, requests } from './metrics/admissions.js';
-import { grantActivity } from './metrics/grant-activity.js';
-import { loadPromClient, MetricSet } from './metrics/metric-set.js';
-import { state } from './metrics/state.js';
+} from '../admission/diagnostics.js';
+import type { StateChange } from '../admission/manager-watch.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { Manager } from '../manager.js';
+import { BUCKETS_S, requests } from './admissions.js';
+import { grantActivity } from './grant-activity.js';
+import { loadPromClient, MetricSet } from './metric-set.js';
+import { state } from './state.js';
 
 /** What {@link collectMetrics} takes. */
 export interface MetricsOptions {
