@@ -38,7 +38,6 @@ export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.
 export type { ThreadRole } from './base/native-threads.js';
 export type { Throttling } from './cgroups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from './cgroups/limits.js';
-export type { Offer } from './decision/decision.js';
 export type { PreferredAllocation, PreferredAllocationRequest } from './decision/device-resources.js';
 export type {
   AdmissionReason,
@@ -63,6 +62,7 @@ export {
 } from './decision/hints/merge-hints.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-tables.js';
+export type { Offer } from './decision/place.js';
 export type { SharedMember } from './enforcement/confinement.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
 export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';

@@ -7,11 +7,11 @@ import {
   type ContainerAssignment,
   type CpuIdentity,
   type DeviceAssignment,
+  oncePerPods,
   type PodAssignment,
   presentCpus,
   type UnknownFields,
 } from './pod-assignment.js';
-import { oncePerPods } from './pools.js';
 
 /** Recorded once for the machine; see MachineOptions. */
 export interface MachineSettings {

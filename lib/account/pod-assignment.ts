@@ -2,7 +2,6 @@
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
-import type { CpuPool } from './pools.js';
 
 /** Members of the file that this version does not know; kept when it is rewritten. */
 export type UnknownFields = Readonly<Record<string, unknown>>;
@@ -179,3 +178,33 @@ export const ISOLATED_OPTION = 'isolated-cpus';
 export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
   return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
 }
+
+/**
+ * What is asked of one list of pods again and again: by every plan on a state, and more than once
+ * by each.
+ */
+export function oncePerPods<T extends object>(
+  find: (pods: readonly PodAssignment[]) => T,
+): (pods: readonly PodAssignment[]) => T {
+  const found = new WeakMap<readonly PodAssignment[], T>();
+  return (pods) => {
+    let known = found.get(pods);
+    if (!known) {
+      known = find(pods);
+      found.set(pods, known);
+    }
+    return known;
+  };
+}
+
+export const cpusOfPods = oncePerPods((pods) => {
+  let cpus = CpuSet.EMPTY;
+  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
+  return cpus;
+});
+
+/**
+ * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
+ * ones.
+ */
+export type CpuPool = 'ordinary' | 'isolated';

@@ -1,32 +1,8 @@
 // The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
 
-import { CpuSet } from '../machine/cpu-set.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
-import { cpusOf, type PodAssignment } from './pod-assignment.js';
-
-/**
- * What is asked of one list of pods again and again: by every plan on a state, and more than once
- * by each.
- */
-export function oncePerPods<T extends object>(
-  find: (pods: readonly PodAssignment[]) => T,
-): (pods: readonly PodAssignment[]) => T {
-  const found = new WeakMap<readonly PodAssignment[], T>();
-  return (pods) => {
-    let known = found.get(pods);
-    if (!known) {
-      known = find(pods);
-      found.set(pods, known);
-    }
-    return known;
-  };
-}
-
-const cpusOfPods = oncePerPods((pods) => {
-  let cpus = CpuSet.EMPTY;
-  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
-  return cpus;
-});
+import { type CpuPool, cpusOfPods } from './pod-assignment.js';
 
 /** Every CPU that somebody holds exclusively. */
 export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {
@@ -39,12 +15,6 @@ export interface CpusNow {
   /** Those that it keeps ordinary work off. */
   readonly isolated: CpuSet;
 }
-
-/**
- * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
- * ones.
- */
-export type CpuPool = 'ordinary' | 'isolated';
 
 /** The managed CPUs among `online`: what numalign hands out or shares. */
 export function universe(settings: MachineSettings, { online }: Pick<CpusNow, 'online'>): CpuSet {

@@ -5,15 +5,8 @@ import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account
 import { freeCpus } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';
-import {
-  type Decision,
-  decide,
-  decideIn,
-  NEVER,
-  type Question,
-  undo,
-  withRollback,
-} from '../decision/decision.js';
+import { type Decision, decide, decideIn } from '../decision/decision.js';
+import { NEVER, type Question, undo, withRollback } from '../decision/place.js';
 import type { Rejection } from '../decision/rejection.js';
 import type { PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';

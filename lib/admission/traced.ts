@@ -3,7 +3,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { type PodAssignment, presentCpus } from '../account/pod-assignment.js';
 import type { NumalignError } from '../base/errors.js';
-import { exclusiveCount } from '../decision/cpu-manager.js';
+import { exclusiveCount } from '../decision/cpu-choices.js';
 import type { Explanation } from '../decision/explanation.js';
 import { isMemoryType } from '../input/memory-types.js';
 import { type Placement, placementOptions } from '../input/placement.js';

@@ -12,10 +12,10 @@ import {
 } from '../account/pod-assignment.js';
 import type { CpusNow } from '../account/pools.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
-import type { Question } from '../decision/decision.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
 import { memoryTables, totalOn } from '../decision/memory-tables.js';
+import type { Question } from '../decision/place.js';
 import { pageBytes } from '../input/memory-types.js';
 import { formatBytes } from '../input/quantity.js';
 import { isExtendedResource } from '../input/resource-amounts.js';

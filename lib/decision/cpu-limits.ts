@@ -4,7 +4,7 @@ import { grantableCpus, sharedPool } from '../account/pools.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { choices, podExclusiveCount, siblings } from './cpu-manager.js';
+import { choices, podExclusiveCount, siblings } from './cpu-choices.js';
 import type { Draft } from './draft.js';
 
 export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {

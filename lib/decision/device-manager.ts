@@ -4,11 +4,12 @@
 
 import { deviceKey, deviceKeys, heldDevices } from '../account/assignments.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
-import { oncePerPods } from '../account/pools.js';
+import { oncePerPods } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { byteOrder, type Device } from '../input/devices.js';
-import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import { amountFor } from '../input/pod-request.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import { maskOf } from '../machine/hint-words.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';

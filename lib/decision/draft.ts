@@ -3,8 +3,8 @@
 
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
-import type { ContainerAssignment } from '../account/pod-assignment.js';
-import type { CpuPool, CpusNow } from '../account/pools.js';
+import type { ContainerAssignment, CpuPool } from '../account/pod-assignment.js';
+import type { CpusNow } from '../account/pools.js';
 import { freeCpus } from '../account/pools.js';
 import type { Placement } from '../input/placement.js';
 import type { PodRequest } from '../input/pod-request.js';

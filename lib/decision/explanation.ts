@@ -5,12 +5,13 @@ import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
 import { printable } from '../base/printable.js';
 import { isMemoryType } from '../input/memory-types.js';
-import { amountFor, type ContainerRequest } from '../input/pod-request.js';
+import { amountFor } from '../input/pod-request.js';
 import type { TopologyManagerPolicy } from '../input/policies.js';
 import { formatBytes } from '../input/quantity.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
-import { choices, exclusiveCount, podExclusiveCount } from './cpu-manager.js';
+import { choices, exclusiveCount, podExclusiveCount } from './cpu-choices.js';
 import { availableDevices, deviceRequests } from './device-manager.js';
 import type { Draft } from './draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';

@@ -2,13 +2,14 @@
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 
 import { bookMemory, type MemoryBlock, memoryBlocks, memoryGroups } from '../account/booked-memory.js';
-import { oncePerPods } from '../account/pools.js';
+import { oncePerPods } from '../account/pod-assignment.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
-import { amountFor, type ContainerRequest, type PodRequest } from '../input/pod-request.js';
+import { amountFor, type PodRequest } from '../input/pod-request.js';
 import { formatBytes } from '../input/quantity.js';
+import type { ContainerRequest } from '../input/resource-amounts.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { maskOf } from '../machine/hint-words.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';

@@ -1,11 +1,10 @@
 // Rejection: why a pod is not admitted, with what would have admitted it. Pure, but for what custom hint providers tell.
 
-import type { CpuPool } from '../account/pools.js';
+import type { CpuPool } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
 import { NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
-import { begin, hintRequest, type Offer, type Progress, place, type Question, undo } from './decision.js';
 import {
   type AdmissionReason,
   type Explanation,
@@ -14,6 +13,7 @@ import {
   type OfferedHints,
 } from './explanation.js';
 import { askForAmounts, type NodeAmount } from './hints/hint-provider.js';
+import { begin, hintRequest, type Offer, type Progress, place, type Question, undo } from './place.js';
 
 /** Why there is none: `reason` and `explanation` are in the error's details. */
 export interface Rejection {

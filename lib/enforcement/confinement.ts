@@ -3,6 +3,7 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { ProcessIdentity } from '../processes/process-identity.js';
+import type { Entry } from './member-entry.js';
 
 /** A process or a cgroup that runs in the shared pool. */
 export type SharedMember =
@@ -74,4 +75,11 @@ export interface StrayMember {
   /** How many of its threads. */
   readonly threads: number;
   repair(): Outcome;
+}
+
+/** As others hear of it. */
+export function told(entry: Entry): SharedMember {
+  return entry.kind === 'process'
+    ? { kind: 'process', pid: entry.pid, command: entry.command }
+    : { kind: 'cgroup', path: entry.path };
 }

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../account/pod-assignment.js';
 import { hasEnded, innerPid, isProcOurs, statOf } from '../processes/process-identity.js';
-import { commandOf } from './member-registry.js';
+import { commandOf } from './member-entry.js';
 
 /**
  * Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by

@@ -1,11 +1,12 @@
 // A registration of a member: a process or a cgroup, by its name and its file.
 
-import { realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
 import { namespaceOf } from '../processes/cgroup-owner.js';
 import type { ProcessIdentity } from '../processes/process-identity.js';
-import { commandOf, type Registration } from './member-registry.js';
+import { programName } from '../processes/program-name.js';
+import { readableCommand } from '../state/owners/owner-record.js';
 
 export interface ProcessEntry extends ProcessIdentity {
   readonly kind: 'process';
@@ -111,4 +112,29 @@ export function identifyCgroup(path: string): CgroupEntry | undefined {
   } catch {
     return undefined;
   }
+}
+
+// What one file says.
+export type Registration = Omit<Registered, 'names' | 'isSeen'>;
+
+/** What a process runs, without its arguments; empty where that cannot be read. */
+export function commandOf(pid: number): string {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    return readableCommand(programName(words));
+  } catch {
+    return '';
+  }
+}
+
+/** A registered process or cgroup, with the names of its registrations. */
+export interface Registered<E extends Entry = Entry> {
+  readonly entry: E;
+  readonly names: readonly string[];
+  /** Who has registered it. */
+  readonly user: number;
+  /** Why nobody must be moved on the word of its registrations. */
+  readonly doubt: string | undefined;
+  /** Whether it can be looked at from here. What cannot, may be there all the same. */
+  readonly isSeen: boolean;
 }

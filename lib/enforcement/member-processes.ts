@@ -14,11 +14,11 @@ import {
   pidNamespace,
 } from '../processes/process-identity.js';
 import type { SharedMember } from './confinement.js';
+import { told } from './confinement.js';
 import { isHolder } from './descent.js';
+import type { Registered } from './member-entry.js';
 import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
 import { mayVouch } from './member-file.js';
-import type { Registered } from './member-registry.js';
-import { told } from './shared-members.js';
 
 const OTHER_NAMESPACES =
   'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';

@@ -1,7 +1,7 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for
 // each registration.
 
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
@@ -15,11 +15,11 @@ import {
   pidNamespace,
   usersOf,
 } from '../processes/process-identity.js';
-import { programName } from '../processes/program-name.js';
-import { processCommand, readableCommand } from '../state/owners/owner-record.js';
+import { processCommand } from '../state/owners/owner-record.js';
 import {
   type CgroupEntry,
   cgroupName,
+  commandOf,
   DAMAGED,
   decode,
   type Entry,
@@ -34,29 +34,16 @@ import {
   PROCESS_FILE,
   type ProcessEntry,
   processName,
+  type Registered,
+  type Registration,
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
-
-/** A registered process or cgroup, with the names of its registrations. */
-export interface Registered<E extends Entry = Entry> {
-  readonly entry: E;
-  readonly names: readonly string[];
-  /** Who has registered it. */
-  readonly user: number;
-  /** Why nobody must be moved on the word of its registrations. */
-  readonly doubt: string | undefined;
-  /** Whether it can be looked at from here. What cannot, may be there all the same. */
-  readonly isSeen: boolean;
-}
 
 /** A registration, and whether it was not there before. */
 interface Added {
   readonly name: string;
   readonly isNew: boolean;
 }
-
-// What one file says.
-export type Registration = Omit<Registered, 'names' | 'isSeen'>;
 
 /** Every member but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
@@ -308,16 +295,6 @@ function isLeft(name: string, found: readonly Registered[]): boolean {
   if (!name.endsWith(MASKS)) return true;
   const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
   return !(isProcessRunning(identity) ?? !hasEndedElsewhere(identity));
-}
-
-/** What a process runs, without its arguments; empty where that cannot be read. */
-export function commandOf(pid: number): string {
-  try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return readableCommand(programName(words));
-  } catch {
-    return '';
-  }
 }
 
 /** Whose a process is that only its owner and root may move; empty where that cannot be seen. */

@@ -10,16 +10,17 @@ import type { NativeConfinement, NativeMemberThread } from '../base/native-threa
 import { CpuSet } from '../machine/cpu-set.js';
 import { identifySelf, isProcOurs, type ProcessIdentity } from '../processes/process-identity.js';
 import type { StatePart, Store } from '../state/store.js';
-import type {
-  Confined,
-  Confinement,
-  Outcome,
-  SharedMember,
-  StrayMember,
-  StuckMember,
+import {
+  type Confined,
+  type Confinement,
+  type Outcome,
+  type SharedMember,
+  type StrayMember,
+  type StuckMember,
+  told,
 } from './confinement.js';
 import { isStartedBy } from './descent.js';
-import { type Entry, MASKS, processName } from './member-entry.js';
+import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import {
   choicesOf,
@@ -37,13 +38,6 @@ import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
-
-/** As others hear of it. */
-export function told(entry: Entry): SharedMember {
-  return entry.kind === 'process'
-    ? { kind: 'process', pid: entry.pid, command: entry.command }
-    : { kind: 'cgroup', path: entry.path };
-}
 
 /** The members of one state folder. What changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {

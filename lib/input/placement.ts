@@ -3,7 +3,7 @@
 import { poolOf } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { MAX_HINT_NODES } from '../machine/hints.js';
+import { MAX_HINT_NODES } from '../machine/hint-words.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
 import { oneOf, parseFlag } from './option-values.js';

@@ -4,10 +4,12 @@
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import {
   type Amounts,
+  type ContainerRequest,
   fail,
   inUnits,
   isNeverOvercommitted,
   parseAmounts,
+  parseObject,
   type ResourceAmounts,
 } from './resource-amounts.js';
 
@@ -61,13 +63,6 @@ export interface PodManifest {
 /** What a caller may give for a pod. */
 export type PodSpec = PlainPod | PodManifest;
 
-export interface ContainerRequest {
-  readonly name: string;
-  readonly kind: 'init' | 'sidecar' | 'app';
-  /** `cpu` in millicores, everything else in whole units: bytes, devices. */
-  readonly requests: Readonly<Record<string, number>>;
-}
-
 export interface PodRequest {
   readonly uid: string | undefined;
   readonly name: string | undefined;
@@ -93,16 +88,6 @@ const RESOURCES_KEYS = ['requests', 'limits'] as const;
 const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
 const CONTAINER_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
-/** An object; with `keys`, one that has no others. */
-export function parseObject(
-  value: unknown,
-  field: string,
-  keys?: readonly string[],
-): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
-  return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
-}
 
 function parseName(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;

@@ -8,10 +8,10 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
 import { type Placement, parsePlacement } from './placement.js';
-import { type ContainerRequest, type PodRequest, parsePod } from './pod-request.js';
+import { type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
-import { MILLI, parseRequests, type ResourceAmounts } from './resource-amounts.js';
+import { type ContainerRequest, MILLI, parseRequests, type ResourceAmounts } from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };

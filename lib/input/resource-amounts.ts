@@ -1,9 +1,9 @@
 // Amounts of resources as a pod asks for them.
 
 import { inspect } from 'node:util';
+import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { hugepageType, pageBytes } from './memory-types.js';
-import { type ContainerRequest, parseObject } from './pod-request.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
 /** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
@@ -88,4 +88,21 @@ export function inUnits(amounts: Amounts, field: string): ContainerRequest['requ
  */
 export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
   return inUnits(parseAmounts(value, field, refuse), field);
+}
+
+export interface ContainerRequest {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  /** `cpu` in millicores, everything else in whole units: bytes, devices. */
+  readonly requests: Readonly<Record<string, number>>;
+}
+
+/** An object; with `keys`, one that has no others. */
+export function parseObject(
+  value: unknown,
+  field: string,
+  keys?: readonly string[],
+): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
+  return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
 }

@@ -3,10 +3,8 @@
 // without a checksum, which it trusts.
 
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
-import { CPU_FILE, type CpuManagerState, encodeCpu } from './cpu-manager-state.js';
 import { type GoJson, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, text, uint64 } from './go-value.js';
-import { MEMORY_FILE, type MemoryManagerState } from './memory-manager-state.js';
 
 export interface KubeletFormatOptions {
   /** The policy that the file must be of. Default: any. */
@@ -25,7 +23,7 @@ export const checksum = { go: 'Checksum', type: uint64('checksum.Checksum') };
 // ---- the checksum
 
 /** The text under a file's checksum. */
-function rendering<T extends Header>(type: GoType<T>, file: T): string {
+export function rendering<T extends Header>(type: GoType<T>, file: T): string {
   return `(*${type.name})${type.render({ ...file, checksum: 0n })}`;
 }
 
@@ -49,12 +47,6 @@ export function print<T extends Header>(type: GoType<T>, file: T): string {
 export function mapValues<K, A, B>(from: ReadonlyMap<K, A>, change: (value: A) => B): Map<K, B> {
   return new Map(Array.from(from, ([key, value]) => [key, change(value)]));
 }
-
-/** The texts that the files' checksums are made of. */
-export const checksummed = {
-  cpu: (state: CpuManagerState): string => rendering(CPU_FILE, encodeCpu(state)),
-  memory: (state: MemoryManagerState): string => rendering(MEMORY_FILE, { ...state, checksum: 0n }),
-};
 
 // ---- reading
 

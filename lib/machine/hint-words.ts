@@ -1,7 +1,7 @@
 // How the core writes a family of hints into words, and what can be read from them without a list.
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
-import { MAX_HINT_NODES } from './hints.js';
+
 import { popcount, wordsOf } from './id-set.js';
 
 // As in native/core/hint_family.h.
@@ -212,3 +212,6 @@ export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): 
   }
   return NodeSet.from(positionsIn(mask, length).map((i) => numaNodes[i]!));
 }
+
+/** The most NUMA nodes that hints can tell apart: a mask is one word of 64 bits. */
+export const MAX_HINT_NODES = 64;

@@ -40,9 +40,6 @@ export interface TopologyHint {
 /** What the policy `none` decides, and what a container without a decision has. */
 export const ANY_NODES: TopologyHint = Object.freeze({ nodes: null, preferred: false });
 const NO_PREFERENCE: TopologyHint = Object.freeze({ nodes: null, preferred: true });
-
-/** The most NUMA nodes that hints can tell apart: a mask is one word of 64 bits. */
-export const MAX_HINT_NODES = 64;
 const HINTS_IN_JSON = 256;
 
 function invalidHint(value: unknown, valid: string): never {

@@ -8,7 +8,8 @@ import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
-import { HintFamily, MAX_HINT_NODES } from './hints.js';
+import { MAX_HINT_NODES } from './hint-words.js';
+import { HintFamily } from './hints.js';
 import {
   type CpuGroup,
   type CpuLocation,

@@ -1,7 +1,7 @@
 // Metrics of admissions, by the stages at which the kubelet would have failed them.
 import type { AdmitMessage, DiagnosticsContainer } from '../admission/diagnostics.js';
 import type { ErrorCode } from '../base/errors.js';
-import type { Handlers } from './index.js';
+import type { Handlers } from './handlers.js';
 import type { MetricSet } from './metric-set.js';
 
 // ---- what the manager does

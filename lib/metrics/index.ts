@@ -1,50 +1,16 @@
 // Metrics: what a manager does and what its state says, for Prometheus, by prom-client. The
 // package's `numalign/metrics`.
 
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Registry } from 'prom-client';
-import {
-  DIAGNOSTICS_CHANNELS,
-  type DiagnosticsMessages,
-  type DiagnosticsStep,
-} from '../admission/diagnostics.js';
 import type { StateChange } from '../admission/manager-watch.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { invalidOption } from '../base/check-options.js';
 import { Manager } from '../manager.js';
 import { BUCKETS_S, requests } from './admissions.js';
 import { grantActivity } from './grant-activity.js';
+import { type Handlers, subscribeTo } from './handlers.js';
 import { loadPromClient, MetricSet } from './metric-set.js';
+import { type MetricsOptions, parseOptions } from './options.js';
 import { state } from './state.js';
-
-/** What {@link collectMetrics} takes. */
-export interface MetricsOptions {
-  /** Where the metrics are registered. Default: prom-client's own registry. */
-  register?: Registry;
-  /** Before the names of numalign's own metrics. Default: `numalign_`. */
-  prefix?: string;
-  /**
-   * Before the names of what the kubelet has too. Default: `kubelet_`, as the kubelet exposes them.
-   */
-  kubeletPrefix?: string;
-  /**
-   * Also count the grants that come and go, whichever process makes them. It listens to the
-   * manager's `change` for that: this keeps the process alive, and what dead owners had is taken
-   * back. Default: false.
-   */
-  watch?: boolean;
-  /**
-   * Also show what happens to each grant of a living owner, in whatever process it is: run delay,
-   * involuntary switches, interrupts, tasks of others. Each scrape then looks at every process of
-   * the machine, in this thread, for milliseconds (docs/audit.md). Not on simulated machines.
-   * Default: false.
-   */
-  audit?: boolean;
-  /**
-   * Count what is asked of this manager itself: admissions, releases and moves of threads. A
-   * process that only watches over the grants of others has nothing to show there. Default: true.
-   */
-  requests?: boolean;
-}
 
 /** Metrics that are being collected. */
 export interface MetricsCollection {
@@ -81,51 +47,6 @@ export function collectMetrics(manager: Manager, options: MetricsOptions = {}): 
     metrics.unregister(register);
   };
   return Object.freeze({ register, stop, [Symbol.dispose]: stop });
-}
-
-// ---- options
-
-export type ParsedOptions = Required<Omit<MetricsOptions, 'register'>> & Pick<MetricsOptions, 'register'>;
-
-const OPTIONS = ['register', 'prefix', 'kubeletPrefix', 'watch', 'audit', 'requests'] as const;
-
-function parseOptions(options: MetricsOptions): ParsedOptions {
-  const {
-    register,
-    prefix = 'numalign_',
-    kubeletPrefix = 'kubelet_',
-    watch = false,
-    audit = false,
-    requests = true,
-  } = checkOptions(options, OPTIONS, 'collectMetrics') as MetricsOptions;
-  if (register !== undefined && typeof register?.registerMetric !== 'function') {
-    invalidOption('register', register, 'a Registry of prom-client');
-  }
-  for (const [name, value] of Object.entries({ prefix, kubeletPrefix })) {
-    if (typeof value === 'string' && /^([a-zA-Z_:][a-zA-Z0-9_:]*)?$/.test(value)) continue;
-    invalidOption(name, value, 'letters, digits, _ and :, not a digit first');
-  }
-  for (const [name, value] of Object.entries({ watch, audit, requests })) {
-    if (typeof value !== 'boolean') invalidOption(name, value, 'true or false');
-  }
-  return { ...(register && { register }), prefix, kubeletPrefix, watch, audit, requests };
-}
-
-export type Handlers = { readonly [S in DiagnosticsStep]?: (message: DiagnosticsMessages[S]) => void };
-
-/** Answers how to end it. */
-function subscribeTo(handlers: Handlers, managerId: number): () => void {
-  const ends = (Object.keys(handlers) as DiagnosticsStep[]).map((step) => {
-    const handle = handlers[step] as (message: unknown) => void;
-    const onMessage = (message: unknown) => {
-      if ((message as DiagnosticsMessages[typeof step]).managerId === managerId) handle(message);
-    };
-    subscribe(DIAGNOSTICS_CHANNELS[step], onMessage);
-    return () => unsubscribe(DIAGNOSTICS_CHANNELS[step], onMessage);
-  });
-  return () => {
-    for (const end of ends) end();
-  };
 }
 
 function steps(metrics: MetricSet): Handlers {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Metric, Registry } from 'prom-client';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import type { ParsedOptions } from './index.js';
+import type { ParsedOptions } from './options.js';
 
 type PromClient = typeof import('prom-client');
 

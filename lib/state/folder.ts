@@ -1,5 +1,6 @@
 // The state folder: whose it is, who may use it, and how it is opened.
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -9,7 +10,6 @@ import { overlayOf } from '../cgroups/mounts.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
 import { checkWritable } from './files/writable.js';
-import { EINVAL, ENOLCK, ENOSYS, EOPNOTSUPP, ESTALE, type Ledger } from './ledger.js';
 import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
 // A private folder belongs to its user alone.
@@ -27,6 +27,8 @@ export function folderError(path: string, message: string, cause?: unknown): Num
     cause,
   });
 }
+// By number: Node has no name for some of them.
+const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
 const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 
 // What an errno of the folder or of a file in it means to somebody who chose the folder.
@@ -176,7 +178,7 @@ export interface OpenFolder {
 }
 
 /** @throws ERR_STATE_FOLDER */
-export function openFolder(path: string, scope: Ledger['scope']): OpenFolder {
+export function openFolder(path: string, scope: 'machine' | 'private'): OpenFolder {
   return explaining(path, () => {
     const isMachines = scope === 'machine';
     const group = isMachines ? groupId() : -1;

@@ -1,6 +1,3 @@
-// Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
-// the lock, reloads, and commits durably.
-import { constants } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
@@ -47,9 +44,6 @@ const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
 const MISSING_OWNER_READS = 300;
 const OWNER_READ_PAUSE_MS = 10;
-
-// By number: Node has no name for some of them.
-export const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
 
 function refusing(refusal: NumalignError): Commit {
   return Object.assign(() => Promise.reject(refusal), { refusal });

@@ -4,11 +4,28 @@ import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NumalignError } from '../../lib/index.js';
-import { formatCpuManagerState, parseCpuManagerState } from '../../lib/kubelet/cpu-manager-state.js';
-import { checksummed, fnv1a } from '../../lib/kubelet/kubelet-format.js';
-import { formatMemoryManagerState, parseMemoryManagerState } from '../../lib/kubelet/memory-manager-state.js';
+import {
+  CPU_FILE,
+  type CpuManagerState,
+  encodeCpu,
+  formatCpuManagerState,
+  parseCpuManagerState,
+} from '../../lib/kubelet/cpu-manager-state.js';
+import { fnv1a, rendering } from '../../lib/kubelet/kubelet-format.js';
+import {
+  formatMemoryManagerState,
+  MEMORY_FILE,
+  type MemoryManagerState,
+  parseMemoryManagerState,
+} from '../../lib/kubelet/memory-manager-state.js';
 import { thrownBy } from '../support/error-of.js';
 import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states.js';
+
+/** The texts that the files' checksums are made of. */
+const checksummed = {
+  cpu: (state: CpuManagerState) => rendering(CPU_FILE, encodeCpu(state)),
+  memory: (state: MemoryManagerState) => rendering(MEMORY_FILE, { ...state, checksum: 0n }),
+};
 
 const VECTORS = fileURLToPath(new URL('../conformance/vectors/checkpoint.jsonl.gz', import.meta.url));
 const recorded = gunzipSync(readFileSync(VECTORS))

@@ -2,7 +2,7 @@
 
 import type { PodContainer } from '../../admission/plan.js';
 import type { Warning } from '../../admission/warnings.js';
-import { whyShared } from '../../decision/cpu-manager.js';
+import { whyShared } from '../../decision/cpu-choices.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import { table } from '../terminal/table.js';

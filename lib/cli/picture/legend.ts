@@ -2,7 +2,7 @@
 
 import { formatBytes } from '../terminal/text.js';
 import { type Block, line, stack } from './blocks.js';
-import { filled, type Look, SMALL, TEXT } from './machine-picture.js';
+import { filled, type Look, SMALL, TEXT } from './look.js';
 import { element, hoverText } from './svg.js';
 
 export interface Portion extends Look {

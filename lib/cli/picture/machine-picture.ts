@@ -16,8 +16,8 @@ import {
 } from '../pages/machine-boxes.js';
 import { besideText } from '../pages/resource-text.js';
 import { machineLine } from '../pages/topology-tree.js';
-import { counted, fill, formatBytes } from '../terminal/text.js';
-import { type Block, charactersIn, frame, grid, line, row, stack, textWidth } from './blocks.js';
+import { counted, formatBytes } from '../terminal/text.js';
+import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import type { Holder, Holdings } from './holdings.js';
 import {
   COLUMN_GAP,
@@ -29,7 +29,8 @@ import {
   type Portion,
   spaced,
 } from './legend.js';
-import { holderClass, styleSheet } from './style.js';
+import { filled, ISOLATED, type Look, lookOf, SMALL, SPANNING, TEXT, USES } from './look.js';
+import { styleSheet } from './style.js';
 import { element, hoverText } from './svg.js';
 
 export interface PictureOptions {
@@ -42,8 +43,6 @@ export interface PictureOptions {
 const MAX_WIDTH = 1240;
 const MIN_WIDTH = 520;
 const MARGIN = 12;
-export const TEXT = 12;
-export const SMALL = 10.5;
 /** Of the text at the head of a box, before it is cut. */
 const HEAD_WIDTH = 250;
 /** Above it CPUs are drawn small. */
@@ -80,16 +79,6 @@ export function machinePicture(topology: Topology, { holdings, note }: PictureOp
     page.draw(MARGIN, MARGIN, width, page.height),
   ];
   return `${element('svg', attributes, `\n${content.join('\n')}\n`)}\n`;
-}
-
-export function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
-  return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
-}
-
-/** How something is drawn that may be somebody's, and whose it is in words. */
-export interface Look {
-  readonly className: string;
-  readonly text: string;
 }
 
 class Picture {
@@ -304,23 +293,6 @@ class Picture {
       { ...USES.unmanaged, details: cpusDetails(cpusOf('unmanaged')) },
     ];
   }
-}
-
-const USES = {
-  free: { className: 'free', text: 'free (shared until granted)' },
-  reserved: { className: 'reserved', text: 'reserved' },
-  isolated: { className: 'isolated', text: 'isolated, free' },
-  unmanaged: { className: 'unmanaged', text: 'not managed' },
-  offline: { className: 'offline', text: 'offline' },
-} as const;
-
-/** Where nobody holds anything: what the kernel keeps from the scheduler. */
-const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
-
-const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
-
-function lookOf({ name, isHighlighted }: Holder, index: number): Look {
-  return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
 }
 
 function cpusDetails(cpus: CpuSet): string {

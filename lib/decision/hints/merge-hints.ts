@@ -12,8 +12,8 @@ import {
   type TopologyManagerPolicyOptions,
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
-import { nodesAt } from '../../machine/hint-words.js';
-import { HintFamily, MAX_HINT_NODES, type TopologyHint } from '../../machine/hints.js';
+import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-words.js';
+import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty

@@ -1,0 +1,35 @@
+// How what is on a machine looks: colours and words for who uses it.
+import { fill } from '../terminal/text.js';
+import { type Block, charactersIn, line } from './blocks.js';
+import type { Holder } from './holdings.js';
+import { holderClass } from './style.js';
+
+export const TEXT = 12;
+export const SMALL = 10.5;
+
+export function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
+  return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
+}
+
+/** How something is drawn that may be somebody's, and whose it is in words. */
+export interface Look {
+  readonly className: string;
+  readonly text: string;
+}
+
+export const USES = {
+  free: { className: 'free', text: 'free (shared until granted)' },
+  reserved: { className: 'reserved', text: 'reserved' },
+  isolated: { className: 'isolated', text: 'isolated, free' },
+  unmanaged: { className: 'unmanaged', text: 'not managed' },
+  offline: { className: 'offline', text: 'offline' },
+} as const;
+
+/** Where nobody holds anything: what the kernel keeps from the scheduler. */
+export const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
+
+export const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
+
+export function lookOf({ name, isHighlighted }: Holder, index: number): Look {
+  return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
+}

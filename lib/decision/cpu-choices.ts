@@ -1,0 +1,59 @@
+// Of which CPUs, and as what machine, exclusive ones are chosen. Pure.
+import type { Placement } from '../input/placement.js';
+import { type PodRequest, podTotal, requestOf } from '../input/pod-request.js';
+import { type ContainerRequest, MILLI } from '../input/resource-amounts.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
+import type { Draft } from './draft.js';
+
+/** How many exclusive CPUs a container gets: whole CPUs of a Guaranteed pod, else none. */
+export function exclusiveCount(
+  { qosClass }: PodRequest,
+  { requests }: ContainerRequest,
+  { cpuPolicy }: Placement,
+): number {
+  const milli = requestOf({ requests }, 'cpu');
+  return cpuPolicy === 'static' && qosClass === 'Guaranteed' && milli % MILLI === 0 ? milli / MILLI : 0;
+}
+
+/** Why a container gets no exclusive CPUs, for people; null: it gets some. */
+export function whyShared(pod: PodRequest, container: ContainerRequest, placement: Placement): string | null {
+  if (exclusiveCount(pod, container, placement) > 0) return null;
+  if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
+  if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  return `container ${container.name}: ${requestOf(container, 'cpu')}m is no whole number of CPUs`;
+}
+
+/** How many the pod needs at one time. */
+export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
+  return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
+}
+
+// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of
+// CPUs.
+const oneThreadMachines = new WeakMap<Topology, Topology>();
+
+export function oneThreadACore(topology: Topology): Topology {
+  const machine = oneThreadMachines.get(topology) ?? topology.withoutSmt();
+  oneThreadMachines.set(topology, machine);
+  return machine;
+}
+
+/** The CPUs from which `count` can be chosen, and the machine to choose on. */
+export function choices({ topology, placement, free, reusable }: Draft, count: number) {
+  const all = free.union(reusable);
+  if (placement.holdSiblings) {
+    const machine = oneThreadACore(topology);
+    return { machine, from: topology.wholeCores(all).intersection(machine.cpus) };
+  }
+  const whole = placement.fullPhysicalCpusOnly && count % topology.cpusPerCore === 0;
+  // What the pod was given before is whole already.
+  return { machine: topology, from: whole ? topology.wholeCores(all).union(reusable) : all };
+}
+
+export function siblings({ cores }: Topology, cpus: CpuSet): CpuSet {
+  return cores
+    .filter((core) => core.cpus.intersects(cpus))
+    .reduce((held, core) => held.union(core.cpus), CpuSet.EMPTY)
+    .difference(cpus);
+}
