@@ -571,7 +571,7 @@ const PROLOGUE = (stateDir: string) => `
   const { readFileSync } = await import('node:fs');
   const { affinity, memoryPlacement, NodeSet, openManager } = await import(${JSON.stringify(DIST)});
   const DIST = ${JSON.stringify(DIST)};
-  const { pinMemory } = await import(${JSON.stringify(DIST.replace('index.js', 'memory.js'))});
+  const { pinMemory } = await import(${JSON.stringify(DIST.replace('index.js', 'threads/memory.js'))});
   const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
   const grant = await manager.acquire({ cpu: 1 });
   const free = () => Number(readFileSync('/sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages', 'utf8'));

@@ -17,8 +17,8 @@ import { standsStill } from '../torture/processes.mjs';
 
 const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
 const PRELUDE = `
-  import { native } from '${DIST}/native.js';
-  import { lockNote } from '${DIST}/state/lock-holder.js';
+  import { native } from '${DIST}/base/native.js';
+  import { lockNote } from '${DIST}/state/owners/lock-holder.js';
   const folder = native.Folder.open(process.argv[1], false, 0o700, -1);`;
 
 /** A process that does something with the lock of a folder, and says so line by line. */

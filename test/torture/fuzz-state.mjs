@@ -24,26 +24,22 @@ const given = parseOptions('test/torture/fuzz-state.mjs', { seconds: 20, seed: f
 const random = new Random(given.seed, 6);
 const dist = join(resolve(given.packages[0]), 'dist');
 const load = (path) => import(pathToFileURL(join(dist, path)));
-const { NumalignError } = await load('errors.js');
+const { NumalignError } = await load('base/errors.js');
 
 // ---- the formats that this package has
 
-const { decodeCheckpoint, encodeCheckpoint } = await load('state/checkpoint.js');
+const { decodeCheckpoint, encodeCheckpoint } = await load('state/files/checkpoint.js');
+const { decodeOwnerFile, encodeOwnerFile } = await load('state/files/owner-file.js');
 const formats = [
   { name: 'state', decode: decodeCheckpoint, encode: encodeCheckpoint, folder: '.', agrees: decodeState },
-];
-if (existsSync(join(dist, 'state/owner-file.js'))) {
-  const { decodeOwnerFile, encodeOwnerFile } = await load('state/owner-file.js');
-  formats.push({
+  {
     name: 'owner',
     decode: decodeOwnerFile,
     encode: encodeOwnerFile,
     folder: 'owners',
     agrees: () => {},
-  });
-} else {
-  console.log('off, since the package has it not: the owner-file decoder');
-}
+  },
+];
 
 // ---- files to begin with
 

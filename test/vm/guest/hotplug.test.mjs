@@ -9,11 +9,11 @@ import { Worker } from 'node:worker_threads';
 import { substituteLostCpus } from '../../../dist/admission/substitute.js';
 import { HintProviders } from '../../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
-import { threadsOf } from '../../../dist/threads/followers.js';
 import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';
 import { parseConfig } from '../../../dist/input/config.js';
 import { refreshSite } from '../../../dist/machine/topology-refresh.js';
 import { Ledger } from '../../../dist/state/ledger.js';
+import { threadsOf } from '../../../dist/threads/followers.js';
 
 const { placement, enforcement } = parseConfig({});
 
