@@ -5,8 +5,8 @@ import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
-import { collectMetrics } from '../lib/metrics/index.js';
-import type { MetricsOptions } from '../lib/metrics/options.js';
+import { collectMetrics, type MetricsOptions } from '../lib/metrics/index.js';
+
 import { newFolder, until } from './cli/numalign.js';
 import { Agent } from './support/agent.js';
 import { errorOf, thrownBy } from './support/error-of.js';
@@ -444,7 +444,7 @@ describe('collectMetrics', () => {
     const dist = installWithout('prom-client', newFolder());
     const code = `
       import { openManager, discover } from ${JSON.stringify(`${dist}/index.js`)};
-      import { collectMetrics } from ${JSON.stringify(`${dist}/metrics.js`)};
+      import { collectMetrics } from ${JSON.stringify(`${dist}/metrics/index.js`)};
       const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
       await (await manager.acquire({ cpu: 1 })).release();
       try { collectMetrics(manager); } catch (error) { console.log(error.code, error.details.value, error.cause.code); }`;

@@ -12,6 +12,8 @@ import { loadPromClient, MetricSet } from './metric-set.js';
 import { type MetricsOptions, parseOptions } from './options.js';
 import { state } from './state.js';
 
+export type { MetricsOptions } from './options.js';
+
 /** Metrics that are being collected. */
 export interface MetricsCollection {
   readonly register: Registry;
