@@ -19,6 +19,7 @@ const ROOMS = [
   'audit',
   'reconcile',
   'doctor',
+  'opening',
   '.',
   'metrics',
   'cli/terminal',

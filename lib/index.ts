@@ -21,6 +21,7 @@ export {
 } from './admission/diagnostics.js';
 export type { StateChange } from './admission/manager-watch.js';
 export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
+export type { SharedMemberTarget } from './admission/shared-membership.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -111,8 +112,9 @@ export {
   formatCpuManagerState,
   parseCpuManagerState,
 } from './kubelet/cpu-manager-state.js';
+export type { KubeletFiles } from './kubelet/kubelet-files.js';
 export type { KubeletFormatOptions } from './kubelet/kubelet-format.js';
-export type { KubeletFiles, KubeletImportOptions } from './kubelet/kubelet-import.js';
+export type { KubeletImportOptions } from './kubelet/kubelet-import.js';
 export {
   formatMemoryManagerState,
   type KubeletMemoryBlock,
@@ -147,14 +149,8 @@ export type {
 } from './machine/machine-description.js';
 export { NodeMask } from './machine/node-mask.js';
 export { type BestFitOptions, type CpuHintsOptions, Topology } from './machine/topology.js';
-export {
-  type DeviceOptions,
-  type KubeletImport,
-  Manager,
-  type ManagerEvents,
-  openManager,
-  type SharedMemberTarget,
-} from './manager.js';
+export { type DeviceOptions, type KubeletImport, Manager, type ManagerEvents } from './manager.js';
+export { openManager } from './open-manager.js';
 export { Pod } from './pod.js';
 export type { StateRecovered } from './state/store.js';
 export type { BufferOptions } from './threads/buffers.js';

@@ -1,23 +1,23 @@
 // Manager: the machine, the state that its users share, and the grants.
+
 import { EventEmitter } from 'node:events';
-import { isAbsolute } from 'node:path';
 import { type InspectOptions, inspect } from 'node:util';
-import { type Assignments, findPod, removePods, withoutPods } from './account/assignments.js';
-import { withIdentities } from './account/cpu-identities.js';
+import { type Assignments, findPod } from './account/assignments.js';
 import { cpusNow } from './account/cpus-now.js';
 import type { PodAssignment } from './account/pod-assignment.js';
-import { freeCpus, isolatedPool, sharedPool, universe } from './account/pools.js';
+import { freeCpus, sharedPool } from './account/pools.js';
 import { admit } from './admission/admit.js';
-import { checkNotAttached } from './admission/attachment.js';
-import { newManagerId, publishError } from './admission/diagnostics.js';
+import { publishError } from './admission/diagnostics.js';
 import { unknownGrant } from './admission/held-grant.js';
 import { ManagerWatch, type StateChange } from './admission/manager-watch.js';
 import { type PlanOnRecord, planFor } from './admission/plan.js';
-import { assignmentsOf, knownAssignments, type Site } from './admission/site.js';
+import type { SharedMemberTarget } from './admission/shared-membership.js';
+import { addSharedMember, removeSharedMember } from './admission/shared-membership.js';
+import { assignmentsOf, grantInfos, knownAssignments, type Site } from './admission/site.js';
 import { tracedAdmission } from './admission/traced.js';
-import { commitEnforced, reclaim, transact, withoutDead } from './admission/transact.js';
+import { reclaim } from './admission/transact.js';
 import { takeOver } from './admission/transfer.js';
-import { grantWarnings, settingWarnings, stateArchived, type Warning } from './admission/warnings.js';
+import type { Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/grant-audits.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
@@ -27,36 +27,17 @@ import {
   type DeviceResource,
   type PreferredAllocation,
 } from './decision/device-resources.js';
-import { flagsOf } from './decision/flags.js';
-import { type GrantInfo, grantInfo } from './decision/grant-info.js';
+import type { GrantInfo } from './decision/grant-info.js';
 import type { HintProvider } from './decision/hints/hint-provider.js';
-import { HintProviders } from './decision/hints/hint-providers.js';
-import {
-  applySettings,
-  checkCgroupRoot,
-  checkKnown,
-  checkLeavesPool,
-  checkRecorded,
-  chosenSettings,
-  firstState,
-  type Settings,
-} from './decision/machine-settings.js';
-import { type MemoryTable, memoryTables, totalsOf } from './decision/memory-tables.js';
+import type { HintProviders } from './decision/hints/hint-providers.js';
+import { type Settings, settingsNow } from './decision/machine-settings.js';
+import { type MemoryTable, memoryTables } from './decision/memory-tables.js';
 import type { SharedMember } from './enforcement/confinement.js';
-import { isInInitialCgroupNamespace } from './enforcement/cpuset-layout.js';
 import type { Drift, Hotplug, ReconcileReport } from './enforcement/drift.js';
-import { NO_ENFORCER } from './enforcement/enforcer.js';
-import { enforcerOf, stuckText } from './enforcement/machine-enforcer.js';
 import { Grant, releaseGrant } from './grant.js';
-import {
-  type Config,
-  MACHINE_CGROUP_ROOT,
-  MACHINE_STATE_DIR,
-  type ManagerOptions,
-  parseConfig,
-} from './input/config.js';
+import type { Config } from './input/config.js';
 import { type DeviceSelection, parseDevices } from './input/devices.js';
-import { type MachineOptions, parseMachineOptions } from './input/machine-options.js';
+import type { MachineOptions } from './input/machine-options.js';
 import { checkPlacement } from './input/placement.js';
 import type { PodSpec } from './input/pod-request.js';
 import {
@@ -67,26 +48,16 @@ import {
   parseAcquire,
   parseAdmit,
 } from './input/request.js';
-import { checkBesideKubelet } from './kubelet/kubelet-conflict.js';
-import { toKubelet } from './kubelet/kubelet-export.js';
-import { readKubeletFacts } from './kubelet/kubelet-facts.js';
-import {
-  formatKubeletFiles,
-  importPods,
-  type KubeletFiles,
-  type KubeletImportOptions,
-  parseKubeletFiles,
-} from './kubelet/kubelet-import.js';
+import { exportKubelet } from './kubelet/kubelet-export.js';
+import type { KubeletFiles } from './kubelet/kubelet-files.js';
+import { importPods, type KubeletImportOptions, parseKubeletFiles } from './kubelet/kubelet-import.js';
 import type { CpuSet } from './machine/cpu-set.js';
-import { discover } from './machine/discovery.js';
 import type { TopologyHint } from './machine/hints.js';
 import type { Topology } from './machine/topology.js';
-import { allowing } from './machine/topology-refresh.js';
+import { configure } from './opening/configure.js';
+import { leavePool } from './opening/pool-membership.js';
 import { Pod } from './pod.js';
 import { Reconciler, type Reconciling } from './reconcile/reconciler.js';
-import { hasState, scopeOf } from './state/folder.js';
-import { Ledger } from './state/ledger.js';
-import { MemoryStore } from './state/memory-store.js';
 import type { Store } from './state/store.js';
 
 /** Events of a {@link Manager}, by name. */
@@ -102,9 +73,6 @@ export interface ManagerEvents {
   /** CPUs of a grant of this process have gone offline, or are back. */
   hotplug: [hotplug: Hotplug];
 }
-
-/** A process by its pid, or a cgroup by the absolute path of its folder. */
-export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };
 
 /** What {@link Manager.registerDevices} takes beside the devices. */
 export interface DeviceOptions {
@@ -162,7 +130,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   readonly #watch = new ManagerWatch({
     store: () => this.#ledger,
     recoveries: () => this.#ledger.recoveries,
-    infos: (pods, state) => this.#infos(pods, state),
+    infos: (pods, state) => grantInfos(this.#site, pods, state),
     settings: () => this.settings,
     sharedPool: () => this.sharedPool,
     reclaim: async () => reclaim(this.#site),
@@ -216,22 +184,17 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     });
   }
 
-  // Where it is still in use by another manager of this process, the process stays a member.
-  #leavePool(): void {
-    if (JOINED.delete(this.#ownSite)) this.#ownSite.enforcer.leave();
-  }
-
   #checkOpen(): void {
     if (this.#closed) throw closedError();
   }
 
-  /** What console.log shows: nothing that has to be read from the state. */
-  /** What JSON.stringify writes. */
+  /** What JSON.stringify writes: nothing that has to be read from the state. */
   toJSON() {
     const { id, scope, stateDir, topology } = this;
     return { id, scope, stateDir, cpus: topology.cpus };
   }
 
+  /** What console.log shows. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
     return `Manager ${inspect(this.toJSON(), options)}`;
   }
@@ -305,16 +268,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   get settings(): Settings {
-    const { settings } = this.#state();
-    const now = this.#now();
-    return {
-      managedCPUs: universe(settings, now),
-      cgroupRoot: settings.cgroupRoot,
-      reservedSystemCPUs: settings.reservedSystemCPUs,
-      strictCPUReservation: settings.strictCPUReservation,
-      isolatedCPUs: isolatedPool(settings, now),
-      reservedMemory: settings.reservedMemory,
-    };
+    return settingsNow(this.#state().settings, this.#now());
   }
 
   /**
@@ -336,16 +290,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** All grants on record, those of other processes too. */
   grants(): GrantInfo[] {
     const state = this.#state();
-    return this.#infos(state.pods, state);
-  }
-
-  #infos(pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
-    const dead = new Set(this.#ledger.owners.deadPods(pods));
-    const now = this.#now();
-    return pods.map((pod) => {
-      const flags = flagsOf(pod, state, this.topology, this.#resources, now);
-      return grantInfo(pod, this.topology, !dead.has(pod), flags, now);
-    });
+    return grantInfos(this.#site, state.pods, state);
   }
 
   // Nobody would hear of what a closed manager gets.
@@ -507,20 +452,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    *   {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
-    const site = this.#site;
-    const given = parseMachineOptions(options);
-    await transact(site, undefined, async (state, commit) => {
-      checkKnown(given, this.topology, state.settings);
-      const now = this.#now();
-      const required = chosenSettings(given, this.#config.placement, this.topology, now, state.settings);
-      const settings = applySettings(state.settings, required);
-      const next = { ...state, settings };
-      checkLeavesPool(next, now);
-      checkCgroupRoot(state, settings);
-      refuseBesideKubelet(site, this.#config, { settings });
-      await commit(next);
-      site.enforcer.apply(next);
-    });
+    await configure(this.#site, this.#config, options);
     return this.settings;
   }
 
@@ -530,16 +462,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * owners are left out, devices have no place there. Synchronous.
    */
   exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
-    const state = this.#state();
-    const dead = this.#ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
-    const { cpuPolicy, memoryPolicy } = this.#config.placement;
-    const policies = {
-      cpuPolicy,
-      memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const),
-    };
-    return formatKubeletFiles(
-      toKubelet(removePods(state, new Set(dead)), this.topology, this.#now().isolated, policies),
-    );
+    return exportKubelet(this.#site, this.#config.placement);
   }
 
   /**
@@ -589,25 +512,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    *   move it; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
-    const { members, enforcer } = this.#membership();
-    const { pid, cgroup } = parseMember(target);
-    await transact(this.#site, undefined, async (state) => {
-      if (pid !== undefined) checkNotAttached(this.#site, state, pid);
-      const { registry } = members;
-      const { name, isNew } = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
-      if (pid !== undefined) enforcer.share(pid, state);
-      const { failed, stuck } = enforcer.apply(state);
-      // Who else is stuck is no news, and no reason.
-      const own = stuck.find(({ names }) => names.includes(name));
-      const why = own ? stuckText(own) : failed[0];
-      if (why === undefined) return;
-      if (isNew && cgroup !== undefined) registry.removeCgroup(cgroup);
-      if (isNew && pid !== undefined) registry.removeProcess(pid);
-      throw new NumalignError('ERR_MEMBER_UNMOVABLE', why, {
-        value: target,
-        valid: 'who can leave the CPUs that are granted',
-      });
-    });
+    await addSharedMember(this.#site, target);
   }
 
   /**
@@ -617,16 +522,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
    */
   async removeSharedMember(target: SharedMemberTarget): Promise<void> {
-    const { members, enforcer } = this.#membership();
-    const { pid, cgroup } = parseMember(target);
-    await transact(this.#site, undefined, async (state) => {
-      if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
-      if (pid === undefined) return;
-      const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
-      members.registry.removeProcess(pid);
-      const isMember = members.list().some((member) => member.kind === 'process' && member.pid === pid);
-      if (!wasAttached && !isMember) enforcer.unshare(pid, state);
-    });
+    await removeSharedMember(this.#site, target);
   }
 
   /**
@@ -647,13 +543,6 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return Reconciler.of(this.#ledger).reconcile(this.#reconciling);
   }
 
-  #membership() {
-    const { enforcer } = this.#site;
-    const { members } = enforcer;
-    if (members) return { members, enforcer };
-    throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
-  }
-
   /**
    * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
    * stay as they are.
@@ -665,7 +554,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#watch.stop();
     this.#endReconciling();
     this.#endOwnerWatch();
-    this.#leavePool();
+    leavePool(this.#ownSite);
     this.removeAllListeners('change');
     this.removeAllListeners('drift');
     this.removeAllListeners('hotplug');
@@ -677,155 +566,6 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 }
 
-function parseMember(target: SharedMemberTarget): { pid?: number; cgroup?: string } {
-  const { pid, cgroup } = checkOptions(target, ['pid', 'cgroup'], 'a shared member') as {
-    pid?: unknown;
-    cgroup?: unknown;
-  };
-  if ((pid === undefined) === (cgroup === undefined))
-    invalidOption('a shared member', target, '{ pid } or { cgroup }');
-  if (typeof pid === 'number' && Number.isInteger(pid) && pid > 0) return { pid };
-  if (typeof cgroup === 'string' && isAbsolute(cgroup)) return { cgroup };
-  return invalidOption(
-    'a shared member',
-    pid ?? cgroup,
-    'the pid of a process, or the absolute path of a cgroup',
-  );
-}
-
 function closedError(): NumalignError {
   return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
-}
-
-// The first opener records the settings; every later one must agree. Grants of an earlier boot are
-// archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
-// answers what the opener should know.
-function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
-  const { ledger, topology, resources, lockTimeoutMs } = site;
-  return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
-    const now = cpusNow(topology, checkpoint?.assignments.pods);
-    if (!checkpoint) {
-      const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
-      refuseBesideKubelet(site, config, first);
-      await commit(withIdentities(first, first, topology));
-      joinPool(site, config, first);
-      return settingWarnings(first, topology, now.online);
-    }
-    const recorded = checkpoint.assignments;
-    // They will be there for it once they are given back.
-    site.topology = allowing(topology, site.enforcer.cpusWithinReach(recorded));
-    checkRecorded(recorded, config, topology, now, ledger.path);
-    refuseBesideKubelet(site, config, recorded);
-    // Only to be looked at.
-    if (checkpoint.refusal) return [];
-    const archived = ledger.isOfThisBoot(checkpoint)
-      ? []
-      : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
-    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
-    if (state !== recorded) await commitEnforced(site, recorded, state, commit);
-    joinPool(site, config, state);
-    return [
-      ...archived,
-      ...settingWarnings(state, topology, now.online),
-      ...grantWarnings(state, topology, resources, now),
-    ];
-  });
-}
-
-// Those whose process has become a member by them.
-const JOINED = new WeakSet<Site>();
-
-// This process is one of those who leave what becomes exclusive; at once, where something is. What
-// a crash has left behind is made good with it.
-function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
-  const { enforcer } = site;
-  const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
-  if (sharedMember) {
-    enforcer.join(state, reopened);
-    JOINED.add(site);
-  }
-  try {
-    enforcer.apply(state);
-  } catch (error) {
-    if (JOINED.delete(site)) enforcer.leave();
-    throw error;
-  }
-}
-
-function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
-  if (settings.cgroupRoot !== undefined) return state;
-  const cgroupRoot = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
-  return { ...state, settings: { ...state.settings, cgroupRoot } };
-}
-
-// Who speaks for the whole machine must not meet somebody else who does. @throws
-// ERR_KUBELET_CONFLICT
-function refuseBesideKubelet(
-  { ledger, topology }: Site,
-  { besideKubelet }: Config,
-  { settings }: Pick<Assignments, 'settings'>,
-): void {
-  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
-  checkBesideKubelet(readKubeletFacts(), universe(settings, { online: topology.cpus }), topology.cpus);
-}
-
-// A simulated machine has no say in the real one's folder, and needs none of its own.
-function openStore({ stateDir }: Config, topology: Topology): Store {
-  if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
-  if (stateDir === undefined) return new MemoryStore();
-  if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
-  throw new NumalignError(
-    'ERR_SIMULATED_MACHINE',
-    `a simulated machine cannot use ${stateDir}, which speaks for the real one: set another stateDir, or none`,
-    { value: stateDir, valid: 'another folder' },
-  );
-}
-
-function siteOf(config: Config, topology: Topology, ledger: Store, resources: Site['resources']): Site {
-  const { lockTimeoutMs, enforcement } = config;
-  const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
-  const site: Site = {
-    managerId: newManagerId(),
-    topology,
-    ledger,
-    enforcer,
-    enforcement,
-    resources,
-    providers: new HintProviders(),
-    lockTimeoutMs,
-  };
-  return site;
-}
-
-/** The devices among the options. @throws ERR_INVALID_OPTION */
-export function deviceResources({ devices }: Config, topology: Topology): Map<string, DeviceResource> {
-  return new Map(
-    Object.entries(devices).map(([name, selection]) => [
-      name,
-      { name, devices: parseDevices(selection, topology, name), preferredAllocation: undefined },
-    ]),
-  );
-}
-
-/**
- * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
- * of dead owners. Several managers in one process are allowed and see each other. That the machine
- * has changed is no reason to refuse: see {@link Manager.warnings}.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT
- *   where the recorded machine settings differ from those given; ERR_STATE_CORRUPT,
- *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
- *   kubelet that may give the same CPUs to others.
- */
-export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
-  const config = parseConfig(options);
-  const topology = config.topology ?? (await discover());
-  // Before anything is made on disk. Where there is a state, settings are held against it and not
-  // against the machine, which may have changed.
-  checkPlacement(config.placement, topology);
-  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
-  const resources = deviceResources(config, topology);
-  const ledger = openStore(config, topology);
-  const site = siteOf(config, topology, ledger, resources);
-  const warnings = await prepare(site, config);
-  return new Manager(config, site, resources, Object.freeze(warnings));
 }

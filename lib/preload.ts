@@ -30,7 +30,7 @@ async function acquire(): Promise<void> {
     throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
   const managerOptions = fromVariable('NUMALIGN_MANAGER') ?? {};
   const placement = fromVariable('NUMALIGN_THREADS') ?? {};
-  const { openManager } = await import('./manager.js');
+  const { openManager } = await import('./open-manager.js');
   manager = await openManager(managerOptions);
   grant = await manager.acquire(request as AcquireOptions);
   // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2

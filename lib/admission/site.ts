@@ -7,6 +7,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
+import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { Topology } from '../machine/topology.js';
@@ -64,4 +65,15 @@ function existing({ ledger }: Site, checkpoint: Checkpoint | undefined): Checkpo
     'ERR_STATE_CORRUPT',
     `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,
   );
+}
+
+/** What the state says of some of its grants. */
+export function grantInfos(site: Site, pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
+  const { ledger, topology, resources } = site;
+  const dead = new Set(ledger.owners.deadPods(pods));
+  const now = cpusNow(topology, state.pods);
+  return pods.map((pod) => {
+    const flags = flagsOf(pod, state, topology, resources, now);
+    return grantInfo(pod, topology, !dead.has(pod), flags, now);
+  });
 }

@@ -3,7 +3,14 @@
 
 import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
-import { type CpusNow, exclusiveCpus, grantableCpus, sharedPool } from '../account/pools.js';
+import {
+  type CpusNow,
+  exclusiveCpus,
+  grantableCpus,
+  isolatedPool,
+  sharedPool,
+  universe,
+} from '../account/pools.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Config } from '../input/config.js';
@@ -36,6 +43,18 @@ export interface Settings {
   readonly reservedMemory: BookedMemory;
   /** null: no cgroups are used. */
   readonly cgroupRoot: string | null;
+}
+
+/** Recorded settings as they are in force on a machine. */
+export function settingsNow(settings: MachineSettings, now: CpusNow): Settings {
+  return {
+    managedCPUs: universe(settings, now),
+    cgroupRoot: settings.cgroupRoot,
+    reservedSystemCPUs: settings.reservedSystemCPUs,
+    strictCPUReservation: settings.strictCPUReservation,
+    isolatedCPUs: isolatedPool(settings, now),
+    reservedMemory: settings.reservedMemory,
+  };
 }
 
 /** Settings with those that are required instead. */

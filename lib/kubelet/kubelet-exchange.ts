@@ -17,7 +17,7 @@ import { isMemoryType } from '../input/memory-types.js';
 import { MILLI } from '../input/resource-amounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { KubeletStates } from './kubelet-export.js';
+import type { KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
 
 // ---- from the kubelet

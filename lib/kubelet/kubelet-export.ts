@@ -1,21 +1,21 @@
 // Assignments as the kubelet's state files.
 
 import type { Assignments } from '../account/assignments.js';
+import { removePods } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
+import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
 import { type CpusNow, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
+import { assignmentsOf, type Site } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
 import { MEMORY } from '../input/memory-types.js';
+import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
+import { formatKubeletFiles, type KubeletFiles } from './kubelet-files.js';
+import type { KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryTable, KubeletNumaNode, MemoryManagerState } from './memory-manager-state.js';
-
-/** What both files say. */
-export interface KubeletStates {
-  readonly cpu: CpuManagerState;
-  readonly memory: MemoryManagerState;
-}
 
 /** Under which the files are written. */
 export interface KubeletPolicies {
@@ -130,4 +130,25 @@ export function toKubelet(
     cpu: cpuManagerState(state, { online: topology.cpus, isolated }, policies.cpuPolicy),
     memory: memoryManagerState(state, topology, policies.memoryPolicy),
   };
+}
+
+/** The state as the kubelet's files, without the grants of dead owners. */
+export function exportKubelet(
+  site: Site,
+  { cpuPolicy, memoryPolicy }: Placement,
+): KubeletFiles & Record<keyof KubeletFiles, string> {
+  const state = assignmentsOf(site, site.ledger.read());
+  const dead = site.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
+  const policies = {
+    cpuPolicy,
+    memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const),
+  };
+  return formatKubeletFiles(
+    toKubelet(
+      removePods(state, new Set(dead)),
+      site.topology,
+      cpusNow(site.topology, state.pods).isolated,
+      policies,
+    ),
+  );
 }

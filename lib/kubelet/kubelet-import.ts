@@ -6,20 +6,11 @@ import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { checkSignal } from '../input/request.js';
-import {
-  type CpuManagerFormatOptions,
-  formatCpuManagerState,
-  parseCpuManagerState,
-} from './cpu-manager-state.js';
+import { type CpuManagerFormatOptions, parseCpuManagerState } from './cpu-manager-state.js';
 import { withKubeletPods } from './kubelet-exchange.js';
-import type { KubeletStates } from './kubelet-export.js';
-import { formatMemoryManagerState, parseMemoryManagerState } from './memory-manager-state.js';
-
-/** The texts of the kubelet's state files; null where there is no such file. */
-export interface KubeletFiles {
-  readonly cpuManagerState: string | null;
-  readonly memoryManagerState: string | null;
-}
+import type { KubeletFiles } from './kubelet-files.js';
+import type { KubeletStates } from './kubelet-states.js';
+import { parseMemoryManagerState } from './memory-manager-state.js';
 
 /** Options of {@link Manager.importKubelet}. */
 export interface KubeletImportOptions
@@ -62,17 +53,6 @@ export function parseKubeletFiles(
     runningContainers: running,
   });
   return { cpu, memory: parseMemoryManagerState(memoryFile!), verified };
-}
-
-/** The files' texts. */
-export function formatKubeletFiles({
-  cpu,
-  memory,
-}: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
-  return {
-    cpuManagerState: formatCpuManagerState(cpu),
-    memoryManagerState: formatMemoryManagerState(memory),
-  };
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
-import { openManager } from '../../lib/manager.js';
+import { openManager } from '../../lib/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { newFolder, numalign } from './numalign.js';
 import { newFile, pod } from './pods.js';

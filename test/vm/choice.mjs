@@ -21,21 +21,22 @@ const CONCERNS = {
     ],
     ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
   ],
-  '8-nodes': ['lib/decision/merge-hints', 'lib/decision/decision', 'lib/admission/', 'native/core/'],
-  '64-cpus': [
-    'lib/machine/cpu-set',
-    'lib/machine/id-set',
-    'lib/decision/cpu-manager',
-    'native/platform/affinity',
+  '8-nodes': [
+    'lib/decision/hints/merge-hints',
+    'lib/decision/place',
+    'lib/decision/decision',
+    'lib/admission/',
+    'native/core/',
   ],
+  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-', 'native/platform/affinity'],
   'cpu-holes': [
     'lib/machine/topology',
     'lib/machine/machine-json',
     'lib/account/cpu-identities',
     'native/platform/hwloc',
   ],
-  'memory-only-node': ['lib/decision/memory-manager', 'native/core/memory_hints', 'native/platform/memory'],
-  'cpu-only-node': ['lib/decision/memory-manager', 'native/platform/hwloc'],
+  'memory-only-node': ['lib/decision/memory-', 'native/core/memory_hints', 'native/platform/memory'],
+  'cpu-only-node': ['lib/decision/memory-', 'native/platform/hwloc'],
   isolated: [
     ...[
       'lib/threads/',

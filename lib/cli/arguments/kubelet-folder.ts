@@ -15,7 +15,7 @@ import {
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { CPU_MANAGER_STATE } from '../../kubelet/cpu-manager-state.js';
-import type { KubeletFiles } from '../../kubelet/kubelet-import.js';
+import type { KubeletFiles } from '../../kubelet/kubelet-files.js';
 import { MEMORY_MANAGER_STATE } from '../../kubelet/memory-manager-state.js';
 
 // As the kubelet has them.

@@ -3,7 +3,7 @@
 import type { Command } from 'commander';
 import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/discovery.js';
-import { openManager } from '../../manager.js';
+import { openManager } from '../../open-manager.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';

@@ -5,7 +5,7 @@ import { grantableCpus, sharedPool } from '../../account/pools.js';
 import type { MachineOptions, ReservedMemory } from '../../input/machine-options.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/discovery.js';
-import { openManager } from '../../manager.js';
+import { openManager } from '../../open-manager.js';
 import {
   cpuList,
   cpuListOrAll,

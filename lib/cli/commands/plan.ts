@@ -13,7 +13,7 @@ import { checkPlacement } from '../../input/placement.js';
 import type { IsolatedCpusChoice } from '../../input/policies.js';
 import { parseAdmit } from '../../input/request.js';
 import type { Topology } from '../../machine/topology.js';
-import { deviceResources } from '../../manager.js';
+import { deviceResources } from '../../opening/site.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { inPlace } from '../arguments/documents.js';

@@ -12,7 +12,8 @@ import type {
 import type { AcquireOptions } from '../../input/request.js';
 import { isExtendedResource } from '../../input/resource-amounts.js';
 import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import { type Manager, openManager } from '../../manager.js';
+import type { Manager } from '../../manager.js';
+import { openManager } from '../../open-manager.js';
 import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {

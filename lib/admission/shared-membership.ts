@@ -1,0 +1,70 @@
+// Who runs in the shared pool besides this process: registered, and moved, at the word of a manager.
+import { isAbsolute } from 'node:path';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { stuckText } from '../enforcement/machine-enforcer.js';
+import { checkNotAttached } from './attachment.js';
+import type { Site } from './site.js';
+import { transact } from './transact.js';
+
+/** A process by its pid, or a cgroup by the absolute path of its folder. */
+export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };
+
+function parseMember(target: SharedMemberTarget): { pid?: number; cgroup?: string } {
+  const { pid, cgroup } = checkOptions(target, ['pid', 'cgroup'], 'a shared member') as {
+    pid?: unknown;
+    cgroup?: unknown;
+  };
+  if ((pid === undefined) === (cgroup === undefined))
+    invalidOption('a shared member', target, '{ pid } or { cgroup }');
+  if (typeof pid === 'number' && Number.isInteger(pid) && pid > 0) return { pid };
+  if (typeof cgroup === 'string' && isAbsolute(cgroup)) return { cgroup };
+  return invalidOption(
+    'a shared member',
+    pid ?? cgroup,
+    'the pid of a process, or the absolute path of a cgroup',
+  );
+}
+
+/** @throws as {@link Manager.addSharedMember} */
+export async function addSharedMember(site: Site, target: SharedMemberTarget): Promise<void> {
+  const { members, enforcer } = membership(site);
+  const { pid, cgroup } = parseMember(target);
+  await transact(site, undefined, async (state) => {
+    if (pid !== undefined) checkNotAttached(site, state, pid);
+    const { registry } = members;
+    const { name, isNew } = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
+    if (pid !== undefined) enforcer.share(pid, state);
+    const { failed, stuck } = enforcer.apply(state);
+    // Who else is stuck is no news, and no reason.
+    const own = stuck.find(({ names }) => names.includes(name));
+    const why = own ? stuckText(own) : failed[0];
+    if (why === undefined) return;
+    if (isNew && cgroup !== undefined) registry.removeCgroup(cgroup);
+    if (isNew && pid !== undefined) registry.removeProcess(pid);
+    throw new NumalignError('ERR_MEMBER_UNMOVABLE', why, {
+      value: target,
+      valid: 'who can leave the CPUs that are granted',
+    });
+  });
+}
+
+/** @throws as {@link Manager.removeSharedMember} */
+export async function removeSharedMember(site: Site, target: SharedMemberTarget): Promise<void> {
+  const { members, enforcer } = membership(site);
+  const { pid, cgroup } = parseMember(target);
+  await transact(site, undefined, async (state) => {
+    if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
+    if (pid === undefined) return;
+    const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
+    members.registry.removeProcess(pid);
+    const isMember = members.list().some((member) => member.kind === 'process' && member.pid === pid);
+    if (!wasAttached && !isMember) enforcer.unshare(pid, state);
+  });
+}
+
+function membership({ enforcer }: Site) {
+  const { members } = enforcer;
+  if (members) return { members, enforcer };
+  throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
+}

@@ -1,0 +1,21 @@
+// The texts of the kubelet's state files.
+import { formatCpuManagerState } from './cpu-manager-state.js';
+import type { KubeletStates } from './kubelet-states.js';
+import { formatMemoryManagerState } from './memory-manager-state.js';
+
+/** The texts of the kubelet's state files; null where there is no such file. */
+export interface KubeletFiles {
+  readonly cpuManagerState: string | null;
+  readonly memoryManagerState: string | null;
+}
+
+/** The files' texts. */
+export function formatKubeletFiles({
+  cpu,
+  memory,
+}: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
+  return {
+    cpuManagerState: formatCpuManagerState(cpu),
+    memoryManagerState: formatMemoryManagerState(memory),
+  };
+}

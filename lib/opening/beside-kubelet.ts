@@ -1,0 +1,18 @@
+// A manager of the whole machine beside a kubelet, which may be one too.
+import type { Assignments } from '../account/assignments.js';
+import { universe } from '../account/pools.js';
+import type { Site } from '../admission/site.js';
+import type { Config } from '../input/config.js';
+import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
+import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
+
+// Who speaks for the whole machine must not meet somebody else who does. @throws
+// ERR_KUBELET_CONFLICT
+export function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings }: Pick<Assignments, 'settings'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  checkBesideKubelet(readKubeletFacts(), universe(settings, { online: topology.cpus }), topology.cpus);
+}

@@ -1,0 +1,31 @@
+// Configure: other settings for all users of a machine.
+import { cpusNow } from '../account/cpus-now.js';
+import type { Site } from '../admission/site.js';
+import { transact } from '../admission/transact.js';
+import {
+  applySettings,
+  checkCgroupRoot,
+  checkKnown,
+  checkLeavesPool,
+  chosenSettings,
+} from '../decision/machine-settings.js';
+import type { Config } from '../input/config.js';
+import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
+import { refuseBesideKubelet } from './beside-kubelet.js';
+
+/** @throws as {@link Manager.configure} */
+export async function configure(site: Site, config: Config, options: MachineOptions): Promise<void> {
+  const given = parseMachineOptions(options);
+  await transact(site, undefined, async (state, commit) => {
+    checkKnown(given, site.topology, state.settings);
+    const now = cpusNow(site.topology, state.pods);
+    const required = chosenSettings(given, config.placement, site.topology, now, state.settings);
+    const settings = applySettings(state.settings, required);
+    const next = { ...state, settings };
+    checkLeavesPool(next, now);
+    checkCgroupRoot(state, settings);
+    refuseBesideKubelet(site, config, { settings });
+    await commit(next);
+    site.enforcer.apply(next);
+  });
+}

@@ -1,0 +1,56 @@
+// What every opener does with the state first.
+import { type Assignments, withoutPods } from '../account/assignments.js';
+import { withIdentities } from '../account/cpu-identities.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { Site } from '../admission/site.js';
+import { commitEnforced, withoutDead } from '../admission/transact.js';
+import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
+import { checkRecorded, firstState } from '../decision/machine-settings.js';
+import { totalsOf } from '../decision/memory-tables.js';
+import { isInInitialCgroupNamespace } from '../enforcement/cpuset-layout.js';
+import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
+import { allowing } from '../machine/topology-refresh.js';
+import type { Store } from '../state/store.js';
+import { refuseBesideKubelet } from './beside-kubelet.js';
+import { joinPool } from './pool-membership.js';
+
+// The first opener records the settings; every later one must agree. Grants of an earlier boot are
+// archived, those of dead owners dropped. Whatever has become of the machine since, it is opened;
+// answers what the opener should know.
+export function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
+  const { ledger, topology, resources, lockTimeoutMs } = site;
+  return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
+    const now = cpusNow(topology, checkpoint?.assignments.pods);
+    if (!checkpoint) {
+      const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
+      refuseBesideKubelet(site, config, first);
+      await commit(withIdentities(first, first, topology));
+      joinPool(site, config, first);
+      return settingWarnings(first, topology, now.online);
+    }
+    const recorded = checkpoint.assignments;
+    // They will be there for it once they are given back.
+    site.topology = allowing(topology, site.enforcer.cpusWithinReach(recorded));
+    checkRecorded(recorded, config, topology, now, ledger.path);
+    refuseBesideKubelet(site, config, recorded);
+    // Only to be looked at.
+    if (checkpoint.refusal) return [];
+    const archived = ledger.isOfThisBoot(checkpoint)
+      ? []
+      : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
+    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
+    if (state !== recorded) await commitEnforced(site, recorded, state, commit);
+    joinPool(site, config, state);
+    return [
+      ...archived,
+      ...settingWarnings(state, topology, now.online),
+      ...grantWarnings(state, topology, resources, now),
+    ];
+  });
+}
+
+function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
+  if (settings.cgroupRoot !== undefined) return state;
+  const cgroupRoot = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
+  return { ...state, settings: { ...state.settings, cgroupRoot } };
+}

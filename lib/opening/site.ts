@@ -1,0 +1,59 @@
+// The site of a manager: its machine, its store, and what keeps others off what is granted.
+
+import { newManagerId } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
+import { NumalignError } from '../base/errors.js';
+import type { DeviceResource } from '../decision/device-resources.js';
+import { HintProviders } from '../decision/hints/hint-providers.js';
+import { NO_ENFORCER } from '../enforcement/enforcer.js';
+import { enforcerOf } from '../enforcement/machine-enforcer.js';
+import { type Config, MACHINE_STATE_DIR } from '../input/config.js';
+import { parseDevices } from '../input/devices.js';
+import type { Topology } from '../machine/topology.js';
+import { scopeOf } from '../state/folder.js';
+import { Ledger } from '../state/ledger.js';
+import { MemoryStore } from '../state/memory-store.js';
+import type { Store } from '../state/store.js';
+
+// A simulated machine has no say in the real one's folder, and needs none of its own.
+export function openStore({ stateDir }: Config, topology: Topology): Store {
+  if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
+  if (stateDir === undefined) return new MemoryStore();
+  if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    `a simulated machine cannot use ${stateDir}, which speaks for the real one: set another stateDir, or none`,
+    { value: stateDir, valid: 'another folder' },
+  );
+}
+
+export function siteOf(
+  config: Config,
+  topology: Topology,
+  ledger: Store,
+  resources: Site['resources'],
+): Site {
+  const { lockTimeoutMs, enforcement } = config;
+  const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
+  const site: Site = {
+    managerId: newManagerId(),
+    topology,
+    ledger,
+    enforcer,
+    enforcement,
+    resources,
+    providers: new HintProviders(),
+    lockTimeoutMs,
+  };
+  return site;
+}
+
+/** The devices among the options. @throws ERR_INVALID_OPTION */
+export function deviceResources({ devices }: Config, topology: Topology): Map<string, DeviceResource> {
+  return new Map(
+    Object.entries(devices).map(([name, selection]) => [
+      name,
+      { name, devices: parseDevices(selection, topology, name), preferredAllocation: undefined },
+    ]),
+  );
+}
