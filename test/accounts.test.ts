@@ -182,7 +182,7 @@ describe('random sequences of admit, start, release and reopen', () => {
           manager.close();
         },
       ),
-      { numRuns: budget(1_500, 300) },
+      { numRuns: budget(1_500, 150) },
     );
   });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../lib/base/native.js';
 import { HintFamily, NodeSet } from '../lib/index.js';
+import { budget } from './support/budget.mjs';
 
 interface MemoryMachine {
   /** For each type. */
@@ -165,7 +166,7 @@ describe('the hints of memory', () => {
       fc.property(memoryMachines, (machine) => {
         expect(plain(memoryHints(machine))).toEqual(walkedMemoryHints(machine));
       }),
-      { numRuns: 30 },
+      { numRuns: budget(30, 10) },
     );
   });
 
@@ -204,7 +205,7 @@ describe('the hints of memory', () => {
         const expected = plain(memoryHints(machine)).filter(({ nodes }) => nodes?.includes(must[0]!));
         expect(plain(memoryHints(machine, must))).toEqual(expected);
       }),
-      { numRuns: 50 },
+      { numRuns: budget(50, 16) },
     );
   });
 
@@ -250,7 +251,7 @@ describe('the hints of devices', () => {
         const expected = walkedDeviceHints(nodes, request, devices).slice(0, limit);
         expect(plain(deviceHints(nodes, request, devices), limit)).toEqual(expected);
       }),
-      { numRuns: 30 },
+      { numRuns: budget(30, 10) },
     );
   });
 
@@ -302,7 +303,7 @@ describe('a family without preferred masks', () => {
           expect(native.isHintFamily(after.words, family.numaNodes.length)).toBe(true);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: budget(60, 20) },
     );
   });
 });

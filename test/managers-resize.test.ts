@@ -94,7 +94,7 @@ describe('a resize that another process has announced', () => {
       await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:1' }),
       stateDir,
     );
-    const resizing = agent.ask('resize', { id, cpu: 3, noticeMs: 5_000 });
+    const resizing = agent.ask('resize', { id, cpu: 3, noticeMs: 2_000 });
     await changed(manager, () => manager.grants()[0]!.upcoming !== null);
     const error = await errorOf(() => manager.grant(id).resize({ cpu: 4 }));
     expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: id } });

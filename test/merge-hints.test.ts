@@ -68,7 +68,7 @@ describe('mergeHints', () => {
         expect({ hint: plain(merged.hint), admitted: merged.admitted }).toEqual(walked);
         expect(merged.exact).toBe(true);
       }),
-      { numRuns: 3000 },
+      { numRuns: budget(3_000, 1_000) },
     );
   });
 

@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as numalign from '../../lib/index.js';
+import { isLong } from '../support/budget.mjs';
 import type { Case, Numalign, Result } from './case.js';
 import { contextOf } from './read.js';
 import { readCases, replay } from './replay.js';
@@ -37,6 +39,12 @@ const throwing = (error: Error) =>
     throw error;
   });
 
+const SCENARIO: [string, number, Record<string, number>] = [
+  'scenario',
+  480,
+  { A1: 10, A4: 13, A6: 4, B: 30, D1: 43 },
+];
+
 describe('the recorded cases', () => {
   it.each<[string, number, Record<string, number>]>([
     // The unsafe answers upstream gives on irregular machines are all among the A1: a lower number
@@ -47,7 +55,7 @@ describe('the recorded cases', () => {
     ['hint-merge', 3200, {}],
     ['cpu-hints', 1200, { A4: 26, D4: 6 }],
     ['checkpoint', 240, { D10: 3 }],
-    ['scenario', 480, { A1: 10, A4: 13, A6: 4, B: 30, D1: 43 }],
+    ...(isLong ? [SCENARIO] : []),
   ])(
     'of %s are answered as recorded, but where numalign differs on purpose',
     async (name, total, letters) => {
@@ -57,6 +65,16 @@ describe('the recorded cases', () => {
       expect(report.passed + report.diverged).toBe(total);
     },
   );
+
+  // All of them: `npm run conformance`, and in a long run above.
+  it('of scenario are answered as recorded, a fourth of them, another one in each run', async () => {
+    const file = readCases(vectors('scenario'))!;
+    const quarter = randomInt(4);
+    const cases = file.cases.filter((_, i) => i % 4 === quarter);
+    const { failures, passed, diverged } = await replay({ ...file, cases }, numalign);
+    expect(failures).toEqual([]);
+    expect(passed + diverged).toBe(120);
+  });
 
   // Alters one recorded value so that it is surely another one.
   function altered(value: unknown): unknown {
@@ -137,7 +155,7 @@ describe('the recorded cases', () => {
       (bestFit, free, n) => bestFit(free, Math.min(n, numalign.CpuSet.coerce(free).size)),
     ],
   ])('of cpu-take fail with a package that %s', async (_, replaced) => {
-    const { failures } = await replay(readCases(vectors('cpu-take'))!, withBestFit(replaced));
+    const { failures } = await replay(readCases(vectors('cpu-take'))!, withBestFit(replaced), undefined, 21);
     expect(failures.length).toBeGreaterThan(20);
   });
 });

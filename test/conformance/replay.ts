@@ -51,15 +51,20 @@ export function readCases(path: string): CaseFile | undefined {
 /** Is told of every case before it is replayed. */
 export type OnCase = (what: string) => void;
 
-/** @throws InputError where the machines beside it are missing or malformed. */
+/**
+ * `enough`: after so many failures no more cases are looked at.
+ * @throws InputError where the machines beside it are missing or malformed.
+ */
 export async function replay(
   { path, kind, cases }: CaseFile,
   numalign: Numalign,
   onCase?: OnCase,
+  enough = Number.POSITIVE_INFINITY,
 ): Promise<Report> {
   const context = contextOf(path, numalign);
   const report: Report = { passed: 0, diverged: 0, letters: {}, failures: [] };
   for (const vector of cases) {
+    if (report.failures.length >= enough) break;
     onCase?.(`${basename(path)}: ${vector.id}`);
     let result: Result;
     try {

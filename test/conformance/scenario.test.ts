@@ -372,7 +372,7 @@ describe('the recorded cases of scenario', () => {
       }),
     ],
   ])('fail with a package that %s', async (_, atLeast, api) => {
-    const { failures } = await replay(ofCpus, api);
+    const { failures } = await replay(ofCpus, api, undefined, atLeast);
     expect(failures.length).toBeGreaterThanOrEqual(atLeast);
   });
 
@@ -467,7 +467,7 @@ describe('the recorded cases of scenario', () => {
       withStateAtRestart((state) => ({ ...state, memory: {} })),
     ],
   ])('of memory and devices fail with a package that %s', async (_, atLeast, api) => {
-    const { failures } = await replay(ofMemoryAndDevices, api);
+    const { failures } = await replay(ofMemoryAndDevices, api, undefined, atLeast);
     expect(failures.length).toBeGreaterThanOrEqual(atLeast);
   });
 });

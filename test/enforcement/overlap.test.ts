@@ -17,7 +17,7 @@ import {
   threadsOf,
 } from './members.js';
 
-const TIMES = budget(1000, 300);
+const TIMES = budget(1000, 100);
 const LONG = { timeout: 600_000 };
 
 describe.skipIf(!isUsable)(

@@ -61,7 +61,7 @@ describe('a transfer', () => {
     const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
     const { id } = await old.tell('acquire', { cpu: 2 });
     const token = await old.tell('transfer', { id });
-    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 3_000 });
+    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 1_500 });
     const witness = await simulated(stateDir);
     while (witness.grants()[0]!.upcoming === null) await soon();
     await successor.tell('takeOver', { token });
@@ -125,7 +125,7 @@ describe('a resize', () => {
     const grant = await manager.acquire({ cpu: 2 });
     const { native } = await import('../../lib/base/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
-    const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 3_000 }));
+    const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 1_500 }));
     while (grant.upcoming === null) await soon();
     // Whoever has announced it may still have the lock.
     let lock = folder.tryLock('lock', 'a test');

@@ -280,9 +280,9 @@ describe('grant.resize', () => {
       heldMeanwhile.push(watcher.freeCpus.size);
     });
     // Commits that the watcher finds together are one change.
-    await grant.resize({ cpu: 6, noticeMs: 2_000 });
+    await grant.resize({ cpu: 6, noticeMs: 1_000 });
     while (told.length < 2) await soon();
-    await grant.resize({ cpu: 2, noticeMs: 2_000 });
+    await grant.resize({ cpu: 2, noticeMs: 1_000 });
     while (told.length < 4) await soon();
     const [announced, done, announced2, done2] = told.map(({ changed }) => changed[0]!.after);
     expect([announced!.cpus.size, announced!.upcoming!.size]).toEqual([4, 6]);

@@ -18,6 +18,7 @@ import {
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../../lib/kubelet/memory-manager-state.js';
+import { budget } from '../support/budget.mjs';
 import { thrownBy } from '../support/error-of.js';
 import { cpuManagerStates, memoryManagerStates } from '../support/kubelet-states.js';
 
@@ -352,7 +353,7 @@ describe.each([
         expect(format.parse(again)).toEqual(found.state);
         expect(format.format(format.parse(again))).toBe(again);
       }),
-      { numRuns: 3_000 },
+      { numRuns: budget(3_000, 1_000) },
     );
     expect(accepted).toBeGreaterThan(200);
   });
@@ -368,7 +369,7 @@ describe.each([
           expect(error).toMatchObject({ code: 'ERR_KUBELET_STATE' });
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: budget(3_000, 1_000) },
     );
   });
 });

@@ -88,7 +88,7 @@ describe('the lock of the state', () => {
   });
 
   it('is not taken from a stopped process, which the error names and calls stopped', async () => {
-    const manager = await open(2_000);
+    const manager = await open(1_000);
     const { child, lines } = start(
       manager.stateDir,
       `globalThis.lock = folder.tryLock('lock', lockNote()); console.log('taken'); setInterval(() => {}, 1000);`,

@@ -26,7 +26,7 @@ import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/stat
 import type { UnknownOwner } from '../../lib/state/files/state-files.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
-import { isLong } from '../support/budget.mjs';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
@@ -91,8 +91,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
 // Samples, for the time it takes; in a long run the first completely. Not the second: a folder once
 // opened stays open for the life of the process, which may open so many files only.
 describe.each([
-  ['added', isLong ? 1 : 5],
-  ['released', 9],
+  ['added', budget(1, 13)],
+  ['released', budget(9, 29)],
 ] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);
@@ -313,7 +313,7 @@ describe('a living owner whose file cannot be read', () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
-    for (let at = 0; at < good.length; at += 31) {
+    for (let at = 0; at < good.length; at += budget(31, 97)) {
       const damaged = Buffer.from(good);
       damaged[at]! ^= 1 << (at % 8);
       const copy = copyOf(stateDir);

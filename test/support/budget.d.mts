@@ -1,2 +1,2 @@
 export const isLong: boolean;
-export function budget(all: number, usual: number): number;
+export function budget<T extends number | string>(all: T, usual: T): T;

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { budget } from '../support/budget.mjs';
 
 const SEED = 5;
 
@@ -13,7 +14,7 @@ function run(script: string, ...options: string[]) {
 
 describe('a damaged state folder', () => {
   it('never makes anybody get a CPU that a living owner has', () => {
-    const { status, said } = run('damage.mjs', '--sample', '20', '--seed', String(SEED));
+    const { status, said } = run('damage.mjs', '--sample', budget('20', '6'), '--seed', String(SEED));
     expect(/^0 violations$/m.test(said), said).toBe(true);
     expect(status, said).toBe(0);
   });
@@ -21,7 +22,7 @@ describe('a damaged state folder', () => {
 
 describe('a mutated state file or owner’s file', () => {
   it('is refused, or read as a value that is written and read as the same again', () => {
-    const { status, said } = run('fuzz-state.mjs', '--seconds', '4', '--seed', String(SEED));
+    const { status, said } = run('fuzz-state.mjs', '--seconds', budget('4', '2'), '--seed', String(SEED));
     expect(said).toMatch(/\b0 failures/);
     expect(status, said).toBe(0);
   });

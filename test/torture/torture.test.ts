@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { budget } from '../support/budget.mjs';
 
 const SEED = 20_26;
 
@@ -21,7 +22,15 @@ function run(script: string, ...options: string[]): string {
 
 describe('processes that are stopped and killed at every step', () => {
   it('never own a CPU twice, lose none, and leave a state that loads', () => {
-    const said = run('torture.mjs', '--seconds', '10', '--processes', '6', '--seed', String(SEED));
+    const said = run(
+      'torture.mjs',
+      '--seconds',
+      budget('10', '4'),
+      '--processes',
+      '6',
+      '--seed',
+      String(SEED),
+    );
     // It did what it is there for.
     expect(said).toMatch(/operations: acquire [1-9]/);
     expect(said).toMatch(/checked: [1-9]\d* holdings/);
