@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../lib/cli/program.js';
-import { MAIN, newFolder, numalign } from './numalign.js';
+import { MAIN, newFolder, numalign, type Result, start } from './numalign.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
@@ -79,6 +79,26 @@ describe('the command line', () => {
       ESCAPE,
     );
     expect((await numalign(topology, { env: { FORCE_COLOR: '1' } })).stdout).toContain(ESCAPE);
+  });
+
+  it.each([
+    ['topology', '--synthetic', 'core:2 pu:2'],
+    ['plan', '--synthetic', 'core:2 pu:2', '-f', '/nonexistent.yaml'],
+    ['status'],
+    ['configure', '--reserved', '0'],
+    ['state', 'export', '--kubelet', '/nonexistent/folder'],
+    ['doctor', '--output', 'yaml'],
+    ['completion', 'bash'],
+    ['status', '--help'],
+  ])('does as a program what its tests have %s do in their own process', async (...args) => {
+    const isOfFolder = ['status', 'configure', 'state'].includes(args[0]!) && !args.includes('--help');
+    const folder = () => (isOfFolder ? ['--state-dir', join(newFolder(), 'state')] : []);
+    const withoutFolder = ({ code, stdout, stderr }: Result) => ({
+      code,
+      printed: [stdout, stderr].map((text) => text.replaceAll(/\/\S*numalign-cli-\S*/g, 'FOLDER')),
+    });
+    const asProgram = await start([...args, ...folder()]).ended;
+    expect(withoutFolder(asProgram)).toEqual(withoutFolder(await numalign([...args, ...folder()])));
   });
 
   it('ends quietly when its reader goes away', async () => {
