@@ -25,6 +25,17 @@ const VISITS = [
   'test/state/newer-format.test.ts',
 ];
 
+// What has agents of its own, in state folders of its own, and may meet anybody on the CPUs.
+const PROCESSES = [
+  tests('', 'addon-missing,bench,examples,manager,managers-*,messages,named-processes,readme,metrics'),
+  tests('cli/', 'admit,agent,hostile-names,kubelet-folder,run,status,status-watch'),
+  tests(
+    'state/',
+    'difference,folder-errors,go-json,lock,owner*,program-name,put-back,recovery-laws,wait-queue',
+  ),
+  'test/{lifecycle,torture}/*.test.ts',
+];
+
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (
   name: string,
@@ -48,10 +59,11 @@ export default defineConfig({
     projects: [
       project('decisions', { include: DECISIONS }),
       project('visits', { include: VISITS, setupFiles }),
+      project('processes', { include: PROCESSES, setupFiles }),
       // test/package: npm run test:package.
       project('machine', {
         include: ['test/**/*.test.ts'],
-        exclude: ['test/package/**', ...DECISIONS, ...VISITS],
+        exclude: ['test/package/**', ...DECISIONS, ...VISITS, ...PROCESSES],
         setupFiles,
       }),
     ],

@@ -44,14 +44,16 @@ const project = (...names) =>
     names[0],
     names.flatMap((name) => ['--project', name]),
   );
-// Two things at a time: what touches the machine one file after the other, and beside it what does
-// not.
+// Three things at a time: what touches the machine one file after the other, and beside it what does
+// not, and what waits for processes most of the time.
 const beside = async () => {
   await project('decisions', 'visits');
   return core();
 };
 const [said] =
-  args.length > 0 ? ['', await vitest('vitest', args)] : await Promise.all([beside(), project('machine')]);
+  args.length > 0
+    ? ['', await vitest('vitest', args)]
+    : await Promise.all([beside(), project('machine'), project('processes')]);
 console.log(`\n${said}`);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);

@@ -119,7 +119,8 @@ async function runHere(args: readonly string[]): Promise<Result> {
  * environment and the command leaves nothing behind, the same program in this process.
  */
 export function numalign(args: readonly string[], options: StartOptions = {}): Promise<Result> {
-  const isPassing = (PASSING.includes(args[0]!) && !args.includes('--watch')) || args.includes('--help');
+  const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
+  const isPassing = (PASSING.includes(own[0]!) && !own.includes('--watch')) || own.includes('--help');
   if (isPassing && !options.env && !options.program) return inTurn(() => runHere(args));
   const { process: child, ended } = start(args, options);
   child.stdin?.end();
