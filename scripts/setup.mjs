@@ -1,19 +1,11 @@
 // Makes a fresh clone ready: system packages, node modules, the addon, the JavaScript. Each step is
 // skipped where nothing is to do and says what it does where it takes long.
 //
-//   node scripts/setup.mjs          what `npm start` needs
-//   node scripts/setup.mjs --test   what `npm test` needs as well
+//   node scripts/setup.mjs
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ADDON_INPUTS, BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
-
-const forTests = process.argv.includes('--test');
-
-const TEST_PACKAGES = [
-  { name: 'cmake', present: () => works('cmake', ['--version']) },
-  { name: 'libgtest-dev', present: () => existsSync('/usr/include/gtest/gtest.h') },
-];
 
 function nodeModules() {
   step(
@@ -49,8 +41,6 @@ const isOld = major < 20 || (major === 20 && minor < 19) || (major === 22 && min
 if (isOld || major === 21) fail(`Node 20.19, 22.12 or newer is needed, this is ${process.version}`);
 const needed = installPackages(BUILD_PACKAGES);
 if (needed.length > 0) fail(`please install what is missing, as root: ${aptCommand(needed)}`);
-const wanted = forTests ? installPackages(TEST_PACKAGES) : [];
-if (wanted.length > 0) say(`some tests will be left out; for them, as root: ${aptCommand(wanted)}`);
 nodeModules();
 addon();
 javascript();
