@@ -20,15 +20,15 @@ const DECISIONS = [
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
 const VISITS = [
-  'test/reference.test.ts',
-  tests('cli/', 'plan,state,svg-file'),
+  tests('', 'addon-missing,bench,examples,messages,metrics,readme,reference'),
+  tests('cli/', 'hostile-names,plan,state,status,status-watch,svg-file'),
   'test/state/newer-format.test.ts',
 ];
 
 // What has agents of its own, in state folders of its own, and may meet anybody on the CPUs.
 const PROCESSES = [
-  tests('', 'addon-missing,bench,examples,manager,managers-*,messages,named-processes,readme,metrics'),
-  tests('cli/', 'admit,agent,hostile-names,kubelet-folder,run,status,status-watch'),
+  tests('', 'manager,managers-*,named-processes'),
+  tests('cli/', 'admit,agent,kubelet-folder,run'),
   tests(
     'state/',
     'difference,folder-errors,go-json,lock,owner*,program-name,put-back,recovery-laws,wait-queue',
@@ -39,7 +39,7 @@ const PROCESSES = [
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (
   name: string,
-  options: { include: string[]; exclude?: string[]; setupFiles?: string[] },
+  options: { include: string[]; exclude?: string[]; setupFiles?: string[]; isolate?: boolean },
 ) => ({
   extends: true as const,
   test: { name, fileParallelism: false, ...options },
@@ -57,7 +57,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      project('decisions', { include: DECISIONS }),
+      project('decisions', { include: DECISIONS, isolate: false }),
       project('visits', { include: VISITS, setupFiles }),
       project('processes', { include: PROCESSES, setupFiles }),
       // test/package: npm run test:package.

@@ -2,10 +2,10 @@
 // skipped where nothing is to do and says what it does where it takes long.
 //
 //   node scripts/setup.mjs
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ADDON_INPUTS, BUILD_PACKAGES, compileAddon } from './addon.mjs';
-import { aptCommand, fail, installPackages, root, run, say, step, works } from './steps.mjs';
+import { aptCommand, fail, installPackages, root, run, step, works } from './steps.mjs';
 
 function nodeModules() {
   step(
