@@ -234,7 +234,8 @@ describe('manager.audit', () => {
     expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(id).cpus))).toBe(
       true,
     );
-    await agent.kill();
+    // Where its process ends, the grant does.
+    await agent.tell('unpin', { id });
     const after = manager.audit(id);
     expect(after.threads).toEqual([]);
     expect(after.totals.endedThreads).toBeGreaterThanOrEqual(threads.length);

@@ -58,6 +58,7 @@ const verbs = {
   share: (target) => manager.addSharedMember(target),
   attach: ({ id, pid }) => grants.get(id).attach(pid),
   pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
+  unpin: async ({ id }) => (await grants.get(id).unpin()).moved.length,
   audit: ({ id, ...options }) => grants.get(id).audit(options),
   // By the grant that was acquired last.
   spawn: ([command, ...args]) => [...grants.values()].at(-1).spawn(command, args, { stdio: 'ignore' }).pid,
