@@ -1,5 +1,5 @@
 // Grant: CPUs that are this holder's alone, until released.
-import type { ChildProcess, SpawnOptions, StdioOptions } from 'node:child_process';
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import { type InspectOptions, inspect } from 'node:util';
 import type { Worker } from 'node:worker_threads';
 import type { MemoryBlock } from './account/booked-memory.js';
@@ -10,12 +10,11 @@ import {
   type EnforcementLevel,
   memoryOf,
   type PodAssignment,
-  presentCpus,
   runningCpus,
 } from './account/pod-assignment.js';
 import { sharedPool } from './account/pools.js';
 import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { findGrant, ownerAlive } from './admission/held-grant.js';
+import { checkRealMachine, ending, GrantRecord, groupOf } from './admission/grant-record.js';
 import { handOver, release } from './admission/release.js';
 import { resize } from './admission/resize.js';
 import { assignmentsOf, flagsNow, type Site } from './admission/site.js';
@@ -25,36 +24,23 @@ import { handedOver, offer, withdraw } from './admission/transfer.js';
 import { quotaWarnings, type Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';
-import { childProcess } from './base/builtins.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
 import { NumalignError } from './base/errors.js';
-import { native } from './base/native.js';
 import { type CgroupLimits, limitsOfProcess } from './cgroups/limits.js';
 import type { Flag } from './decision/flags.js';
 import { isIsolated } from './decision/grant-info.js';
-import { GrantGroup } from './enforcement/grant-group.js';
 import { pageBytes } from './input/memory-types.js';
 import type { Placement } from './input/placement.js';
 import type { Quantity } from './input/quantity.js';
 import { parseResize, type ResizeOptions } from './input/request.js';
-import { type PinResult, pinFor, type Threads } from './machine/affinity.js';
+import type { PinResult } from './machine/affinity.js';
 import { type CpuSet, NodeSet } from './machine/cpu-set.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from './threads/buffers.js';
 import { checkNoChild, hasChild, watchChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';
-import { type GrantedThreads, inGroup, needsOneToOne } from './threads/granted-threads.js';
-import {
-  checkMemoryMode,
-  followMemory,
-  type MemoryMode,
-  type MemoryPinResult,
-  type MemoryPlacement,
-  memoryPlacement,
-  OTHER_THREAD,
-  pinMemory,
-  preferring,
-  unpinMemory,
-} from './threads/memory.js';
+import { type GrantedThreads, needsOneToOne } from './threads/granted-threads.js';
+import { followMemory, type MemoryPlacement, memoryPlacement, unpinMemory } from './threads/memory.js';
+import { checkBalanced, type GrantPinOptions, type GrantPinResult, parsePin, pinTo } from './threads/pin.js';
 import {
   type PlaceThreadsOptions,
   type PlaceThreadsResult,
@@ -63,33 +49,9 @@ import {
 } from './threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from './threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from './threads/scheduling.js';
+import { spawnOn } from './threads/spawn.js';
 import { NOTHING_MOVED, readAgain, undoPin, vacateOf } from './threads/vacate.js';
 import { type GrantWorkerOptions, startWorker } from './threads/worker.js';
-
-export interface GrantPinOptions {
-  /** Which threads; default: every thread of this process. */
-  threads?: Threads;
-  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
-  replace?: boolean;
-  /**
-   * Where the calling thread's memory comes from, as far as it touches it from now on: default
-   * `preferred`, from the grant's memory nodes. Other threads keep their policies, but those
-   * started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and
-   * all memory of whatever runs in the grant's cgroup comes from these nodes only (cpuset.mems), to
-   * which pages move that are elsewhere.
-   */
-  memory?: MemoryMode | 'none' | 'strict';
-  /** Also move to the grant's memory nodes what this process has on others already. */
-  migrate?: boolean;
-}
-
-export interface GrantPinResult extends PinResult {
-  /**
-   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
-   * CPUs are pinned all the same.
-   */
-  readonly memory: MemoryPinResult | null;
-}
 
 /** A grant on its way to another process, as {@link Grant.transfer} gives it. */
 export interface Transfer {
@@ -113,8 +75,7 @@ export class Grant {
   readonly #found: readonly Warning[];
   #warnings: readonly Warning[] | undefined;
   readonly #placement: Placement;
-  // As it was last seen on record.
-  #pod: PodAssignment;
+  readonly #record: GrantRecord;
   #released: Promise<PinResult> | undefined;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
@@ -123,7 +84,7 @@ export class Grant {
   constructor(site: Site, placement: Placement, pod: PodAssignment, warnings: readonly Warning[] = []) {
     this.#site = site;
     this.#placement = placement;
-    this.#pod = pod;
+    this.#record = new GrantRecord(site, pod);
     this.id = pod.uid;
     this.name = pod.name;
     this.#found = warnings;
@@ -140,7 +101,7 @@ export class Grant {
 
   #quotaWarnings(): readonly Warning[] {
     const { ledger, topology } = this.#site;
-    if (topology.isSimulated || !ledger.owners.isOwn(this.#pod.owner)) return [];
+    if (topology.isSimulated || !ledger.owners.isOwn(this.#record.pod.owner)) return [];
     return quotaWarnings(this.limits(), this.cpus.size);
   }
 
@@ -156,17 +117,17 @@ export class Grant {
 
   /** The CPUs to run on, as they are now: {@link resize} changes them, wherever it is called. */
   get cpus(): CpuSet {
-    return runningCpus(this.#look());
+    return this.#record.cpus;
   }
 
   /** CPUs that are kept from others though nothing runs on them. */
   get held(): CpuSet {
-    return presentCpus(this.#look()).difference(this.cpus);
+    return this.#record.held;
   }
 
   /** The CPUs that it is about to have instead, while a resize is announced; else null. */
   get upcoming(): CpuSet | null {
-    return this.#look().upcoming?.cpus ?? null;
+    return this.#record.look().upcoming?.cpus ?? null;
   }
 
   /** The NUMA nodes of `cpus`. */
@@ -176,12 +137,12 @@ export class Grant {
 
   /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
   get memory(): readonly MemoryBlock[] {
-    return memoryOf(this.#look());
+    return memoryOf(this.#record.look());
   }
 
   /** Its devices by resource. */
   get devices(): Readonly<Record<string, readonly DeviceAssignment[]>> {
-    return devicesOf(this.#look());
+    return devicesOf(this.#record.look());
   }
 
   /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
@@ -192,7 +153,7 @@ export class Grant {
 
   /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
   get enforcement(): EnforcementLevel {
-    return this.#look().enforcement.level;
+    return this.#record.look().enforcement.level;
   }
 
   /**
@@ -201,39 +162,7 @@ export class Grant {
    * placed one by one.
    */
   get isIsolated(): boolean {
-    return isIsolated(this.#look(), cpusNow(this.#site.topology));
-  }
-
-  // One stat, and a read where the state has changed. Once it is off the record, or the record
-  // cannot be read, as it was.
-  #look(): PodAssignment {
-    try {
-      this.#pod = this.#onRecord() ?? this.#pod;
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-    }
-    return this.#pod;
-  }
-
-  // Where the record cannot be read, as it was.
-  #isOnRecord(): boolean {
-    try {
-      return this.#onRecord() !== undefined;
-    } catch (error) {
-      if (error instanceof NumalignError) return true;
-      throw error;
-    }
-  }
-
-  #onRecord(): PodAssignment | undefined {
-    const { ledger } = this.#site;
-    return findGrant(assignmentsOf(this.#site, ledger.read()), this.#pod);
-  }
-
-  // Without those that an announced resize is about to take away.
-  get #cpusToStay(): CpuSet {
-    const { cpus } = this;
-    return this.upcoming?.intersection(cpus) ?? cpus;
+    return isIsolated(this.#record.look(), cpusNow(this.#site.topology));
   }
 
   /** Whether it was released through this object. */
@@ -246,7 +175,7 @@ export class Grant {
    * it is all the same, until released. Read anew each time; nothing once it was released.
    */
   get flags(): readonly Flag[] {
-    return flagsNow(this.#site, this.#pod);
+    return flagsNow(this.#site, this.#record.pod);
   }
 
   /**
@@ -261,47 +190,21 @@ export class Grant {
    *   ERR_GRANT_RELEASED
    */
   pin(options: GrantPinOptions = {}): GrantPinResult {
-    const {
-      threads = 'process',
-      replace = false,
-      memory = 'preferred',
-      migrate = false,
-    } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
-    if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-    const isStrict = memory === 'strict';
-    const mode = isStrict ? 'bind' : checkMemoryMode(memory);
-    if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
-    if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
-    this.#checkUsable();
-    if (threads === 'process') this.#checkBalanced();
-    return tracedApply(this.#site, this, 'pin', () => {
-      const result = this.#pinThreads(threads, replace, isStrict);
-      return { ...result, memory: mode === 'none' ? null : this.#pinMemory(mode, threads, migrate) };
-    });
-  }
-
-  // In a cgroup of its own all of the process moves at once, threads that are just being born
-  // included.
-  #pinThreads(threads: Threads, replace: boolean, isStrict: boolean): PinResult {
-    const group = this.#group;
-    if (isStrict && !group) throw this.#needsGroup();
-    const target = { grant: this.id, cpus: this.cpus, group, learnChoices: () => this.#learnChoices() };
-    return inGroup(target, [threads], replace, (isWhole) => {
-      if (isStrict) group?.setMemoryNodes(this.memoryNodes);
-      const result = pinFor(this.#cpusToStay, threads, {
-        grant: this.id,
-        owner: this.#pod.owner.uuid,
-        replace,
-      });
-      this.#noteRunning();
-      return isWhole ? { ...result, guaranteed: result.unmovable.length === 0 } : result;
+    const request = parsePin(options);
+    const target = this.#threads();
+    if (request.threads === 'process') checkBalanced(target);
+    const { site, cpus } = this.#record;
+    const otherNodes = NodeSet.from(site.topology.numaNodes).difference(target.memoryNodes);
+    return tracedApply(site, this, 'pin', () => {
+      if (request.isStrict && !target.group) throw this.#needsGroup();
+      return pinTo(target, cpus, otherNodes, request, () => this.#noteRunning());
     });
   }
 
   // Threads of this process run on it from now on.
   #noteRunning(): void {
-    if (this.#pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
-    beginAudit(this.#site, this.#pod);
+    if (this.#record.pod.owner.kind !== 'process') this.#site.enforcer.members?.registry.notePinned(this.id);
+    beginAudit(this.#site, this.#record.pod);
   }
 
   #learnChoices(): void {
@@ -322,18 +225,7 @@ export class Grant {
   }
 
   #vacate() {
-    return vacateOf(this.#site.topology, this.#group, this.#pod);
-  }
-
-  get #group(): GrantGroup | undefined {
-    return groupOf(this.#site, this.#pod);
-  }
-
-  #pinMemory(mode: MemoryMode, threads: Threads, migrate: boolean): MemoryPinResult {
-    if (typeof threads === 'number' && threads !== native.threadId()) return OTHER_THREAD;
-    const nodes = this.memoryNodes;
-    const others = NodeSet.from(this.#site.topology.numaNodes).difference(nodes);
-    return pinMemory({ grant: this.id, mode, nodes, from: migrate ? others : undefined });
+    return vacateOf(this.#site.topology, this.#record.group, this.#record.pod);
   }
 
   /**
@@ -349,7 +241,7 @@ export class Grant {
       transact(this.#site, undefined, async (state) => {
         const { result, threads } = undoPin(
           topology,
-          this.#group,
+          this.#record.group,
           this.id,
           sharedPool(state, cpusNow(topology)),
         );
@@ -384,18 +276,18 @@ export class Grant {
         'left out with the memory policy None, which books it for nobody',
       );
     }
-    this.#checkHeld();
+    this.#record.checkHeld(this.isReleased);
     return tracedApply(this.#site, this, 'resize', async () => {
       const { pod, followed } = await resize(
         this.#site,
-        this.#pod,
+        this.#record.pod,
         request,
         this.#placement,
         threadsOf(this.id),
       );
-      this.#pod = pod;
+      this.#record.pod = pod;
       followMemory(this.id, this.memoryNodes);
-      if (this.#group?.hasMemoryNodes) this.#group.setMemoryNodes(this.memoryNodes);
+      if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
   }
@@ -408,10 +300,10 @@ export class Grant {
    *   ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async transfer(): Promise<Transfer> {
-    this.#checkHeld();
-    checkNoChild(this.#pod, 'handed over');
+    this.#record.checkHeld(this.isReleased);
+    checkNoChild(this.#record.pod, 'handed over');
     const site = this.#site;
-    const pod = this.#pod;
+    const pod = this.#record.pod;
     const token = await offer(site, pod);
     const accepted = handedOver(site, pod, token, {
       ...vacateOf(site.topology, groupOf(site, pod), pod),
@@ -468,49 +360,19 @@ export class Grant {
    *   ERR_GRANT_RELEASED
    */
   spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
-    this.#checkUsable();
-    const { stdio = 'pipe' } = options;
-    const streams: StdioOptions = Array.isArray(stdio) ? [...stdio] : [stdio, stdio, stdio];
-    // Behind the standard streams, which are pipes where they are left out.
-    while (streams.length < 3) streams.push('pipe');
-    const ownerFd = this.#pod.owner.kind === 'process' ? this.#site.ledger.owners.ownFd() : undefined;
-    if (ownerFd !== undefined) streams.push(ownerFd);
-    const { spawn } = childProcess();
-    const env = { ...(options.env ?? process.env), ...this.#variables() };
-    const start = () =>
-      preferring(this.memoryNodes, () => spawn(command, args, { ...options, env, stdio: streams }));
-    const child = tracedApply(this.#site, this, 'spawn', () => this.#startChild(start));
-    if (child.pid !== undefined) watchChild(this.id, child);
-    return child;
-  }
-
-  // By NUMALIGN_GRANT numalign/preload knows that there is nothing to acquire.
-  #variables(): NodeJS.ProcessEnv {
+    const target = this.#threads();
+    const { site, pod } = this.#record;
+    const ownerFd = pod.owner.kind === 'process' ? site.ledger.owners.ownFd() : undefined;
     const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
-    return {
+    const variables = {
       NUMALIGN_GRANT: this.id,
       NUMALIGN_CPUS: this.cpus.toString(),
       NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
     };
-  }
-
-  // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2,
-  // where threads are not moved, it is moved once it is there.
-  #startChild(start: () => ChildProcess): ChildProcess {
-    const group = this.#group;
-    this.#learnChoices();
-    const born = () => native.bornOn(this.#cpusToStay.words, start).value;
-    if (!group) return born();
-    if (group.canStartInside) return group.startInside(born);
-    const child = start();
-    try {
-      if (child.pid !== undefined) group.attach(child.pid);
-    } catch (error) {
-      // It may have ended already.
-      if (error instanceof NumalignError && error.errnoName === 'ESRCH') return child;
-      child.kill('SIGKILL');
-      throw error;
-    }
+    const child = tracedApply(site, this, 'spawn', () =>
+      spawnOn(target, variables, ownerFd, command, args, options),
+    );
+    if (child.pid !== undefined) watchChild(this.id, child);
     return child;
   }
 
@@ -526,7 +388,7 @@ export class Grant {
   async attach(pid: number): Promise<Attachment> {
     openGrant(this.id, () => this.#checkUsable());
     return tracedApply(this.#site, this, 'attach', () =>
-      attachProcess(this.#site, this.#pod, undefined, pid),
+      attachProcess(this.#site, this.#record.pod, undefined, pid),
     );
   }
 
@@ -540,10 +402,11 @@ export class Grant {
   async handOver(): Promise<boolean> {
     this.#checkUsable();
     try {
-      const give = () => ending(this.#pod, () => handOver(this.#site, this.#pod, this.#vacate()));
-      const isAlive = await tracedRelease(this.#site, this.#pod, give);
+      const give = () =>
+        ending(this.#record.pod, () => handOver(this.#site, this.#record.pod, this.#vacate()));
+      const isAlive = await tracedRelease(this.#site, this.#record.pod, give);
       this.#released = Promise.resolve(NOTHING_MOVED);
-      endAudit(this.#site, this.#pod);
+      endAudit(this.#site, this.#record.pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#released = Promise.resolve(NOTHING_MOVED);
@@ -567,7 +430,7 @@ export class Grant {
 
   async #release(): Promise<PinResult> {
     try {
-      return await releaseGrant(this.#site, this.#look());
+      return await releaseGrant(this.#site, this.#record.look());
     } catch (error) {
       // Somebody has released it by its id; our threads have left all the same.
       if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
@@ -586,7 +449,7 @@ export class Grant {
    * @throws ERR_INVALID_OPTION, ERR_GRANT_RELEASED, ERR_SIMULATED_MACHINE
    */
   audit(options: AuditOptions = {}): GrantAudit {
-    const pod = this.#checkOnRecord();
+    const pod = this.#record.check(this.isReleased);
     checkRealMachine(this.#site);
     return auditGrant(this.#site, pod, options);
   }
@@ -602,29 +465,13 @@ export class Grant {
 
   /** What console.log shows. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
-    const isReleased = this.isReleased || !this.#isOnRecord();
+    const isReleased = this.isReleased || !this.#record.isThere;
     return `Grant ${isReleased ? '(released) ' : ''}${inspect(this.toJSON(), options)}`;
   }
 
-  #checkOnRecord(): PodAssignment {
-    const pod = this.#onRecord();
-    if (this.#released || !pod || endingGrants.has(this.id)) {
-      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${this.id} has been released`, { value: this.id });
-    }
-    this.#pod = pod;
-    return pod;
-  }
-
-  // On record, and ours or nobody's: what is somebody else's or has been given back must not be run
-  // on.
-  #checkHeld(): void {
-    const { owners } = this.#site.ledger;
-    const pod = this.#checkOnRecord();
-    if (pod.owner.kind === 'process' && !owners.isOwn(pod.owner)) throw ownerAlive(this.id, pod.owner);
-  }
-
+  // On record, and ours or nobody's, on this machine.
   #checkUsable(): void {
-    this.#checkHeld();
+    this.#record.checkHeld(this.isReleased);
     checkRealMachine(this.#site);
   }
 
@@ -639,25 +486,23 @@ export class Grant {
 
   #threads(): GrantedThreads {
     this.#checkUsable();
-    const oneToOne = needsOneToOne(this, cpusNow(this.#site.topology).unbalanced);
+    const { site, pod, cpusToStay, group } = this.#record;
+    const { enforcement } = pod;
     return {
       grant: this.id,
-      owner: this.#pod.owner.uuid,
-      cpus: this.#cpusToStay,
+      owner: pod.owner.uuid,
+      cpus: cpusToStay,
       memoryNodes: this.memoryNodes,
-      oneToOne,
-      group: this.#group,
+      // Not everybody asks.
+      get oneToOne() {
+        return needsOneToOne(
+          { cpus: runningCpus(pod), enforcement: enforcement.level },
+          cpusNow(site.topology).unbalanced,
+        );
+      },
+      group,
       learnChoices: () => this.#learnChoices(),
     };
-  }
-
-  #checkBalanced(): void {
-    if (!needsOneToOne(this, cpusNow(this.#site.topology).unbalanced)) return;
-    throw new NumalignError(
-      'ERR_ISOLATED_NEEDS_PLACEMENT',
-      `the kernel does not balance load between the isolated CPUs ${this.cpus}: place every thread on one of them with placeThreads()`,
-      { value: this.cpus.toString(), valid: 'placeThreads(), or pin() of single threads' },
-    );
   }
 
   /**
@@ -722,14 +567,6 @@ export class Grant {
   }
 }
 
-function checkRealMachine({ topology }: Site): void {
-  if (!topology.isSimulated) return;
-  throw new NumalignError(
-    'ERR_SIMULATED_MACHINE',
-    'a decision about a simulated machine cannot be applied to this one',
-  );
-}
-
 function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
   return NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
 }
@@ -737,19 +574,6 @@ function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
 // The CPUs are given back; a custom hint provider has failed to do the same.
 function isOffTheRecord(error: unknown): boolean {
   return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
-}
-
-// Grants that this environment is giving back: from when its threads have left nothing may go there
-// any more.
-const endingGrants = new Set<string>();
-
-async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Promise<T> {
-  endingGrants.add(uid);
-  try {
-    return await action();
-  } finally {
-    endingGrants.delete(uid);
-  }
 }
 
 /**
@@ -762,10 +586,4 @@ export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinR
   const result = await tracedRelease(site, pod, give);
   endAudit(site, pod);
   return result;
-}
-
-/** The cgroup of a grant, where it has one. */
-export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
-  if (pod.enforcement.target === null) return undefined;
-  return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
 }

@@ -66,7 +66,7 @@ export type { MemoryTable } from './decision/memory-tables.js';
 export type { Offer } from './decision/place.js';
 export type { SharedMember } from './enforcement/confinement.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from './enforcement/drift.js';
-export { Grant, type GrantPinOptions, type GrantPinResult, type Transfer } from './grant.js';
+export { Grant, type Transfer } from './grant.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export {
   type DevicePattern,
@@ -162,6 +162,7 @@ export {
   type MemoryPolicyMode,
   memoryPlacement,
 } from './threads/memory.js';
+export type { GrantPinOptions, GrantPinResult } from './threads/pin.js';
 export type {
   PlaceThreadsOptions,
   PlaceThreadsResult,

@@ -1,4 +1,5 @@
-// Who runs in the shared pool besides this process: registered, and moved, at the word of a manager.
+// Who runs in the shared pool besides this process: registered, and moved, at the word of a
+// manager.
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,4 +1,5 @@
-// Discovery: this machine or another as a Topology. Follows hwloc_topology_load and hwloc_topology_set_xmlbuffer.
+// Discovery: this machine or another as a Topology. Follows hwloc_topology_load and
+// hwloc_topology_set_xmlbuffer.
 import { readFile } from 'node:fs/promises';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,4 +1,5 @@
-// Buffers in memory of NUMA nodes, and in hugepages. Follows mmap(2), mbind(2) and hwloc_alloc_membind.
+// Buffers in memory of NUMA nodes, and in hugepages. Follows mmap(2), mbind(2) and
+// hwloc_alloc_membind.
 
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';

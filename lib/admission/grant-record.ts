@@ -1,0 +1,109 @@
+// GrantRecord: a grant as it is on record, for the handles of it that this environment has.
+import { type PodAssignment, presentCpus, runningCpus } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
+import { GrantGroup } from '../enforcement/grant-group.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { findGrant, ownerAlive } from './held-grant.js';
+import { assignmentsOf, type Site } from './site.js';
+
+// Grants that this environment is giving back: from when its threads have left nothing may go there
+// any more.
+const endingGrants = new Set<string>();
+
+/** Does what ends a grant: until it is done or has failed, {@link GrantRecord.check} throws. */
+export async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Promise<T> {
+  endingGrants.add(uid);
+  try {
+    return await action();
+  } finally {
+    endingGrants.delete(uid);
+  }
+}
+
+/** @throws ERR_SIMULATED_MACHINE */
+export function checkRealMachine({ topology }: Site): void {
+  if (!topology.isSimulated) return;
+  throw new NumalignError(
+    'ERR_SIMULATED_MACHINE',
+    'a decision about a simulated machine cannot be applied to this one',
+  );
+}
+
+/** The cgroup of a grant, where it has one. */
+export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
+  if (pod.enforcement.target === null) return undefined;
+  return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
+}
+
+export class GrantRecord {
+  readonly site: Site;
+  /** As it was last seen on record. */
+  pod: PodAssignment;
+
+  constructor(site: Site, pod: PodAssignment) {
+    this.site = site;
+    this.pod = pod;
+  }
+
+  /** As it is; once it is off the record, or the record cannot be read, as it was. A stat, and a read where the state has changed. */
+  look(): PodAssignment {
+    try {
+      this.pod = this.#find() ?? this.pod;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
+    return this.pod;
+  }
+
+  /** Where the record cannot be read, as it was. */
+  get isThere(): boolean {
+    try {
+      return this.#find() !== undefined;
+    } catch (error) {
+      if (error instanceof NumalignError) return true;
+      throw error;
+    }
+  }
+
+  #find(): PodAssignment | undefined {
+    const { ledger } = this.site;
+    return findGrant(assignmentsOf(this.site, ledger.read()), this.pod);
+  }
+
+  /** The CPUs to run on. */
+  get cpus(): CpuSet {
+    return runningCpus(this.look());
+  }
+
+  /** CPUs that are kept from others though nothing runs on them. */
+  get held(): CpuSet {
+    return presentCpus(this.look()).difference(this.cpus);
+  }
+
+  /** Without those that an announced resize is about to take away. */
+  get cpusToStay(): CpuSet {
+    const { cpus } = this;
+    return this.look().upcoming?.cpus.intersection(cpus) ?? cpus;
+  }
+
+  get group(): GrantGroup | undefined {
+    return groupOf(this.site, this.pod);
+  }
+
+  /** `isReleased`: through the handle that asks. @throws ERR_GRANT_RELEASED where it is off the record, or on its way */
+  check(isReleased: boolean): PodAssignment {
+    const pod = this.#find();
+    const { uid } = this.pod;
+    if (isReleased || !pod || endingGrants.has(uid)) {
+      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
+    }
+    this.pod = pod;
+    return pod;
+  }
+
+  /** On record, and ours or nobody's: what is somebody else's must not be run on. @throws ERR_OWNER_ALIVE, as {@link check} */
+  checkHeld(isReleased: boolean): void {
+    const { owner, uid } = this.check(isReleased);
+    if (owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner)) throw ownerAlive(uid, owner);
+  }
+}

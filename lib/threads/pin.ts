@@ -1,0 +1,96 @@
+// Threads of this process that go onto the CPUs of a grant, and the memory of the one that calls.
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { type GrantedThreads, inGroup } from './granted-threads.js';
+import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
+
+export interface GrantPinOptions {
+  /** Which threads; default: every thread of this process. */
+  threads?: Threads;
+  /** Take over threads that are pinned for another grant, instead of ERR_ALREADY_PINNED. */
+  replace?: boolean;
+  /**
+   * Where the calling thread's memory comes from, as far as it touches it from now on: default
+   * `preferred`, from the grant's memory nodes. Other threads keep their policies, but those
+   * started from this one later have its own. `none` leaves it as it is. `strict`: as `bind`, and
+   * all memory of whatever runs in the grant's cgroup comes from these nodes only (cpuset.mems), to
+   * which pages move that are elsewhere.
+   */
+  memory?: MemoryMode | 'none' | 'strict';
+  /** Also move to the grant's memory nodes what this process has on others already. */
+  migrate?: boolean;
+}
+
+export interface GrantPinResult extends PinResult {
+  /**
+   * What became of the memory policy; null with `memory: 'none'`. Where it could not be set, the
+   * CPUs are pinned all the same.
+   */
+  readonly memory: MemoryPinResult | null;
+}
+
+/** What {@link GrantPinOptions} come to. */
+export interface PinRequest {
+  readonly threads: Threads;
+  readonly replace: boolean;
+  readonly mode: MemoryMode | 'none';
+  /** Memory of whatever runs in the grant's cgroup too. */
+  readonly isStrict: boolean;
+  readonly migrate: boolean;
+}
+
+/** @throws ERR_INVALID_OPTION */
+export function parsePin(options: GrantPinOptions): PinRequest {
+  const {
+    threads = 'process',
+    replace = false,
+    memory = 'preferred',
+    migrate = false,
+  } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
+  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  const isStrict = memory === 'strict';
+  const mode = isStrict ? 'bind' : checkMemoryMode(memory);
+  if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
+  if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
+  return { threads, replace, mode, isStrict, migrate };
+}
+
+/** @throws ERR_ISOLATED_NEEDS_PLACEMENT where load is not balanced between the CPUs */
+export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
+  if (!oneToOne) return;
+  throw new NumalignError(
+    'ERR_ISOLATED_NEEDS_PLACEMENT',
+    `the kernel does not balance load between the isolated CPUs ${cpus}: place every thread on one of them with placeThreads()`,
+    { value: cpus.toString(), valid: 'placeThreads(), or pin() of single threads' },
+  );
+}
+
+/**
+ * Pins threads, and sets the memory policy of the calling one, if it is among them. In a cgroup of
+ * its own all of the process moves at once, threads that are just being born included. `cpus`: all
+ * that the grant has; `otherNodes`: NUMA nodes that are not the grant's.
+ * @throws as {@link Grant.pin}
+ */
+export function pinTo(
+  target: GrantedThreads,
+  cpus: CpuSet,
+  otherNodes: NodeSet,
+  { threads, replace, mode, isStrict, migrate }: PinRequest,
+  noteRunning: () => void,
+): GrantPinResult {
+  const { grant, owner, group, memoryNodes } = target;
+  const { learnChoices } = target;
+  const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
+    if (isStrict) group?.setMemoryNodes(memoryNodes);
+    const pinned = pinFor(target.cpus, threads, { grant, owner, replace });
+    noteRunning();
+    return isWhole ? { ...pinned, guaranteed: pinned.unmovable.length === 0 } : pinned;
+  });
+  if (mode === 'none') return { ...result, memory: null };
+  const isOther = typeof threads === 'number' && threads !== native.threadId();
+  const from = migrate ? otherNodes : undefined;
+  return { ...result, memory: isOther ? OTHER_THREAD : pinMemory({ grant, mode, nodes: memoryNodes, from }) };
+}
