@@ -15,6 +15,7 @@ const ROOMS = [
   'enforcement',
   'threads',
   'admission',
+  'admission/grants',
   'kubelet',
   'audit',
   'reconcile',

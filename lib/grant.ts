@@ -13,14 +13,14 @@ import {
   runningCpus,
 } from './account/pod-assignment.js';
 import { sharedPool } from './account/pools.js';
-import { type Attachment, attachProcess, openGrant } from './admission/attachment.js';
-import { checkRealMachine, ending, GrantRecord, groupOf } from './admission/grant-record.js';
-import { handOver, release } from './admission/release.js';
-import { resize } from './admission/resize.js';
+import { type Attachment, attachProcess, openGrant } from './admission/grants/attachment.js';
+import { checkRealMachine, ending, GrantRecord, groupOf } from './admission/grants/grant-record.js';
+import { handOver, release } from './admission/grants/release.js';
+import { resize } from './admission/grants/resize.js';
+import { tracedApply, tracedRelease } from './admission/grants/traced.js';
+import { handedOver, offer, withdraw } from './admission/grants/transfer.js';
 import { assignmentsOf, flagsNow, type Site } from './admission/site.js';
-import { tracedApply, tracedRelease } from './admission/traced.js';
 import { transact } from './admission/transact.js';
-import { handedOver, offer, withdraw } from './admission/transfer.js';
 import { quotaWarnings, type Warning } from './admission/warnings.js';
 import type { GrantAudit } from './audit/account.js';
 import { type AuditOptions, auditGrant, beginAudit, endAudit } from './audit/grant-audits.js';

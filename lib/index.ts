@@ -3,7 +3,6 @@
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { CpuMove } from './account/cpu-identities.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
-export type { Attachment } from './admission/attachment.js';
 export {
   type AdmitMessage,
   type ApplyAction,
@@ -19,9 +18,10 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from './admission/diagnostics.js';
+export type { Attachment } from './admission/grants/attachment.js';
+export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
 export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
-export type { SharedMemberTarget } from './admission/shared-membership.js';
 export type {
   CpuQuota,
   EnforcementShortfall,

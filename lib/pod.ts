@@ -2,11 +2,11 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { PodAssignment } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
-import { type Attachment, attachProcess } from './admission/attachment.js';
-import { markStarted } from './admission/held-grant.js';
+import { type Attachment, attachProcess } from './admission/grants/attachment.js';
+import { markStarted } from './admission/grants/held-grant.js';
+import { tracedApply } from './admission/grants/traced.js';
 import { type PodContainer, podContainer } from './admission/plan.js';
 import { flagsNow, type Site } from './admission/site.js';
-import { tracedApply } from './admission/traced.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';

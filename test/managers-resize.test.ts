@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { resize } from '../lib/admission/resize.js';
+import { resize } from '../lib/admission/grants/resize.js';
 import type { Site } from '../lib/admission/site.js';
 import { HintProviders } from '../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';

@@ -1,7 +1,7 @@
 // numalign share: processes and cgroups that run in the shared pool.
 import { isAbsolute, join } from 'node:path';
 import type { Command } from 'commander';
-import type { SharedMemberTarget } from '../../admission/shared-membership.js';
+import type { SharedMemberTarget } from '../../admission/grants/shared-membership.js';
 import { shellWord } from '../../base/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';

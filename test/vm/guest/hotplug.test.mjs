@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { substituteLostCpus } from '../../../dist/admission/substitute.js';
+import { substituteLostCpus } from '../../../dist/admission/grants/substitute.js';
 import { HintProviders } from '../../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
 import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';

@@ -1,13 +1,13 @@
 // Release: how a grant ends.
-import { type Assignments, removePods } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { sharedPool } from '../account/pools.js';
-import type { HintProviders } from '../decision/hints/hint-providers.js';
-import type { Vacate } from '../threads/vacate.js';
+import { type Assignments, removePods } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { sharedPool } from '../../account/pools.js';
+import type { HintProviders } from '../../decision/hints/hint-providers.js';
+import type { Vacate } from '../../threads/vacate.js';
+import type { Site } from '../site.js';
+import { transact } from '../transact.js';
 import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
-import type { Site } from './site.js';
-import { transact } from './transact.js';
 
 /**
  * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs

@@ -1,33 +1,33 @@
 // Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room
 // it makes do with what is left until they are back.
 
-import { type Assignments, removePods, replacePod } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
+import { type Assignments, removePods, replacePod } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
 import {
   type ContainerAssignment,
   cpusOf,
   type PodAssignment,
   poolOf,
   runningCpus,
-} from '../account/pod-assignment.js';
-import { sharedPool } from '../account/pools.js';
-import { NumalignError } from '../base/errors.js';
-import { checkSharedPool } from '../decision/cpu-limits.js';
+} from '../../account/pod-assignment.js';
+import { sharedPool } from '../../account/pools.js';
+import { NumalignError } from '../../base/errors.js';
+import { checkSharedPool } from '../../decision/cpu-limits.js';
 import {
   allocateCpus,
   type CpuAllocation,
   cpusOfNodes,
   onlineCpusKept,
   withCpus,
-} from '../decision/cpu-manager.js';
-import { type Draft, firstDraft, withKept } from '../decision/draft.js';
-import { type Placement, recordedPlacement } from '../input/placement.js';
-import { MILLI } from '../input/resource-amounts.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { GrantThreads } from '../threads/followers.js';
+} from '../../decision/cpu-manager.js';
+import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
+import { type Placement, recordedPlacement } from '../../input/placement.js';
+import { MILLI } from '../../input/resource-amounts.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { GrantThreads } from '../../threads/followers.js';
+import { assignmentsOf, type Site } from '../site.js';
+import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
-import { assignmentsOf, type Site } from './site.js';
-import { transact } from './transact.js';
 
 /** What has become of a grant whose CPUs came or went. */
 export interface Substitution<T> {

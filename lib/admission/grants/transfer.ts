@@ -1,17 +1,17 @@
 // Transfer: a grant changes hands between live processes. On record all the time, and free for
 // nobody until whoever hands it over has left the CPUs.
 
-import { findPod, replacePod } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
-import { sharedPool } from '../account/pools.js';
-import { randomUUID } from '../base/builtins.js';
-import { NumalignError } from '../base/errors.js';
-import { until } from '../state/until.js';
-import type { Vacate } from '../threads/vacate.js';
+import { findPod, replacePod } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { sharedPool } from '../../account/pools.js';
+import { randomUUID } from '../../base/builtins.js';
+import { NumalignError } from '../../base/errors.js';
+import { until } from '../../state/until.js';
+import type { Vacate } from '../../threads/vacate.js';
+import { assignmentsOf, type Site } from '../site.js';
+import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
-import { assignmentsOf, type Site } from './site.js';
-import { transact } from './transact.js';
 
 /**
  * Puts a token on record: whoever shows it becomes the owner.

@@ -1,18 +1,17 @@
 // The steps of admission and of grants, published as they end.
 
 import type { ChildProcess } from 'node:child_process';
-import { type PodAssignment, presentCpus } from '../account/pod-assignment.js';
-import type { NumalignError } from '../base/errors.js';
-import { exclusiveCount } from '../decision/cpu-choices.js';
-import type { Explanation } from '../decision/explanation.js';
-import { isMemoryType } from '../input/memory-types.js';
-import { type Placement, placementOptions } from '../input/placement.js';
-import type { AdmissionRequest } from '../input/request.js';
-import type { PinResult } from '../machine/affinity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { PlaceThreadsResult } from '../threads/placement.js';
-import type { Admission } from './admit.js';
-import type { Attachment } from './attachment.js';
+import { type PodAssignment, presentCpus } from '../../account/pod-assignment.js';
+import type { NumalignError } from '../../base/errors.js';
+import { exclusiveCount } from '../../decision/cpu-choices.js';
+import type { Explanation } from '../../decision/explanation.js';
+import { isMemoryType } from '../../input/memory-types.js';
+import { type Placement, placementOptions } from '../../input/placement.js';
+import type { AdmissionRequest } from '../../input/request.js';
+import type { PinResult } from '../../machine/affinity.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import type { PlaceThreadsResult } from '../../threads/placement.js';
+import type { Admission } from '../admit.js';
 import {
   type AdmitMessage,
   type ApplyAction,
@@ -20,8 +19,9 @@ import {
   isRejection,
   type Source,
   traced,
-} from './diagnostics.js';
-import type { Site } from './site.js';
+} from '../diagnostics.js';
+import type { Site } from '../site.js';
+import type { Attachment } from './attachment.js';
 
 /** {@link traced} for an admission. */
 export function tracedAdmission(

@@ -1,12 +1,12 @@
 // Who runs in the shared pool besides this process: registered, and moved, at the word of a
 // manager.
 import { isAbsolute } from 'node:path';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { stuckText } from '../enforcement/machine-enforcer.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { stuckText } from '../../enforcement/machine-enforcer.js';
+import type { Site } from '../site.js';
+import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';
-import type { Site } from './site.js';
-import { transact } from './transact.js';
 
 /** A process by its pid, or a cgroup by the absolute path of its folder. */
 export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };

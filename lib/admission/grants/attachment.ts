@@ -1,19 +1,19 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
 
-import type { Assignments } from '../account/assignments.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import { sharedPool } from '../account/pools.js';
-import { invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { GrantGroup } from '../enforcement/grant-group.js';
-import type { ProcessEntry } from '../enforcement/member-entry.js';
-import { attachedCpus } from '../enforcement/member-processes.js';
-import { moveProcess } from '../machine/affinity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import type { Assignments } from '../../account/assignments.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import { sharedPool } from '../../account/pools.js';
+import { invalidOption } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { GrantGroup } from '../../enforcement/grant-group.js';
+import type { ProcessEntry } from '../../enforcement/member-entry.js';
+import { attachedCpus } from '../../enforcement/member-processes.js';
+import { moveProcess } from '../../machine/affinity.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import type { Site } from '../site.js';
+import { transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
-import type { Site } from './site.js';
-import { transact } from './transact.js';
 
 /** What has become of a process that was attached. */
 export interface Attachment {

@@ -1,12 +1,12 @@
 // A grant on record, and whose it is.
-import { type Assignments, findPod, startContainer } from '../account/assignments.js';
-import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { display } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { survivorsOf } from '../enforcement/descent.js';
-import { hasEnded } from '../processes/process-identity.js';
-import type { Site } from './site.js';
-import { transact } from './transact.js';
+import { type Assignments, findPod, startContainer } from '../../account/assignments.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { display } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
+import { survivorsOf } from '../../enforcement/descent.js';
+import { hasEnded } from '../../processes/process-identity.js';
+import type { Site } from '../site.js';
+import { transact } from '../transact.js';
 
 /** The grant as it is on record, if it is there. Another may have come under its uid. */
 export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment | undefined {

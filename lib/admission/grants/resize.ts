@@ -1,20 +1,20 @@
 // Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first,
 // then done, so that whoever runs there hears of it before.
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Assignments, removePods, replacePod } from '../account/assignments.js';
-import { type MemoryBlock, releaseMemory } from '../account/booked-memory.js';
-import { cpusNow } from '../account/cpus-now.js';
-import { type ContainerAssignment, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
-import { decide } from '../decision/decision.js';
-import { NEVER } from '../decision/place.js';
-import { type Placement, recordedPlacement } from '../input/placement.js';
-import type { ResizeRequest } from '../input/request.js';
-import { MILLI } from '../input/resource-amounts.js';
-import type { Followers } from '../threads/followers.js';
+import { type Assignments, removePods, replacePod } from '../../account/assignments.js';
+import { type MemoryBlock, releaseMemory } from '../../account/booked-memory.js';
+import { cpusNow } from '../../account/cpus-now.js';
+import { type ContainerAssignment, type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import { NumalignError } from '../../base/errors.js';
+import { decide } from '../../decision/decision.js';
+import { NEVER } from '../../decision/place.js';
+import { type Placement, recordedPlacement } from '../../input/placement.js';
+import type { ResizeRequest } from '../../input/request.js';
+import { MILLI } from '../../input/resource-amounts.js';
+import type { Followers } from '../../threads/followers.js';
+import type { Site } from '../site.js';
+import { type EnforcedCommit, RESIZES_UNDER_WAY, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
-import type { Site } from './site.js';
-import { type EnforcedCommit, RESIZES_UNDER_WAY, reclaim, transact } from './transact.js';
 
 /**
  * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost,

@@ -1,10 +1,10 @@
 // GrantRecord: a grant as it is on record, for the handles of it that this environment has.
-import { type PodAssignment, presentCpus, runningCpus } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
-import { GrantGroup } from '../enforcement/grant-group.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import { type PodAssignment, presentCpus, runningCpus } from '../../account/pod-assignment.js';
+import { NumalignError } from '../../base/errors.js';
+import { GrantGroup } from '../../enforcement/grant-group.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { assignmentsOf, type Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
-import { assignmentsOf, type Site } from './site.js';
 
 // Grants that this environment is giving back: from when its threads have left nothing may go there
 // any more.
