@@ -79,8 +79,21 @@ export function start(
   return { process: child, output, ended };
 }
 
-// Commands that hold nothing and end by themselves, but for `status --watch`.
-const PASSING = ['topology', 'plan', 'status', 'configure', 'state', 'doctor', 'completion'];
+// Commands that end by themselves, but for `status --watch`, and leave to others what they have
+// done. What this process holds is their own there: another must be refused by `start`.
+const PASSING = [
+  'topology',
+  'plan',
+  'status',
+  'configure',
+  'state',
+  'doctor',
+  'completion',
+  'admit',
+  'release',
+  'attach',
+  'share',
+];
 
 // One after the other: they share the streams.
 let last: Promise<unknown> = Promise.resolve();
@@ -116,7 +129,7 @@ async function runHere(args: readonly string[]): Promise<Result> {
 
 /**
  * Runs it to its end, without input: the built program as a process, or, where nothing is said of its
- * environment and the command leaves nothing behind, the same program in this process.
+ * environment and the command is one of those, the same program in this process.
  */
 export function numalign(args: readonly string[], options: StartOptions = {}): Promise<Result> {
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;

@@ -5,7 +5,7 @@ import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
 import { openManager } from '../../lib/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
-import { newFolder, numalign } from './numalign.js';
+import { newFolder, numalign, start } from './numalign.js';
 import { newFile, pod } from './pods.js';
 
 // A grant that outlives this test's manager, as a service manager would make one.
@@ -279,10 +279,10 @@ describe('numalign release', () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder, reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 1, name: 'mine' });
-    const { code, stderr } = await numalign(['release', 'mine', '--state-dir', folder]);
+    const { code, stderr } = await start(['release', 'mine', '--state-dir', folder]).ended;
     expect(code).toBe(1);
     expect(stderr).toContain('[ERR_OWNER_ALIVE]');
-    const attached = await numalign(['attach', 'mine', String(process.pid), '--state-dir', folder]);
+    const attached = await start(['attach', 'mine', String(process.pid), '--state-dir', folder]).ended;
     expect(attached.code).toBe(1);
     expect(attached.stderr).toMatch(
       / and takes nobody in: that process starts others .* \[ERR_OWNER_ALIVE\]\n$/,
