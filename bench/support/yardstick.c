@@ -100,7 +100,7 @@ static napi_value set_affinity(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-// ---- hwloc alone, with the filters and flags of native/platform/hwloc_discovery.cc
+// ---- hwloc alone, with the filters and flags of native/platform/discovery/hwloc_discovery.cc
 
 static int load(hwloc_topology_t* topology, const char* xml, size_t length) {
   static const hwloc_obj_type_t kept[] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE};

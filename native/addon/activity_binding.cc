@@ -6,9 +6,9 @@
 
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "platform/cpu_activity.h"
-#include "platform/task_activity.h"
-#include "platform/thread_roles.h"
+#include "platform/threads/cpu_activity.h"
+#include "platform/threads/task_activity.h"
+#include "platform/threads/thread_roles.h"
 
 namespace numalign::addon {
 namespace {

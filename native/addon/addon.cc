@@ -5,8 +5,8 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "core/id_list.h"
-#include "platform/affinity.h"
-#include "platform/thread_roles.h"
+#include "platform/threads/affinity.h"
+#include "platform/threads/thread_roles.h"
 
 namespace numalign::addon {
 

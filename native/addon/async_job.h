@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "addon/convert.h"
-#include "platform/affinity.h"
-#include "platform/thread_roles.h"
+#include "platform/threads/affinity.h"
+#include "platform/threads/thread_roles.h"
 
 namespace numalign::addon {
 

@@ -1,4 +1,4 @@
-// The state folder: files, the lock, owners. See platform/folder.h and platform/file_lock.h.
+// The state folder: files, the lock, owners. See platform/files/folder.h and platform/files/file_lock.h.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,10 +10,10 @@
 #include "addon/async_job.h"
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "platform/extended_attribute.h"
-#include "platform/file_lock.h"
-#include "platform/folder.h"
-#include "platform/thread_pins.h"
+#include "platform/files/extended_attribute.h"
+#include "platform/files/file_lock.h"
+#include "platform/files/folder.h"
+#include "platform/threads/thread_pins.h"
 
 namespace numalign::addon {
 namespace {

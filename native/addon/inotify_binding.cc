@@ -1,4 +1,4 @@
-// Events of folders on the environment's event loop. See platform/inotify.h.
+// Events of folders on the environment's event loop. See platform/files/inotify.h.
 #include <uv.h>
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "platform/inotify.h"
+#include "platform/files/inotify.h"
 
 namespace numalign::addon {
 namespace {

@@ -1,8 +1,8 @@
 // Shared members: processes that are kept off CPUs by their masks.
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "platform/member_masks.h"
-#include "platform/thread_pins.h"
+#include "platform/threads/member_masks.h"
+#include "platform/threads/thread_pins.h"
 
 namespace numalign::addon {
 namespace {

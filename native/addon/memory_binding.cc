@@ -1,14 +1,14 @@
-// Memory policy, placement, and buffers on NUMA nodes. See platform/memory_policy.h and
-// platform/node_buffer.h.
+// Memory policy, placement, and buffers on NUMA nodes. See platform/memory/memory_policy.h and
+// platform/memory/node_buffer.h.
 #include <unistd.h>
 
 #include <bit>
 
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "platform/memory_placement.h"
-#include "platform/memory_policy.h"
-#include "platform/node_buffer.h"
+#include "platform/memory/memory_placement.h"
+#include "platform/memory/memory_policy.h"
+#include "platform/memory/node_buffer.h"
 
 namespace numalign::addon {
 namespace {

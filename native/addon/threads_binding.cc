@@ -6,12 +6,12 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "core/cpu_use.h"
-#include "platform/affinity.h"
-#include "platform/pool_barrier.h"
-#include "platform/scheduling.h"
-#include "platform/thread_birth.h"
-#include "platform/thread_pins.h"
-#include "platform/thread_roles.h"
+#include "platform/threads/affinity.h"
+#include "platform/threads/pool_barrier.h"
+#include "platform/threads/scheduling.h"
+#include "platform/threads/thread_birth.h"
+#include "platform/threads/thread_pins.h"
+#include "platform/threads/thread_roles.h"
 
 namespace numalign::addon {
 namespace {

@@ -4,7 +4,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "core/best_fit.h"
-#include "platform/hwloc_discovery.h"
+#include "platform/discovery/hwloc_discovery.h"
 
 namespace numalign::addon {
 namespace {

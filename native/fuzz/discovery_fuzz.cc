@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "core/topology.h"
-#include "platform/hwloc_discovery.h"
+#include "platform/discovery/hwloc_discovery.h"
 
 // hwloc loses a few bytes on some malformed synthetic descriptions.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }

@@ -14,14 +14,14 @@ import { freshSeed, parseOptions } from './options.mjs';
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',
-    file: 'native/platform/folder.cc',
+    file: 'native/platform/files/folder.cc',
     before: ['if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);'],
     after: '',
     find: 'lost-writes.mjs',
   },
   {
     name: 'the folder is not synced after the rename',
-    file: 'native/platform/folder.cc',
+    file: 'native/platform/files/folder.cc',
     before: ['if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");'],
     after: '',
     find: 'lost-writes.mjs',

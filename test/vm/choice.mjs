@@ -17,9 +17,9 @@ const CONCERNS = {
       'lib/decision/device-',
       'lib/machine/pci-address',
       'native/core/device',
-      'native/platform/pci',
+      'native/platform/discovery/pci',
     ],
-    ...['lib/audit/', 'native/platform/cpu_activity', 'native/platform/task_activity'],
+    ...['lib/audit/', 'native/platform/threads/cpu_activity', 'native/platform/threads/task_activity'],
   ],
   '8-nodes': [
     'lib/decision/hints/merge-hints',
@@ -28,26 +28,26 @@ const CONCERNS = {
     'lib/admission/',
     'native/core/',
   ],
-  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-', 'native/platform/affinity'],
+  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-', 'native/platform/threads/affinity'],
   'cpu-holes': [
     'lib/machine/topology',
     'lib/machine/machine-json',
     'lib/account/cpu-identities',
-    'native/platform/hwloc',
+    'native/platform/discovery/hwloc',
   ],
-  'memory-only-node': ['lib/decision/memory-', 'native/core/memory_hints', 'native/platform/memory'],
-  'cpu-only-node': ['lib/decision/memory-', 'native/platform/hwloc'],
+  'memory-only-node': ['lib/decision/memory-', 'native/core/memory_hints', 'native/platform/memory/'],
+  'cpu-only-node': ['lib/decision/memory-', 'native/platform/discovery/hwloc'],
   isolated: [
     ...[
       'lib/threads/',
       'lib/doctor/',
       'lib/machine/isolated-cpus',
-      'native/platform/thread',
-      'native/platform/scheduling',
+      'native/platform/threads/thread',
+      'native/platform/threads/scheduling',
     ],
-    'native/platform/pool_barrier',
+    'native/platform/threads/pool_barrier',
   ],
-  'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/m'],
+  'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/memory/', 'native/platform/threads/member_masks'],
 };
 
 const guestTest = (name) => `test/vm/guest/${name}.test.mjs`;

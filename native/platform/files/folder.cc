@@ -1,0 +1,349 @@
+#include "platform/files/folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <memory>
+
+namespace numalign {
+namespace {
+
+constexpr int kOpenFlags = O_CLOEXEC | O_NOFOLLOW;
+constexpr int kMakeAttempts = 1000;
+// What is beside is taken for something that its maker is about to rename, for so many attempts.
+constexpr int kMakerAttempts = 10;
+constexpr int kMakePauseUs = 2000;
+
+FileVersion version_of(const struct stat& s) {
+  return {s.st_ino, static_cast<uint64_t>(s.st_size), s.st_mtim.tv_sec * 1'000'000'000LL + s.st_mtim.tv_nsec};
+}
+
+Result<Done> write_all(int fd, std::string_view bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    ssize_t n = pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return syscall_error("write", "cannot write");
+    done += static_cast<size_t>(n);
+  }
+  return Done{};
+}
+
+// Somebody else makes `name`, under the name `beside`: waits a moment, or removes what has been left there
+// (a maker that is only slow makes it again). False where it is made. `flags`: of unlinkat.
+bool wait_for_maker(int parent, const std::string& name, const std::string& beside, int flags, int attempt) {
+  struct stat found;
+  if (fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return false;
+  if (attempt % kMakerAttempts != 0)
+    usleep(kMakePauseUs);
+  else
+    unlinkat(parent, beside.c_str(), flags);
+  return true;
+}
+
+// A folder that nobody else has made meanwhile either. Made beside, and renamed once its group and mode are
+// right: others could never enter one that its maker has left too early.
+Result<Done> make_folder(int parent, const std::string& name, const std::string& path,
+                         const FolderOptions& options) {
+  const std::string beside = name + ".new";
+  const auto remove = [&] { unlinkat(parent, beside.c_str(), AT_REMOVEDIR); };
+  const auto failure = [&](const char* syscall, const std::string& what) {
+    Error error = syscall_error(syscall, what + path);
+    remove();
+    return error;
+  };
+  for (int attempt = 1;; attempt++) {
+    if (mkdirat(parent, beside.c_str(), 0700) != 0) {
+      if (errno != EEXIST || attempt == kMakeAttempts)
+        return syscall_error("mkdir", "cannot create the folder " + path);
+      if (!wait_for_maker(parent, name, beside, AT_REMOVEDIR, attempt)) return Done{};
+      continue;
+    }
+    UniqueFd fd(openat(parent, beside.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+    if (!fd.valid() && errno == ENOENT && attempt < kMakeAttempts) continue;
+    if (!fd.valid()) return failure("open", "cannot open the folder ");
+    // Set after creation, since mkdir obeys the umask and drops the set-group-id bit.
+    if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0)
+      return failure("fchown", "cannot give to group " + std::to_string(*options.group) + " the folder ");
+    if (fchmod(fd.get(), options.mode) != 0) return failure("fchmod", "cannot set the mode of the folder ");
+    int renamed = renameat2(parent, beside.c_str(), parent, name.c_str(), RENAME_NOREPLACE);
+    // Not every file system can do that. Then an empty folder is replaced, which its users notice.
+    if (renamed != 0 && errno == EINVAL) renamed = renameat(parent, beside.c_str(), parent, name.c_str());
+    if (renamed == 0) {
+      // Its name outlives a power cut only once the folder above is synced. Where that is closed to us, it is
+      // as durable as any new folder.
+      UniqueFd above(openat(fd.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (above.valid()) (void)fsync(above.get());
+      return Done{};
+    }
+    if (errno == ENOENT && attempt < kMakeAttempts) continue;
+    if (errno != EEXIST && errno != ENOTEMPTY) return failure("rename", "cannot create the folder ");
+    // Somebody else was faster.
+    remove();
+    return Done{};
+  }
+}
+
+}  // namespace
+
+Error Folder::error(const char* syscall, const std::string& what) const {
+  return syscall_error(syscall, what + " in " + path_);
+}
+
+Result<Folder> Folder::open(const std::string& path, const FolderOptions& options) {
+  return open_at(AT_FDCWD, path, path, options);
+}
+
+Result<Folder> Folder::open_child(const std::string& name, const FolderOptions& options) const {
+  return open_at(fd_.get(), name, path_ + "/" + name, options);
+}
+
+Result<Folder> Folder::open_at(int parent, const std::string& name, std::string path,
+                               const FolderOptions& options) {
+  const auto open = [&](const std::string& which) {
+    return UniqueFd(openat(parent, which.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+  };
+  UniqueFd fd = open(name);
+  if (!fd.valid() && errno == ENOENT && options.create) {
+    if (Result<Done> made = make_folder(parent, name, path, options); !made.ok()) return made.error();
+    fd = open(name);
+  }
+  if (!fd.valid()) return syscall_error("open", "cannot open the folder " + path);
+  struct stat s;
+  if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
+  struct statfs fs;
+  bool in_memory = fstatfs(fd.get(), &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+  return Folder(std::move(path), std::move(fd), s.st_mode & 0660, in_memory);
+}
+
+Result<FolderOwner> Folder::owner() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return error("fstat", "cannot look at the folder");
+  return FolderOwner{s.st_uid, s.st_gid, s.st_mode & 07777};
+}
+
+Result<std::string> Folder::identity() const {
+  struct stat s;
+  if (fstat(fd_.get(), &s) != 0) return error("fstat", "cannot look at the folder");
+  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
+}
+
+bool Folder::is_current() const {
+  struct stat here, there;
+  return fstat(fd_.get(), &here) == 0 && lstat(path_.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
+         here.st_dev == there.st_dev;
+}
+
+Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {
+  if (exclusive) return create_file(name);
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | kOpenFlags));
+  if (!fd.valid() && errno == ENOENT && create) return make_file(name);
+  if (!fd.valid()) return error("open", "cannot open " + name);
+  // Only the file's owner may set it: others find it right already.
+  // One with a second name may be a file from elsewhere that somebody has linked here.
+  struct stat s;
+  const bool is_ours = fstat(fd.get(), &s) == 0 && s.st_uid == geteuid() && s.st_nlink == 1;
+  if (is_ours && (s.st_mode & 0777) != file_mode_) {
+    if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
+  }
+  return fd;
+}
+
+Result<UniqueFd> Folder::create_file(const std::string& name) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | kOpenFlags, 0600));
+  if (!fd.valid()) return error("open", "cannot create " + name);
+  // The umask must not decide whether the folder's group can use the file.
+  if (fchmod(fd.get(), file_mode_) == 0) return fd;
+  Error failure = error("fchmod", "cannot set the mode of " + name);
+  (void)remove(name);
+  return failure;
+}
+
+// Made beside, and renamed once its mode is right: see make_folder.
+Result<UniqueFd> Folder::make_file(const std::string& name) const {
+  const std::string beside = name + ".new";
+  for (int attempt = 1;; attempt++) {
+    const bool is_last = attempt == kMakeAttempts;
+    Result<UniqueFd> made = create_file(beside);
+    if (!made.ok()) {
+      if (made.error().errno_value != EEXIST || is_last) return made;
+      if (!wait_for_maker(fd_.get(), name, beside, 0, attempt)) return open_file(name, true, false);
+      continue;
+    }
+    int placed = renameat2(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), RENAME_NOREPLACE);
+    // Not every file system can do that.
+    const bool is_linked = placed != 0 && errno == EINVAL;
+    if (is_linked) placed = linkat(fd_.get(), beside.c_str(), fd_.get(), name.c_str(), 0);
+    if (placed == 0 && !is_linked) return made;
+    Error failure = error("rename", "cannot create " + name);
+    if (failure.errno_value == ENOENT && !is_last) continue;
+    const bool is_there = placed == 0 || failure.errno_value == EEXIST;
+    (void)remove(beside);
+    if (is_there) return open_file(name, true, false);
+    return failure;
+  }
+}
+
+Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
+  Result<UniqueFd> fd = open_to_read(name);
+  if (!fd.ok()) return fd;
+  struct stat s;
+  if (fstat(fd.value().get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  if (S_ISREG(s.st_mode)) return fd;
+  errno = S_ISDIR(s.st_mode) ? EISDIR : ENXIO;
+  return error("open", "cannot open " + name);
+}
+
+Result<Folder> Folder::with_own_files() const {
+  UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return error("fcntl", "cannot open the folder again");
+  return Folder(path_, std::move(fd), file_mode_ & ~0022U, in_memory_);
+}
+
+Result<UniqueFd> Folder::open_to_read(const std::string& name) const {
+  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
+  if (!fd.valid()) return error("open", "cannot open " + name);
+  return fd;
+}
+
+Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
+  Result<std::optional<FoundFile>> found = read_found(name, limit);
+  if (!found.ok()) return found.error();
+  if (!found.value()) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(found.value()->bytes));
+}
+
+Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, size_t limit) const {
+  Result<UniqueFd> opened = open_to_read(name);
+  if (!opened.ok() && opened.error().errno_value == ENOENT) return std::optional<FoundFile>();
+  if (!opened.ok()) return opened.error();
+  const UniqueFd& fd = opened.value();
+  struct stat s;
+  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
+  auto too_large = [&] {
+    errno = EFBIG;
+    return error("read", name + " is larger than " + std::to_string(limit) + " bytes");
+  };
+  if (static_cast<uint64_t>(s.st_size) > limit) return too_large();
+  std::string bytes(static_cast<size_t>(s.st_size) + 1, '\0');
+  size_t size = 0;
+  for (;;) {
+    ssize_t n = pread(fd.get(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return error("read", "cannot read " + name);
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+    if (size > limit) return too_large();
+    if (size == bytes.size()) bytes.resize(bytes.size() * 2);
+  }
+  bytes.resize(size);
+  return std::optional<FoundFile>(
+      FoundFile{std::move(bytes), s.st_uid, static_cast<unsigned>(s.st_mode & 07777), s.st_nlink});
+}
+
+Result<std::optional<FileVersion>> Folder::version(const std::string& name) const {
+  struct stat s;
+  if (fstatat(fd_.get(), name.c_str(), &s, AT_SYMLINK_NOFOLLOW) == 0) {
+    return std::optional<FileVersion>(version_of(s));
+  }
+  if (errno == ENOENT) return std::optional<FileVersion>();
+  return error("fstatat", "cannot look at " + name);
+}
+
+Result<std::vector<std::string>> Folder::list() const {
+  // A descriptor of its own: readdir moves the position that all copies of a descriptor share.
+  UniqueFd fd(openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return error("open", "cannot list the files");
+  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(fdopendir(fd.get()));
+  if (!folder) return error("fdopendir", "cannot list the files");
+  (void)fd.release();  // closedir closes it
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(folder.get())) {
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  return names;
+}
+
+Result<Done> Folder::remove(const std::string& name) const {
+  if (unlinkat(fd_.get(), name.c_str(), 0) == 0 || errno == ENOENT) return Done{};
+  return error("unlinkat", "cannot remove " + name);
+}
+
+Result<Done> Folder::move(const std::string& name, const Folder& to, const std::string& new_name) const {
+  if (renameat(fd_.get(), name.c_str(), to.fd_.get(), new_name.c_str()) == 0) return Done{};
+  return error("rename", "cannot move " + name + " to " + to.path_);
+}
+
+Result<UniqueFd> Folder::write_new(const std::string& name, std::string_view bytes) const {
+  // What a crash left behind under this name is overwritten.
+  if (Result<Done> removed = remove(name); !removed.ok()) return removed.error();
+  Result<UniqueFd> file = open_file(name, true, true);
+  if (!file.ok()) return file;
+  if (Result<Done> written = write_all(file.value().get(), bytes); !written.ok()) {
+    Error failure = syscall_error(written.error().syscall.c_str(), "cannot write " + name + " in " + path_,
+                                  written.error().errno_value);
+    (void)remove(name);
+    return failure;
+  }
+  return file;
+}
+
+Result<Done> Folder::replace(const std::string& name, std::string_view bytes) const {
+  const std::string beside = name + ".new";
+  if (Result<UniqueFd> file = write_new(beside, bytes); !file.ok()) return file.error();
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) == 0) return Done{};
+  return error("rename", "cannot replace " + name);
+}
+
+Result<FileVersion> Folder::replace_durably(const std::string& name, const std::string& previous,
+                                            std::string_view bytes, uint32_t stamp,
+                                            const std::function<Result<Done>()>& may_go_on) const {
+  // Fixed names, since writers hold the folder's lock.
+  const std::string beside = name + ".new";
+  const std::string kept = previous + ".new";
+  Result<UniqueFd> file = write_new(beside, bytes);
+  if (!file.ok()) return file.error();
+  int fd = file.value().get();
+  struct timespec times[2];
+  clock_gettime(CLOCK_REALTIME, &times[1]);
+  times[0] = {0, UTIME_OMIT};
+  times[1].tv_nsec = stamp;
+  if (futimens(fd, times) != 0) return error("futimens", "cannot stamp " + beside);
+  if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
+  if (may_go_on) {
+    if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
+  }
+  if (!previous.empty()) {
+    if (Result<Done> removed = remove(kept); !removed.ok()) return removed.error();
+    if (linkat(fd_.get(), name.c_str(), fd_.get(), kept.c_str(), 0) == 0) {
+      if (renameat(fd_.get(), kept.c_str(), fd_.get(), previous.c_str()) != 0) {
+        return error("rename", "cannot keep " + name + " as " + previous);
+      }
+    } else if (errno != ENOENT) {
+      return error("link", "cannot keep " + name + " as " + previous);
+    }
+  }
+  if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
+    return error("rename", "cannot replace " + name);
+  if (fsync(fd_.get()) != 0) return error("fsync", "cannot sync the folder");
+  struct stat s;
+  if (fstat(fd, &s) != 0) return error("fstat", "cannot look at " + name);
+  return version_of(s);
+}
+
+Result<Done> overwrite(int fd, std::string_view bytes) {
+  if (Result<Done> written = write_all(fd, bytes); !written.ok()) return written;
+  // Most files keep their length; to cut one makes the file system work where there is nothing to cut too.
+  struct stat s;
+  if (fstat(fd, &s) == 0 && static_cast<uint64_t>(s.st_size) == bytes.size()) return Done{};
+  if (ftruncate(fd, static_cast<off_t>(bytes.size())) != 0)
+    return syscall_error("ftruncate", "cannot cut the file");
+  return Done{};
+}
+
+}  // namespace numalign

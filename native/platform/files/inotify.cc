@@ -1,0 +1,38 @@
+#include "platform/files/inotify.h"
+
+#include <sys/inotify.h>
+
+namespace numalign {
+
+Result<Inotify> Inotify::open() {
+  UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!fd.valid()) return syscall_error("inotify_init1", "cannot watch folders");
+  return Inotify(std::move(fd));
+}
+
+Result<int> Inotify::add(const std::string& path, uint32_t mask) {
+  int watch = inotify_add_watch(fd_.get(), path.c_str(), mask | IN_ONLYDIR | IN_DONT_FOLLOW);
+  if (watch < 0) return syscall_error("inotify_add_watch", "cannot watch " + path);
+  return watch;
+}
+
+void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }
+
+Result<std::vector<FolderEvent>> Inotify::read() {
+  std::vector<FolderEvent> events;
+  alignas(inotify_event) char buffer[4096];
+  for (;;) {
+    ssize_t size = ::read(fd_.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return events;
+    if (size < 0) return syscall_error("read", "cannot read what has happened to watched folders");
+    for (ssize_t at = 0; at < size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+      // The name is padded with zeros.
+      events.push_back({event->wd, event->mask, event->len > 0 ? std::string(event->name) : std::string()});
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+  }
+}
+
+}  // namespace numalign

@@ -1,0 +1,40 @@
+// Inotify: what the kernel says of folders (inotify(7)). Used on one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "platform/files/unique_fd.h"
+#include "platform/syscall.h"
+
+namespace numalign {
+
+struct FolderEvent {
+  int watch;      // as add() has answered
+  uint32_t mask;  // IN_...; IN_Q_OVERFLOW with watch -1: events were lost
+  std::string name;
+};
+
+class Inotify {
+ public:
+  // EMFILE where the user has as many instances as fs.inotify.max_user_instances allows.
+  static Result<Inotify> open();
+  // Watches a folder for the events of `mask`; no link is followed. ENOSPC at fs.inotify.max_user_watches.
+  Result<int> add(const std::string& path, uint32_t mask);
+  // Ends a watch; nothing where it has ended with its folder. Its last event is IN_IGNORED.
+  void remove(int watch);
+  // What has happened since the last call; never waits.
+  Result<std::vector<FolderEvent>> read();
+  // Gives the instance back to the user's account. Nothing else is called from then on.
+  void close() { fd_.reset(); }
+  // Becomes readable with an event. Owned by this object.
+  int fd() const { return fd_.get(); }
+
+ private:
+  explicit Inotify(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+}  // namespace numalign

@@ -1,0 +1,127 @@
+#include "platform/threads/affinity.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/id_list.h"
+#include "platform/files/unique_fd.h"
+
+namespace numalign {
+namespace {
+
+std::string thread_name(pid_t tid) {
+  return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
+}
+
+Result<std::vector<pid_t>> list_threads(const std::string& path) {
+  constexpr int kReadings = 4;
+  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir(path.c_str()));
+  if (!folder) {
+    return syscall_error("opendir", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
+  }
+  std::set<pid_t> threads;
+  for (int reading = 0; reading < kReadings; reading++) {
+    rewinddir(folder.get());
+    while (const dirent* entry = readdir(folder.get())) {
+      if (entry->d_name[0] != '.') threads.insert(std::atoi(entry->d_name));
+    }
+    // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
+    // folder.
+    struct stat folder_now;
+    if (fstat(dirfd(folder.get()), &folder_now) != 0 || threads.size() + 2 >= folder_now.st_nlink) break;
+  }
+  return std::vector<pid_t>(threads.begin(), threads.end());
+}
+
+}  // namespace
+
+pid_t current_thread_id() {
+  thread_local pid_t tid = 0;
+  // The thread that fork(2) leaves to a child has another id there.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { tid = 0; });
+  if (tid != 0 && registered == 0) return tid;
+  return tid = static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+Result<CpuSet> get_affinity(pid_t tid) {
+  // The raw call, since glibc's wrapper hides how many bytes the kernel wrote.
+  uint64_t usual[16];
+  long usual_bytes = syscall(SYS_sched_getaffinity, tid, sizeof usual, usual);
+  if (usual_bytes >= 0) {
+    return CpuSet::from_words(std::span(usual).first(static_cast<size_t>(usual_bytes) / sizeof(uint64_t)));
+  }
+  std::vector<uint64_t> words(16);
+  for (;;) {
+    long bytes = syscall(SYS_sched_getaffinity, tid, words.size() * sizeof(uint64_t), words.data());
+    if (bytes >= 0) {
+      return CpuSet::from_words(std::span(words).first(static_cast<size_t>(bytes) / sizeof(uint64_t)));
+    }
+    bool too_small = errno == EINVAL && words.size() <= static_cast<size_t>(CpuSet::kMaxId) / 64;
+    if (!too_small) return syscall_error("sched_getaffinity", "cannot read the mask of " + thread_name(tid));
+    words.resize(words.size() * 2);
+  }
+}
+
+Result<CpuSet> get_whole_mask(pid_t tid) {
+  const std::string path =
+      "/proc/self/task/" + std::to_string(tid == 0 ? current_thread_id() : tid) + "/status";
+  std::ifstream file(path);
+  constexpr std::string_view kField = "Cpus_allowed_list:\t";
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(kField)) return parse_id_list<CpuTag>(std::string_view(line).substr(kField.size()));
+  }
+  return syscall_error("read", "cannot read the mask of " + thread_name(tid) + " in " + path, ESRCH);
+}
+
+Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
+  std::span<const uint64_t> words = cpus.words();
+  if (syscall(SYS_sched_setaffinity, tid, words.size_bytes(), words.data()) == 0) return Done{};
+  return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
+}
+
+bool is_own_thread(pid_t tid) {
+  return tid == 0 || tid == current_thread_id() || syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+}
+
+Result<std::vector<pid_t>> threads_of(pid_t pid) {
+  return list_threads("/proc/" + std::to_string(pid) + "/task");
+}
+
+Result<std::vector<pid_t>> process_threads() { return list_threads("/proc/self/task"); }
+
+Result<CpuSet> read_cpu_list(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return syscall_error("open", "cannot open " + path);
+  // A page at most, as every file of sysfs.
+  char text[4096];
+  ssize_t size = read(fd.get(), text, sizeof text);
+  if (size < 0) return syscall_error("read", "cannot read " + path);
+  std::string_view list(text, static_cast<size_t>(size));
+  if (list.ends_with('\n')) list.remove_suffix(1);
+  return parse_id_list<CpuTag>(list);
+}
+
+Result<CpuSet> online_cpus() { return read_cpu_list("/sys/devices/system/cpu/online"); }
+
+Result<CpuSet> cpuset_limit(const CpuSet& possible) {
+  Result<CpuSet> limit = CpuSet();
+  std::thread([&] {
+    Result<Done> widened = set_affinity(0, possible);
+    limit = widened.ok() ? get_affinity(0) : Result<CpuSet>(widened.error());
+  }).join();
+  return limit;
+}
+
+}  // namespace numalign

@@ -1,0 +1,169 @@
+#include "platform/threads/member_masks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+
+#include "platform/threads/affinity.h"
+
+namespace numalign {
+namespace {
+
+constexpr int kCleanPasses = 2;
+// Bounds a process that makes threads faster than they can be moved.
+constexpr int kMaxPasses = 64;
+
+class Confiner {
+ public:
+  explicit Confiner(const ConfinementRequest& request) : request_(request) {
+    for (const MemberThread& thread : request.known) known_.emplace(thread.tid, thread);
+    unpinned_.insert(request.unpinned.begin(), request.unpinned.end());
+  }
+
+  void look_at(pid_t tid) {
+    Result<CpuSet> mask = get_affinity(tid);
+    // It has ended.
+    if (!mask.ok() || mask.value().empty()) return;
+    const MemberThread* entry = entry_of(tid, mask.value());
+    if (runs_in_grant(mask.value())) {
+      if (entry) restore_place(*entry, mask.value());
+      // Whether its mask before the pin was its own choice is told by what had been applied then.
+      if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
+      return;
+    }
+    const CpuSet chosen = entry ? entry->chosen : mask.value();
+    const CpuSet to_be = request_.only_narrow ? narrowed(mask.value()) : wanted(chosen);
+    CpuSet now = mask.value();
+    const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
+    int refused = 0;
+    if (!has_it && request_.dry_run && !may_move(tid)) {
+      result_.is_refused = true;
+      refused = EPERM;
+    } else if (!has_it && request_.dry_run) {
+      result_.moved++;
+      now = cut(to_be);
+    } else if (!has_it) {
+      Result<Done> set = set_affinity(tid, to_be);
+      // Its cpuset has none of what it has chosen.
+      if (!set.ok() && set.error().errno_value == EINVAL && !request_.only_narrow)
+        set = set_affinity(tid, request_.pool);
+      if (!set.ok() && set.error().errno_value == ESRCH) return;
+      if (!set.ok()) refused = set.error().errno_value;
+      Result<CpuSet> read_back = get_affinity(tid);
+      if (!read_back.ok()) return;
+      if (read_back.value() != now) result_.moved++;
+      now = std::move(read_back).value();
+    }
+    if (now.intersects(request_.taken)) result_.stuck.push_back({tid, refused, now});
+    remember({tid, chosen, now, to_be}, now);
+  }
+
+  // Threads were born faster than they could be looked at: some may be anywhere.
+  void give_up(pid_t pid) {
+    if (!request_.taken.empty()) result_.stuck.push_back({pid, EAGAIN, request_.taken});
+  }
+
+  Confinement finish() && {
+    // Who has chosen by himself what others were given must not be taken for one that was born of them.
+    std::map<pid_t, MemberThread> threads = remembered_;
+    for (const auto& [tid, mask] : own_choices_) {
+      const bool is_given =
+          std::any_of(remembered_.begin(), remembered_.end(),
+                      [&mask = mask](const auto& each) { return each.second.applied == mask; });
+      if (is_given) threads.emplace(tid, MemberThread{tid, mask, mask, mask});
+    }
+    for (auto& [tid, thread] : threads) result_.threads.push_back(std::move(thread));
+    return std::move(result_);
+  }
+
+ private:
+  // Where it was on the grant's CPUs, as far as that is known; the kernel may have reset it.
+  void restore_place(const MemberThread& thread, const CpuSet& now) {
+    const CpuSet& place = thread.place;
+    if (place == now || place.empty() || !place.is_subset_of(now) || !unpinned_.contains(thread.tid)) return;
+    if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
+  }
+
+  CpuSet within_limit(const CpuSet& mask) const {
+    return request_.limit.empty() ? mask : mask & request_.limit;
+  }
+
+  // What a thread has that was given a mask: what its cpuset has of it; the pool where that has none.
+  CpuSet cut(const CpuSet& mask) const {
+    CpuSet left = within_limit(mask);
+    return left.empty() ? within_limit(request_.pool) : left;
+  }
+
+  CpuSet wanted(const CpuSet& chosen) const {
+    CpuSet left = chosen - request_.taken;
+    return left.empty() ? request_.pool : left;
+  }
+
+  CpuSet narrowed(const CpuSet& mask) const { return mask.intersects(request_.taken) ? wanted(mask) : mask; }
+
+  bool runs_in_grant(const CpuSet& mask) const {
+    return std::any_of(request_.grants.begin(), request_.grants.end(),
+                       [&](const CpuSet& cpus) { return mask.is_subset_of(cpus); });
+  }
+
+  // What is known of a thread. One that was born of a confined thread has its mask and no entry of its own.
+  const MemberThread* entry_of(pid_t tid, const CpuSet& mask) const {
+    auto [own, end] = known_.equal_range(tid);
+    if (own != end) {
+      // Two where a crash came between what it had and what it was to have.
+      // What it was given may have been cut anew: by a CPU that went offline, a partition that came.
+      auto stands = std::find_if(own, end, [&](const auto& each) {
+        return each.second.applied == mask || within_limit(each.second.asked) == mask;
+      });
+      if (stands != end) return &stands->second;
+      return unpinned_.contains(tid) || runs_in_grant(mask) ? &own->second : nullptr;
+    }
+    for (const auto& [other, thread] : known_) {
+      if (thread.applied == mask) return &thread;
+    }
+    return nullptr;
+  }
+
+  void remember(MemberThread thread, const CpuSet& now) {
+    if (thread.chosen != now || thread.applied != thread.chosen)
+      remembered_.emplace(thread.tid, thread);
+    else
+      own_choices_.emplace(thread.tid, now);
+  }
+
+  const ConfinementRequest& request_;
+  std::multimap<pid_t, MemberThread> known_;
+  std::map<pid_t, MemberThread> remembered_;
+  std::map<pid_t, CpuSet> own_choices_;
+  std::set<pid_t> unpinned_;
+  Confinement result_;
+};
+
+}  // namespace
+
+bool may_move(pid_t tid) {
+  Result<Done> set = set_affinity(tid, CpuSet{});
+  return set.ok() || set.error().errno_value != EPERM;
+}
+
+Result<Confinement> confine_member(const ConfinementRequest& request) {
+  Confiner confiner(request);
+  std::set<pid_t> seen;
+  int clean = 0;
+  for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
+    Result<std::vector<pid_t>> threads = threads_of(request.pid);
+    if (!threads.ok()) return threads.error();
+    bool found_new = false;
+    for (pid_t tid : threads.value()) {
+      if (!seen.insert(tid).second) continue;
+      found_new = true;
+      confiner.look_at(tid);
+    }
+    clean = found_new ? 0 : clean + 1;
+  }
+  if (clean < kCleanPasses) confiner.give_up(request.pid);
+  return std::move(confiner).finish();
+}
+
+}  // namespace numalign

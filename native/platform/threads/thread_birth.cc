@@ -1,0 +1,84 @@
+#include "platform/threads/thread_birth.h"
+
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "platform/threads/affinity.h"
+#include "platform/threads/thread_roles.h"
+
+namespace numalign {
+namespace {
+
+// A reading of /proc/self/task ends early where the thread at which it has arrived ends: several are as good
+// as complete.
+constexpr int kReadings = 3;
+
+Result<Done> add_threads(std::set<pid_t>& threads) {
+  Result<std::vector<pid_t>> list = process_threads();
+  if (!list.ok()) return list.error();
+  threads.insert(list.value().begin(), list.value().end());
+  return Done{};
+}
+
+// Another one each time, in the 15 characters of a thread's name.
+std::string next_marker() {
+  static std::atomic<unsigned> births = 0;
+  return "na-born-" + std::to_string(births++ % 1'000'000);
+}
+
+}  // namespace
+
+Result<ThreadBirth> ThreadBirth::on(const CpuSet& cpus, CpuSet after) {
+  std::set<pid_t> threads;
+  for (int reading = 0; reading < kReadings; reading++) {
+    if (Result<Done> added = add_threads(threads); !added.ok()) return added.error();
+  }
+  if (Result<Done> set = set_affinity(0, cpus); !set.ok()) return set.error();
+  char name[16] = "";
+  prctl(PR_GET_NAME, name);
+  std::string marker = next_marker();
+  prctl(PR_SET_NAME, marker.c_str());
+  return ThreadBirth(std::move(after), name, std::move(marker), std::move(threads));
+}
+
+ThreadBirth::ThreadBirth(CpuSet after, std::string name, std::string marker, std::set<pid_t> threads)
+    : after_(std::move(after)),
+      name_(std::move(name)),
+      marker_(std::move(marker)),
+      threads_(std::move(threads)) {}
+
+ThreadBirth::ThreadBirth(ThreadBirth&& other) noexcept
+    : active_(std::exchange(other.active_, false)),
+      after_(std::move(other.after_)),
+      name_(std::move(other.name_)),
+      marker_(std::move(other.marker_)),
+      threads_(std::move(other.threads_)) {}
+
+ThreadBirth::~ThreadBirth() {
+  if (!active_) return;
+  prctl(PR_SET_NAME, name_.c_str());
+  // Refused only where the cpuset has none of it, from which the thread is about to leave again, or which has
+  // changed since: the mask inside the new one is then as good.
+  (void)set_affinity(0, after_);
+}
+
+std::optional<pid_t> ThreadBirth::newborn() const {
+  std::set<pid_t> now, named;
+  for (int reading = 0; reading < kReadings; reading++) {
+    if (!add_threads(now).ok()) return std::nullopt;
+    named.clear();
+    for (pid_t tid : now) {
+      if (threads_.contains(tid)) continue;
+      const std::string name = thread_name(tid);
+      if (name == marker_) return tid;
+      // Named itself. One that has the name of whoever started it was not started here.
+      if (!name.empty() && name != name_) named.insert(tid);
+    }
+  }
+  return named.size() == 1 ? std::optional(*named.begin()) : std::nullopt;
+}
+
+}  // namespace numalign

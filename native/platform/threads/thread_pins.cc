@@ -1,0 +1,687 @@
+#include "platform/threads/thread_pins.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/cpu_use.h"
+#include "core/task_files.h"
+#include "platform/threads/proc_folder.h"
+
+namespace numalign {
+namespace {
+
+constexpr int kCleanPasses = 2;
+// Bounds a process that makes threads faster than they can be moved; the result never claims to be complete.
+constexpr int kMaxPasses = 64;
+
+// Sets and reads back. errno ESRCH where the thread is gone, or belongs to another process.
+Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
+  if (!is_own_thread(tid)) {
+    return syscall_error("sched_setaffinity",
+                         "cannot move thread " + std::to_string(tid) + " of this process", ESRCH);
+  }
+  Result<CpuSet> before = get_affinity(tid);
+  if (!before.ok()) return before.error();
+  ThreadMove move{tid, before.value(), before.value()};
+  if (Result<Done> set = set_affinity(tid, cpus); !set.ok()) {
+    move.errno_value = set.error().errno_value;
+    if (move.errno_value == ESRCH) return set.error();
+    return move;
+  }
+  Result<CpuSet> now = get_affinity(tid);
+  if (!now.ok()) return now.error();
+  move.now = now.value();
+  return move;
+}
+
+// Without CAP_SYS_NICE a thread that has the flag keeps it: it does nothing to an ordinary thread whose nice
+// value is not below 0.
+Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling wanted) {
+  Result<Done> set = set_scheduling(tid, wanted);
+  if (set.ok() || !now.reset_on_fork || wanted.reset_on_fork) return set;
+  wanted.reset_on_fork = true;
+  return set_scheduling(tid, wanted);
+}
+
+bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
+
+// The CPUs among `cpus` that are offline, as far as that can be known.
+CpuSet offline_among(const CpuSet& cpus) {
+  Result<CpuSet> online = online_cpus();
+  return online.ok() ? cpus - online.value() : CpuSet();
+}
+
+// 0 where it has ended.
+uint64_t start_of(pid_t tid) {
+  ProcFolder folder("/proc/self/task");
+  const std::string name = std::to_string(tid) + "/stat";
+  const std::optional<std::string_view> text = folder.read_piece(folder.fd(), name.c_str());
+  const std::optional<TaskStat> stat = text ? parse_task_stat(*text) : std::nullopt;
+  return stat ? stat->start_ticks : 0;
+}
+
+// Without those that end meanwhile.
+Result<std::map<pid_t, CpuSet>> masks_of_all() {
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  std::map<pid_t, CpuSet> masks;
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> mask = get_affinity(tid);
+    if (mask.ok() && !mask.value().empty()) masks[tid] = std::move(mask).value();
+  }
+  return masks;
+}
+
+void add(PinOutcome& outcome, ThreadMove move, const CpuSet& wanted) {
+  (move.now == wanted ? outcome.moved : outcome.unmovable).push_back(std::move(move));
+}
+
+}  // namespace
+
+ThreadPins& ThreadPins::of_this_process() {
+  // Never destroyed: pool threads may still run while the process exits.
+  static auto& pins = *new ThreadPins;
+  return pins;
+}
+
+// A thread id may have been given to a new thread since: only one that still runs on its pinned CPUs counts.
+const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::string& grant) {
+  auto found = pins_.find(tid);
+  if (found == pins_.end() || found->second.grant == grant) return nullptr;
+  Result<CpuSet> now = get_affinity(tid);
+  if (now.ok() && now.value() == found->second.cpus) return &found->second;
+  pins_.erase(found);
+  return nullptr;
+}
+
+Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const CpuSet& granted,
+                                                      const std::string& grant, const std::string& owner,
+                                                      bool replace) {
+  Result<std::vector<pid_t>> first = moves.threads();
+  if (!first.ok()) return first.error();
+  if (!grant.empty() && !replace) {
+    for (pid_t thread : first.value()) {
+      if (const Pin* other = pinned_for_another(thread, grant)) {
+        return std::optional(AlreadyPinned{thread, other->grant});
+      }
+    }
+  }
+
+  std::set<pid_t> seen;
+  int clean = 0;
+  for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
+    Result<std::vector<pid_t>> list = moves.threads();
+    if (!list.ok()) return list.error();
+    bool found_new = false;
+    for (pid_t thread : list.value()) {
+      if (!seen.insert(thread).second) continue;
+      const CpuSet cpus = moves.cpus_of(thread);
+      Result<ThreadMove> result = move_thread(thread, cpus);
+      if (!result.ok()) {
+        if (moves.whole_process && is_gone(result.error())) continue;
+        return result.error();
+      }
+      found_new = true;
+      ThreadMove move = std::move(result).value();
+      if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
+      if (grant.empty() && move.errno_value == 0) note_choice(thread, cpus);
+      if (!grant.empty() && move.errno_value == 0) {
+        const CpuSet before = choice_of(thread, move.before);
+        Pin& pin = pins_[thread] = Pin{grant, owner, before, move.now};
+        pin.start = start_of(thread);
+        Granted& all = granted_.try_emplace(grant, Granted{before, {}}).first->second;
+        if (thread == getpid()) all.before = before;
+        // What the kernel has clipped is no place of its choice.
+        all.cpus |= cpus == granted ? pin.cpus : granted;
+      }
+      moves.done(std::move(move), cpus);
+    }
+    if (!moves.whole_process) break;
+    clean = found_new ? 0 : clean + 1;
+  }
+  relax();
+  earlier_.clear();
+  return std::optional<AlreadyPinned>();
+}
+
+Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  std::vector<pid_t> threads{tid == 0 ? current_thread_id() : tid};
+  if (tid == -1) {
+    Result<std::vector<pid_t>> all = process_threads();
+    if (!all.ok()) return all.error();
+    threads = std::move(all).value();
+  }
+  for (pid_t thread : threads) {
+    if (const Pin* other = pinned_for_another(thread, grant))
+      return std::optional(AlreadyPinned{thread, other->grant});
+  }
+  return std::optional<AlreadyPinned>();
+}
+
+// What move() comes to for one thread and no grant.
+Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t tid, const CpuSet& cpus) {
+  // The kernel finds the calling thread faster by this than by its id.
+  Result<ThreadMove> result = move_thread(tid == current_thread_id() ? 0 : tid, cpus);
+  if (!result.ok()) return result.error();
+  ThreadMove move = std::move(result).value();
+  move.tid = tid;
+  if (move.errno_value == 0) note_choice(tid, cpus);
+  PinOutcome outcome;
+  add(outcome, std::move(move), cpus);
+  relax();
+  earlier_.clear();
+  return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
+}
+
+Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const CpuSet& cpus,
+                                                                const std::string& grant,
+                                                                const std::string& owner, bool replace) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  if (tid != -1 && grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        if (tid == -1) return process_threads();
+        return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
+      },
+      .cpus_of = [&](pid_t) { return cpus; },
+      .done = [&](ThreadMove move, const CpuSet& wanted) { add(outcome, std::move(move), wanted); },
+      .whole_process = tid == -1,
+  };
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, cpus, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return std::variant<PinOutcome, AlreadyPinned>(*pinned.value());
+  if (tid == -1) holds_whole_process(grant);
+  return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
+}
+
+Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Placement& placement,
+                                                                        const CpuSet& granted,
+                                                                        const std::string& grant,
+                                                                        const std::string& owner,
+                                                                        bool replace) {
+  std::lock_guard lock(mutex_);
+  PlacementOutcome outcome;
+  CpuUse use;
+  std::map<pid_t, ThreadRole> roles;
+  auto place_of = [&](ThreadRole role) -> const std::optional<ThreadPlace>& {
+    return placement[static_cast<size_t>(role)];
+  };
+  const Moves moves{
+      .threads = [&]() -> Result<std::vector<pid_t>> {
+        Result<std::vector<pid_t>> list = process_threads();
+        if (!list.ok()) return list;
+        std::vector<pid_t> threads = std::move(list).value();
+        for (pid_t thread : threads) {
+          if (!roles.contains(thread)) roles[thread] = ThreadRoles::of_this_process().get(thread);
+        }
+        std::erase_if(threads, [&](pid_t thread) { return !place_of(roles.at(thread)); });
+        std::ranges::sort(threads, {}, [&](pid_t thread) { return std::pair(roles.at(thread), thread); });
+        return threads;
+      },
+      .cpus_of =
+          [&](pid_t thread) {
+            const ThreadRole role = roles.at(thread);
+            const ThreadPlace& place = *place_of(role);
+            const CpuSet cpus = place.one_each ? CpuSet{use.least_used(place.cpus)} : place.cpus;
+            use.add(cpus, runs_javascript(role));
+            return cpus;
+          },
+      .done =
+          [&](ThreadMove move, const CpuSet& wanted) {
+            add(outcome[static_cast<size_t>(roles.at(move.tid))], std::move(move), wanted);
+          },
+      .whole_process = true,
+  };
+  using Outcome = std::variant<PlacementOutcome, AlreadyPinned>;
+  Result<std::optional<AlreadyPinned>> pinned = move(moves, granted, grant, owner, replace);
+  if (!pinned.ok()) return pinned.error();
+  if (pinned.value()) return Outcome(*pinned.value());
+  if (std::ranges::all_of(placement, [](const auto& place) { return place.has_value(); })) {
+    holds_whole_process(grant);
+  }
+  return Outcome(std::move(outcome));
+}
+
+// The one that came last has the threads that nobody has pinned.
+void ThreadPins::holds_whole_process(const std::string& grant) {
+  for (auto& [id, granted] : granted_) granted.whole_process = id == grant;
+}
+
+// A thread that runs on a grant has not chosen that; what it chooses there is undone with the pin.
+void ThreadPins::note_choice(pid_t tid, const CpuSet& cpus) {
+  if (choices_.find(tid) && !pins_.contains(tid)) choices_.set(tid, {cpus, cpus});
+}
+
+// Threads that were born on a grant's CPUs have not chosen them.
+const ThreadPins::Granted* ThreadPins::born_on(const CpuSet& mask) const {
+  auto found =
+      std::ranges::find_if(granted_, [&](const auto& entry) { return mask.is_subset_of(entry.second.cpus); });
+  return found == granted_.end() ? nullptr : &found->second;
+}
+
+CpuSet ThreadPins::choice_of(pid_t tid, const CpuSet& mask) const {
+  if (auto pin = pins_.find(tid); pin != pins_.end()) return pin->second.before;
+  if (const Granted* granted = born_on(mask)) return granted->before;
+  const ThreadChoice* choice = choices_.find(tid);
+  return choice ? choice->chosen : mask;
+}
+
+void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const std::string& grant, const std::string& owner) {
+  std::lock_guard lock(mutex_);
+  Result<CpuSet> parent = get_affinity(0);
+  const CpuSet before = choice_of(current_thread_id(), parent.ok() ? parent.value() : granted);
+  granted_.try_emplace(grant, Granted{before, {}}).first->second.cpus |= granted;
+  Result<CpuSet> now = tid == 0 ? Result<CpuSet>(CpuSet()) : get_affinity(tid);
+  if (!now.ok() || now.value().empty()) return;
+  pins_[tid] = Pin{grant, owner, before, now.value()};
+  pins_[tid].start = start_of(tid);
+}
+
+Result<CpuSet> ThreadPins::asked_mask() {
+  std::lock_guard lock(mutex_);
+  Result<CpuSet> now = get_affinity(0);
+  if (!now.ok()) return now;
+  const pid_t tid = current_thread_id();
+  const ThreadChoice* choice = choices_.find(tid);
+  return !choice || pins_.contains(tid) || born_on(now.value()) ? now : Result<CpuSet>(choice->asked);
+}
+
+Result<bool> ThreadPins::ask(const CpuSet& cpus) {
+  Result<Done> set = set_affinity(0, cpus);
+  if (set.ok()) return true;
+  if (set.error().errno_value == EINVAL) return false;
+  return set.error();
+}
+
+Result<Done> ThreadPins::ask_later(const CpuSet& chosen, const CpuSet& all) {
+  std::lock_guard lock(mutex_);
+  Result<Done> set = set_affinity(0, all);
+  if (set.ok()) choices_.set(current_thread_id(), {chosen, all});
+  return set;
+}
+
+void ThreadPins::ask_choices(const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  for (auto& [tid, pin] : pins_) {
+    if (pin.grant == grant) pin.asked = is_own_thread(tid) && set_affinity(tid, pin.before).ok();
+  }
+}
+
+Result<int> ThreadPins::settle_choices(const CpuSet& limit, bool dry_run) {
+  std::lock_guard lock(mutex_);
+  int settled = 0;
+  for (const auto& [tid, chosen] : choices_.unsettled(limit)) {
+    Result<CpuSet> now = get_affinity(tid);
+    // It has ended, is pinned again, or has made another choice.
+    if (pins_.contains(tid) || !now.ok() || now.value() != limit) continue;
+    if (!dry_run) {
+      Result<ThreadMove> move = move_thread(tid, chosen);
+      if (!move.ok() && !is_gone(move.error())) return move.error();
+      if (move.ok() && move.value().errno_value == 0) choices_.set(tid, {chosen, chosen});
+    }
+    settled++;
+  }
+  return settled;
+}
+
+Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const Scheduling& wanted,
+                                                               const std::string& grant) {
+  using Outcome = std::variant<Scheduling, Starved>;
+  std::lock_guard lock(mutex_);
+  if (!is_own_thread(tid)) {
+    return syscall_error("sched_setattr", "cannot reach thread " + std::to_string(tid) + " of this process",
+                         ESRCH);
+  }
+  if (wanted.is_real_time()) {
+    if (std::optional<Starved> victim = starved(tid)) return Outcome(*victim);
+  }
+  Result<Scheduling> before = get_scheduling(tid);
+  if (!before.ok()) return before.error();
+  if (Result<Done> set = change_scheduling(tid, before.value(), wanted); !set.ok()) return set.error();
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok()) return now.error();
+  auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
+  // Its id may have been another thread's, which had another class.
+  if (entry->second.now != before.value()) entry->second.before = before.value();
+  entry->second.grant = grant;
+  entry->second.now = now.value();
+  return Outcome(now.value());
+}
+
+// A thread that could only run on the CPUs of real-time threads; `real_time_too` counts as one (0: none
+// does).
+std::optional<Starved> ThreadPins::starved(pid_t real_time_too) {
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return std::nullopt;
+  CpuSet taken;
+  std::vector<Starved> others;
+  for (pid_t thread : threads.value()) {
+    Result<Scheduling> scheduling = get_scheduling(thread);
+    Result<CpuSet> cpus = get_affinity(thread);
+    if (!scheduling.ok() || !cpus.ok()) continue;  // it has ended
+    if (thread == real_time_too || scheduling.value().is_real_time()) {
+      taken |= cpus.value();
+    } else {
+      others.push_back({thread, cpus.value()});
+    }
+  }
+  for (const Starved& other : others) {
+    if (!other.cpus.empty() && other.cpus.is_subset_of(taken)) return other;
+  }
+  return std::nullopt;
+}
+
+// Takes real-time classes back that have come to starve others, since threads were moved.
+void ThreadPins::relax() {
+  for (auto scheduled = scheduled_.begin(); scheduled != scheduled_.end();) {
+    if (!scheduled->second.now.is_real_time()) {
+      ++scheduled;
+      continue;
+    }
+    std::optional<Starved> victim = starved(0);
+    if (!victim) return;
+    Result<CpuSet> cpus = get_affinity(scheduled->first);
+    if (cpus.ok() && !cpus.value().intersects(victim->cpus)) {
+      ++scheduled;
+      continue;
+    }
+    unschedule(scheduled->first, scheduled->second);
+    scheduled = scheduled_.erase(scheduled);
+  }
+}
+
+// A thread that has chosen another class since keeps it.
+void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
+  if (!is_own_thread(tid)) return;
+  Result<Scheduling> now = get_scheduling(tid);
+  if (!now.ok() || now.value() != scheduled.now) return;
+  if (change_scheduling(tid, now.value(), scheduled.before).ok()) return;
+  // Without CAP_SYS_NICE a nice value that is greater than before stays.
+  Scheduling rest = scheduled.before;
+  rest.nice = std::max(rest.nice, now.value().nice);
+  (void)change_scheduling(tid, now.value(), rest);
+}
+
+Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  auto restore = [&](pid_t tid, const CpuSet& before, bool is_asked) -> Result<Done> {
+    CpuSet wanted = before & pool;
+    if (wanted.empty()) wanted = pool;
+    Result<ThreadMove> move = move_thread(tid, wanted);
+    // Its cpuset has none of it at present.
+    const bool is_refused = move.ok() && move.value().errno_value == EINVAL && wanted != pool;
+    if (is_refused && !is_asked) {
+      wanted = pool;
+      move = move_thread(tid, wanted);
+    }
+    if (move.ok()) {
+      ThreadMove moved = std::move(move).value();
+      moved.earlier = before;
+      if (is_refused && is_asked) moved.errno_value = 0;
+      choices_.set(tid, {before, wanted});
+      add(outcome, std::move(moved), wanted);
+    } else if (!is_gone(move.error())) {
+      return move.error();
+    }
+    return Done{};
+  };
+
+  auto mask_of = [&](pid_t tid) -> Result<CpuSet> {
+    auto earlier = earlier_.find(tid);
+    return earlier == earlier_.end() ? get_affinity(tid) : Result<CpuSet>(earlier->second);
+  };
+
+  for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
+    if (entry->second.grant != grant) {
+      ++entry;
+      continue;
+    }
+    unschedule(entry->first, entry->second);
+    entry = scheduled_.erase(entry);
+  }
+
+  const auto of_grant = granted_.find(grant);
+  CpuSet granted = of_grant == granted_.end() ? CpuSet() : of_grant->second.cpus;
+  std::set<pid_t> had_pins;
+  for (auto pin = pins_.begin(); pin != pins_.end();) {
+    if (pin->second.grant != grant) {
+      ++pin;
+      continue;
+    }
+    granted |= pin->second.cpus;
+    Result<CpuSet> now = mask_of(pin->first);
+    // A thread that has chosen other CPUs since is left where it is, unless it is on CPUs that the grant
+    // gives back, or may not have chosen them: it was parked, or the kernel has let it out of CPUs that went
+    // offline.
+    const bool is_out = pin->second.parked || !offline_among(pin->second.cpus).empty();
+    if (now.ok() && (is_out || now.value().intersects(granted))) {
+      if (Result<Done> restored = restore(pin->first, pin->second.before, pin->second.asked); !restored.ok())
+        return restored.error();
+    }
+    had_pins.insert(pin->first);
+    pin = pins_.erase(pin);
+  }
+
+  // Threads born under the pin have its mask and no entry of their own.
+  if (of_grant != granted_.end()) {
+    const CpuSet before = of_grant->second.before;
+    granted_.erase(of_grant);
+    Result<std::vector<pid_t>> threads = process_threads();
+    if (!threads.ok()) return threads.error();
+    for (pid_t tid : threads.value()) {
+      if (pins_.contains(tid) || had_pins.contains(tid)) continue;
+      Result<CpuSet> now = mask_of(tid);
+      if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
+      if (Result<Done> restored = restore(tid, before, false); !restored.ok()) return restored.error();
+    }
+  }
+  earlier_.clear();
+  return outcome;
+}
+
+Result<PinOutcome> ThreadPins::follow(const std::string& grant, const CpuSet& cpus) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  auto entry = granted_.find(grant);
+  if (entry == granted_.end()) return outcome;
+  const CpuSet granted = std::exchange(entry->second.cpus, cpus);
+  const CpuSet lost = granted - cpus;
+  const bool has_offline = !offline_among(granted).empty();
+  std::set<pid_t> seen;
+  for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
+    Result<std::vector<pid_t>> list = process_threads();
+    if (!list.ok()) return list.error();
+    bool found_new = false;
+    for (pid_t tid : list.value()) {
+      auto pin = pins_.find(tid);
+      const bool is_pinned = pin != pins_.end();
+      if (is_pinned && pin->second.grant != grant) continue;
+      Result<CpuSet> now = has_offline ? get_whole_mask(tid) : get_affinity(tid);
+      if (!now.ok() || now.value().empty()) continue;
+      const bool is_inside = now.value().is_subset_of(granted);
+      // The kernel lets a thread run anywhere once none of its CPUs is online.
+      const bool is_out = is_pinned && (pin->second.parked || (has_offline && !is_inside));
+      // Pinned for it, and on other CPUs too by its own choice: it must leave what is lost all the same.
+      const bool is_on_both = is_pinned && now.value().intersects(lost);
+      if (!is_inside && !is_on_both && !is_out) continue;
+      if (!seen.insert(tid).second) continue;
+      // Placed on some of them: there it stays, as far as they are left.
+      CpuSet stays = is_pinned ? pin->second.cpus - lost : cpus;
+      if (stays.empty() || (is_pinned && pin->second.cpus == granted)) stays = cpus;
+      const bool is_as_given = is_pinned && now.value() == pin->second.given;
+      CpuSet wanted = now.value() == granted ? cpus : now.value() - lost;
+      if (is_out || is_as_given) wanted = stays;
+      if (wanted.empty()) wanted = cpus;
+      // Set anew, its mask would be without the CPUs that are offline.
+      if (has_offline && wanted == now.value()) {
+        if (is_pinned) pin->second.cpus = stays;
+        continue;
+      }
+      Result<ThreadMove> move = move_thread(tid, wanted);
+      if (!move.ok()) {
+        if (is_gone(move.error())) continue;
+        return move.error();
+      }
+      found_new = true;
+      if (is_pinned && move.value().errno_value == 0) {
+        pin->second.cpus = stays;
+        pin->second.given = wanted == stays ? move.value().now : CpuSet();
+        pin->second.parked = false;
+      }
+      add(outcome, std::move(move).value(), wanted);
+    }
+    clean = found_new ? 0 : clean + 1;
+  }
+  relax();
+  return outcome;
+}
+
+Result<PinOutcome> ThreadPins::park(const std::string& grant, const CpuSet& pool) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  for (auto& [tid, pin] : pins_) {
+    if (pin.grant != grant) continue;
+    Result<ThreadMove> move = move_thread(tid, pool);
+    if (!move.ok()) {
+      if (is_gone(move.error())) continue;
+      return move.error();
+    }
+    pin.parked = true;
+    add(outcome, std::move(move).value(), pool);
+  }
+  return outcome;
+}
+
+std::vector<pid_t> ThreadPins::threads_for(const std::string& grant, const std::vector<pid_t>& threads) {
+  std::vector<pid_t> found;
+  auto granted = granted_.find(grant);
+  if (granted == granted_.end()) return found;
+  auto is_born_for_another = [&](pid_t tid) {
+    Result<CpuSet> now = get_affinity(tid);
+    return now.ok() && std::ranges::any_of(granted_, [&](const auto& entry) {
+             return entry.first != grant && now.value().is_subset_of(entry.second.cpus);
+           });
+  };
+  for (pid_t tid : threads) {
+    auto pin = pins_.find(tid);
+    // Another thread that has got its id matters only where it runs elsewhere.
+    auto is_elsewhere = [&] {
+      Result<CpuSet> now = get_affinity(tid);
+      return now.ok() && !now.value().is_subset_of(granted->second.cpus);
+    };
+    if (pin != pins_.end() && is_elsewhere() && pin->second.start != start_of(tid)) {
+      pins_.erase(pin);
+      pin = pins_.end();
+    }
+    const bool is_for_it = pin != pins_.end() ? pin->second.grant == grant
+                                              : granted->second.whole_process && !is_born_for_another(tid);
+    if (is_for_it) found.push_back(tid);
+  }
+  return found;
+}
+
+Result<std::vector<pid_t>> ThreadPins::threads_for(const std::string& grant) {
+  std::lock_guard lock(mutex_);
+  if (!granted_.contains(grant)) return std::vector<pid_t>();
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads;
+  return threads_for(grant, threads.value());
+}
+
+// Where they are, and where they should be.
+std::vector<ThreadMove> ThreadPins::places_of(const std::string& grant, const CpuSet& cpus,
+                                              const std::vector<pid_t>& threads) {
+  const CpuSet offline = offline_among(cpus);
+  std::vector<ThreadMove> places;
+  if (cpus.is_subset_of(offline)) return places;
+  for (pid_t tid : threads_for(grant, threads)) {
+    auto pin = pins_.find(tid);
+    if (pin != pins_.end() && pin->second.parked) continue;
+    Result<CpuSet> now = get_affinity(tid);
+    if (!now.ok()) continue;
+    CpuSet place = pin == pins_.end() ? cpus : pin->second.cpus & cpus;
+    if (place.is_subset_of(offline)) place = cpus;
+    places.push_back({tid, std::move(now).value(), std::move(place)});
+  }
+  return places;
+}
+
+Result<std::vector<ThreadMove>> ThreadPins::strays(const std::string& grant, const CpuSet& cpus) {
+  std::lock_guard lock(mutex_);
+  if (!granted_.contains(grant)) return std::vector<ThreadMove>();
+  Result<std::vector<pid_t>> threads = process_threads();
+  if (!threads.ok()) return threads.error();
+  std::vector<pid_t> out;
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> now = get_affinity(tid);
+    if (now.ok() && !now.value().is_subset_of(cpus)) out.push_back(tid);
+  }
+  return out.empty() ? std::vector<ThreadMove>() : places_of(grant, cpus, out);
+}
+
+Result<PinOutcome> ThreadPins::recall(const std::string& grant, const CpuSet& cpus,
+                                      const std::vector<pid_t>& tids) {
+  std::lock_guard lock(mutex_);
+  PinOutcome outcome;
+  for (const ThreadMove& place : places_of(grant, cpus, tids)) {
+    Result<ThreadMove> move = move_thread(place.tid, place.now);
+    if (!move.ok()) {
+      if (is_gone(move.error())) continue;
+      return move.error();
+    }
+    const bool is_back = move.value().errno_value == 0 && move.value().now.is_subset_of(cpus);
+    (is_back ? outcome.moved : outcome.unmovable).push_back(std::move(move).value());
+  }
+  if (!outcome.moved.empty()) relax();
+  return outcome;
+}
+
+Result<Done> ThreadPins::remember_masks() {
+  std::lock_guard lock(mutex_);
+  Result<std::map<pid_t, CpuSet>> masks = masks_of_all();
+  if (!masks.ok()) return masks.error();
+  earlier_ = std::move(masks).value();
+  return Done{};
+}
+
+Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
+                                       const std::vector<MemberThread>& known) {
+  std::lock_guard lock(mutex_);
+  Result<std::map<pid_t, CpuSet>> found = masks_of_all();
+  if (!found.ok()) return found.error();
+  std::map<pid_t, CpuSet> masks = std::move(found).value();
+  std::vector<pid_t> others;
+  for (const auto& [tid, mask] : masks) {
+    const bool is_elsewhere = !limit.empty() && !mask.is_subset_of(limit);
+    if (is_elsewhere || pins_.contains(tid) || born_on(mask)) others.push_back(tid);
+  }
+  for (pid_t tid : others) masks.erase(tid);
+  choices_.learn(masks, others, limit, all, known);
+  return Done{};
+}
+
+std::vector<MemberThread> ThreadPins::choices() {
+  std::lock_guard lock(mutex_);
+  std::vector<MemberThread> known;
+  for (const auto& [tid, choice] : choices_.all()) {
+    if (!pins_.contains(tid)) known.push_back({tid, choice.chosen, choice.asked, choice.asked});
+  }
+  return known;
+}
+
+bool ThreadPins::holds_for(std::string_view owner, pid_t except) {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(pins_, [&](const auto& entry) {
+    if (entry.first == except || entry.second.owner != owner) return false;
+    Result<CpuSet> now = get_affinity(entry.first);
+    return now.ok() && now.value() == entry.second.cpus;
+  });
+}
+
+}  // namespace numalign

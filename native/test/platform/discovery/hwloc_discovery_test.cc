@@ -1,0 +1,535 @@
+#include "platform/discovery/hwloc_discovery.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/id_list.h"
+#include "platform/discovery/pci_devices.h"
+#include "support/seed.h"
+
+namespace numalign {
+namespace {
+
+using Source = DiscoverySource;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string fixture(const std::string& name) {
+  std::string text = read_file(std::string(NUMALIGN_FIXTURES) + "/machines/" + name);
+  EXPECT_FALSE(text.empty()) << name;
+  return text;
+}
+
+// The machine, which must also be one that Topology accepts.
+TopologySpec described(Source source, const std::string& text) {
+  Result<TopologySpec> spec = discover(source, text);
+  EXPECT_TRUE(spec.ok()) << (spec.ok() ? "" : spec.error().message);
+  if (!spec.ok()) return {};
+  auto topology = Topology::create(spec.value());
+  EXPECT_TRUE(topology.ok()) << (topology.ok() ? "" : topology.error().message);
+  return spec.value();
+}
+TopologySpec captured(const std::string& name) { return described(Source::kXml, fixture(name)); }
+TopologySpec synthetic(const std::string& text) { return described(Source::kSynthetic, text); }
+
+// The message, or "" where the text was accepted.
+std::string refusal(Source source, const std::string& text) {
+  Result<TopologySpec> spec = discover(source, text);
+  if (spec.ok()) return "";
+  EXPECT_EQ(spec.error().code, ErrorCode::kHwloc);
+  EXPECT_FALSE(spec.error().message.empty());
+  return spec.error().message;
+}
+
+std::vector<int> column(const TopologySpec& spec, int CpuInfo::*member) {
+  std::vector<int> values;
+  for (const CpuInfo& cpu : spec.cpus) values.push_back(cpu.*member);
+  return values;
+}
+
+using Ids = std::vector<int>;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  return at == text.npos ? text : text.replace(at, from.size(), to);
+}
+
+// What a piece of code writes to file descriptor 2.
+class CapturedStderr {
+ public:
+  CapturedStderr() : saved_(dup(2)), file_(memfd_create("stderr", MFD_CLOEXEC)) { dup2(file_, 2); }
+  ~CapturedStderr() {
+    dup2(saved_, 2);
+    close(saved_);
+    close(file_);
+  }
+  off_t bytes() const { return lseek(file_, 0, SEEK_END); }
+
+ private:
+  int saved_, file_;
+};
+
+// ---- this machine ----
+
+TEST(HwlocDiscovery, SeesEveryOnlineCpuOfThisMachine) {
+  TopologySpec spec = described(Source::kMachine, "");
+  std::string online = read_file("/sys/devices/system/cpu/online");
+  std::string possible = read_file("/sys/devices/system/cpu/possible");
+  CpuSet cpus;
+  for (const CpuInfo& cpu : spec.cpus) cpus.insert(cpu.cpu);
+  EXPECT_EQ(format_id_list(cpus) + "\n", online);
+  EXPECT_EQ(format_id_list(spec.possible) + "\n", possible);
+  EXPECT_EQ(format_id_list(spec.isolated) + "\n", read_file("/sys/devices/system/cpu/isolated"));
+  EXPECT_TRUE(spec.allowed.is_subset_of(cpus));
+  EXPECT_FALSE(spec.allowed.empty());
+}
+
+TEST(HwlocDiscovery, SeesTheWholeMachineUnderARestrictedMask) {
+  TopologySpec before = described(Source::kMachine, "");
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(before.allowed.last(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    TopologySpec under = described(Source::kMachine, "");
+    EXPECT_EQ(under.cpus, before.cpus);
+    EXPECT_EQ(under.possible, before.possible);
+    EXPECT_EQ(under.allowed, before.allowed) << "the mask is not the cpuset";
+    cpu_set_t after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&one, &after)) << "discovery leaves the caller's mask alone";
+  }).join();
+}
+
+std::string hugepage_file(int node, const HugepagePool& pool) {
+  return "/sys/devices/system/node/node" + std::to_string(node) + "/hugepages/hugepages-" +
+         std::to_string(pool.page_bytes / 1024) + "kB/nr_hugepages";
+}
+
+// The counts of hugepages by the files that tell them.
+std::map<std::string, std::string> hugepage_counts(const TopologySpec& spec) {
+  std::map<std::string, std::string> counts;
+  for (const NodeInfo& node : spec.nodes) {
+    for (const HugepagePool& pool : node.hugepages) {
+      std::string file = hugepage_file(node.node, pool);
+      counts[file] = read_file(file);
+    }
+  }
+  return counts;
+}
+
+TEST(HwlocDiscovery, SaysOfNodesWhatLinuxSays) {
+  // Somebody may reserve hugepages meanwhile: then they cannot be compared.
+  const auto before = hugepage_counts(described(Source::kMachine, ""));
+  TopologySpec spec = described(Source::kMachine, "");
+  const auto after = hugepage_counts(spec);
+  for (const NodeInfo& node : spec.nodes) {
+    std::string folder = "/sys/devices/system/node/node" + std::to_string(node.node) + "/";
+    std::string cpulist = read_file(folder + "cpulist");
+    if (cpulist.empty()) GTEST_SKIP() << "a kernel without NUMA nodes";
+    CpuSet cpus;
+    for (const CpuInfo& cpu : spec.cpus) {
+      if (cpu.node == node.node) cpus.insert(cpu.cpu);
+    }
+    EXPECT_EQ(format_id_list(cpus) + "\n", cpulist);
+    ASSERT_EQ(node.distances.size(), spec.nodes.size());
+    std::string distances;
+    for (uint32_t distance : node.distances)
+      distances += (distances.empty() ? "" : " ") + std::to_string(distance);
+    EXPECT_EQ(distances + "\n", read_file(folder + "distance"));
+    // Memory can be plugged in between the two readings; it stays in the same order of size. 0 is a node
+    // without any.
+    std::string meminfo = read_file(folder + "meminfo");
+    uint64_t total = std::strtoull(meminfo.c_str() + meminfo.find("MemTotal:") + 9, nullptr, 10) * 1024;
+    EXPECT_GE(node.memory_bytes, total / 2);
+    EXPECT_LE(node.memory_bytes, total * 2);
+    for (const HugepagePool& pool : node.hugepages) {
+      std::string file = hugepage_file(node.node, pool);
+      if (before.at(file) != after.at(file)) continue;
+      EXPECT_EQ(std::to_string(pool.count) + "\n", after.at(file));
+    }
+  }
+}
+
+TEST(HwlocDiscovery, SeesThePciDevicesOfThisMachineOnNodesThatItHas) {
+  std::vector<PciDevice> listed = read_pci_devices("/sys");
+  TopologySpec spec = described(Source::kMachine, "");
+  ASSERT_EQ(spec.devices.size(), listed.size());
+  for (size_t i = 0; i < listed.size(); i++) EXPECT_EQ(spec.devices[i].id, listed[i].id);
+}
+
+TEST(HwlocDiscovery, CanRunOnSeveralThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; i++) {
+    threads.emplace_back([i] {
+      for (int round = 0; round < 5; round++) {
+        if (i % 2 == 0) {
+          EXPECT_EQ(synthetic("package:2 core:2 pu:2").cpus.size(), 8u);
+          EXPECT_NE(refusal(Source::kXml, "<topology"), "");
+        } else {
+          EXPECT_EQ(captured("holes.xml").cpus.size(), 8u);
+          EXPECT_FALSE(described(Source::kMachine, "").cpus.empty());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HwlocDiscovery, RefusesAnEnvironmentThatReplacesThisMachine) {
+  setenv("HWLOC_SYNTHETIC", "pu:3", 1);
+  std::string message = refusal(Source::kMachine, "");
+  unsetenv("HWLOC_SYNTHETIC");
+  EXPECT_NE(message.find("HWLOC_SYNTHETIC"), message.npos) << message;
+}
+
+// ---- captured machines ----
+
+TEST(HwlocDiscovery, ReadsACapturedMachineWithL3Ids) {
+  TopologySpec spec = captured("2core.xml");
+  EXPECT_EQ(spec.cpus, (std::vector<CpuInfo>{{0, 0, 0, 0, 0, 0}, {1, 1, 0, 0, 0, 0}}));
+  ASSERT_EQ(spec.nodes.size(), 1u);
+  EXPECT_EQ(spec.nodes[0].hugepages, (std::vector<HugepagePool>{{2097152, 0}, {1073741824, 0}}));
+  EXPECT_TRUE(spec.nodes[0].distances.empty());
+}
+
+TEST(HwlocDiscovery, NamesCoresAndDiesByTheirLowestCpu) {
+  TopologySpec spec = captured("2x2x2x2.xml");
+  EXPECT_EQ(column(spec, &CpuInfo::core), (Ids{0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14}));
+  EXPECT_EQ(column(spec, &CpuInfo::die), (Ids{0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12}));
+  EXPECT_EQ(column(spec, &CpuInfo::node), (Ids{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
+  EXPECT_EQ(column(spec, &CpuInfo::l3), column(spec, &CpuInfo::node))
+      << "logical indexes where no L3 has an id";
+  EXPECT_EQ(column(spec, &CpuInfo::package), (Ids{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+TEST(HwlocDiscovery, ReadsEightNodes) {
+  TopologySpec spec = captured("8node.xml");
+  EXPECT_EQ(spec.cpus.size(), 32u);
+  ASSERT_EQ(spec.nodes.size(), 8u);
+  for (int i = 0; i < 32; i++) EXPECT_EQ(spec.cpus[i].node, i / 4);
+  EXPECT_EQ(spec.nodes[7].memory_bytes, 512000000u);
+}
+
+TEST(HwlocDiscovery, KeepsTheIdsOfLinuxWithTheirHoles) {
+  TopologySpec spec = captured("holes.xml");
+  EXPECT_EQ(column(spec, &CpuInfo::cpu), (Ids{1, 2, 3, 4, 7, 9, 12, 20}));
+  EXPECT_EQ(column(spec, &CpuInfo::core), (Ids{1, 2, 3, 4, 2, 1, 4, 3}));
+  EXPECT_EQ(column(spec, &CpuInfo::die), (Ids{1, 2, 2, 1, 2, 1, 1, 2}));
+  EXPECT_EQ(column(spec, &CpuInfo::node), (Ids{0, 3, 3, 0, 3, 0, 0, 3}));
+  EXPECT_EQ(format_id_list(spec.possible), "1-4,7,9,12,20");
+}
+
+TEST(HwlocDiscovery, PutsCpusOnOrdinaryMemoryBesideAMemoryOnlyNode) {
+  TopologySpec spec = captured("memory-only.xml");
+  // Nodes 0 and 3 are HBM; on the first package it even has the lower id.
+  EXPECT_EQ(column(spec, &CpuInfo::node), (Ids{1, 1, 2, 2}));
+  ASSERT_EQ(spec.nodes.size(), 4u) << "nodes without CPUs are there too";
+  EXPECT_EQ(spec.nodes[2].hugepages, (std::vector<HugepagePool>{{2097152, 64}, {1073741824, 0}}));
+}
+
+TEST(HwlocDiscovery, OrdersDistancesByNodeIdInRowsAndColumns) {
+  TopologySpec spec = captured("memory-only.xml");  // listed as 1 0 2 3
+  using Row = std::vector<uint32_t>;
+  EXPECT_EQ(spec.nodes[0].distances, (Row{10, 12, 22, 32}));
+  EXPECT_EQ(spec.nodes[1].distances, (Row{13, 10, 21, 31}));
+  EXPECT_EQ(spec.nodes[2].distances, (Row{23, 20, 10, 14}));
+  EXPECT_EQ(spec.nodes[3].distances, (Row{33, 30, 15, 10}));
+}
+
+TEST(HwlocDiscovery, TakesTheAllowedCpusOfACapture) {
+  TopologySpec spec = captured("memory-only.xml");
+  EXPECT_EQ(format_id_list(spec.possible), "0-3");
+  EXPECT_EQ(format_id_list(spec.allowed), "0-2");
+  EXPECT_TRUE(spec.isolated.empty());
+}
+
+// ---- PCI devices of captured machines ----
+
+const PciDevice* find_device(const TopologySpec& spec, const std::string& id) {
+  auto found = std::ranges::find(spec.devices, id, &PciDevice::id);
+  return found == spec.devices.end() ? nullptr : &*found;
+}
+
+TEST(HwlocDiscovery, ReadsPciDevicesWithTheNodesOfTheirPlace) {
+  TopologySpec spec = captured("pci.xml");
+  std::vector<std::string> ids;
+  for (const PciDevice& device : spec.devices) ids.push_back(device.id);
+  std::ranges::sort(ids);
+  EXPECT_EQ(ids, (std::vector<std::string>{"0000:00:03.0", "0000:00:04.0", "0000:00:05.0", "0000:00:1f.2",
+                                           "0000:00:1f.3", "0000:41:00.0", "0000:42:00.0", "0000:81:00.0",
+                                           "0000:82:00.0", "0000:82:00.1", "0000:82:00.2"}));
+  EXPECT_EQ(*find_device(spec, "0000:41:00.0"),
+            (PciDevice{"0000:41:00.0", 0x0200, 0x1af4, 0x1041, "", {"eth0"}, {1}, ""}));
+  EXPECT_EQ(*find_device(spec, "0000:42:00.0"),
+            (PciDevice{"0000:42:00.0", 0x0108, 0x1b36, 0x0010, "", {"nvme1n1"}, {1}, ""}));
+  EXPECT_EQ(find_device(spec, "0000:81:00.0")->nodes, Ids{3});
+  EXPECT_EQ(find_device(spec, "0000:82:00.2")->nodes, Ids{3});
+  EXPECT_EQ(find_device(spec, "0000:00:1f.2")->nodes, Ids{}) << "near all of several nodes";
+}
+
+TEST(HwlocDiscovery, GivesDevicesOfAPackageAllItsNodes) {
+  std::string xml = fixture("pci.xml");
+  const std::string device =
+      R"(<object type="PCIDev" pci_busid="10000:01:00.0" pci_type="0302 [10de:20b0]"/>)";
+  xml = replaced(xml, R"(<object type="Die" os_index="0")", device + R"(<object type="Die" os_index="0")");
+  EXPECT_EQ(find_device(described(Source::kXml, xml), "10000:01:00.0")->nodes, (Ids{0, 1}));
+}
+
+TEST(HwlocDiscovery, PutsDevicesOfAMachineOfOneNodeOnIt) {
+  const std::string device =
+      R"(<object type="PCIDev" pci_busid="0000:01:00.0" pci_type="0302 [10de:20b0]"/>)";
+  std::string xml =
+      replaced(fixture("2core.xml"), "<object type=\"Package\"", device + "<object type=\"Package\"");
+  EXPECT_EQ(find_device(described(Source::kXml, xml), "0000:01:00.0")->nodes, Ids{0});
+}
+
+TEST(HwlocDiscovery, RefusesPciDevicesThatMakeNoSense) {
+  std::string xml = fixture("pci.xml");
+  for (auto [from, to, why] : {std::array{"0000:41:00.0", "0000:42:00.0", "0000:42:00.0 is given twice"},
+                               std::array{"\"0000:41:00.0", "\"0:41:00.0", "0000:3b:00.0"},
+                               std::array{"0000:41:00.0", "0000:41:00.9", "pci_busid"},
+                               std::array{"0200 [1af4:1041]", "0200 [1af4:104]", "pci_type"},
+                               std::array{"0200 [1af4:1041] [1af4:1100]", "", "pci_type"},
+                               std::array{"0200 [1af4:1041]", "-200 [1af4:1041]", "pci_type"}}) {
+    std::string message = refusal(Source::kXml, replaced(xml, from, to));
+    EXPECT_NE(message.find(why), message.npos) << message;
+    EXPECT_NE(message.find("line "), message.npos) << message;
+  }
+}
+
+TEST(HwlocDiscovery, NumbersPackagesItselfWhereIdsRepeatOrAreUnknown) {
+  std::string xml = fixture("8node.xml");
+  std::string repeated = replaced(xml, R"("Package" os_index="3")", R"("Package" os_index="2")");
+  EXPECT_EQ(column(described(Source::kXml, repeated), &CpuInfo::package)[12], 3);
+  std::string unknown = replaced(xml, R"("Package" os_index="7")", R"("Package")");
+  EXPECT_EQ(column(described(Source::kXml, unknown), &CpuInfo::package)[31], 7);
+  std::string other = replaced(xml, R"("Package" os_index="7")", R"("Package" os_index="131072")");
+  EXPECT_EQ(column(described(Source::kXml, other), &CpuInfo::package)[31], 131072);
+}
+
+TEST(HwlocDiscovery, GivesCpusWithoutL3AnIdThatNoL3Has) {
+  // Packages 0 and 1 lose theirs; the levels become L2.
+  std::string xml = fixture("2x2x2x2.xml");
+  const std::string l3 = R"("L3Cache" cpuset="0x0000000f")";
+  xml = replaced(xml, l3, replaced(l3, "L3", "L2"));
+  const std::string third = R"("L3Cache" cpuset="0x00000f00")";
+  xml = replaced(xml, third, replaced(third, "L3", "L2"));
+  TopologySpec spec = described(Source::kXml, xml);
+  EXPECT_EQ(column(spec, &CpuInfo::l3), (Ids{2, 2, 2, 2, 0, 0, 0, 0, 3, 3, 3, 3, 1, 1, 1, 1}));
+}
+
+TEST(HwlocDiscovery, GivesCpusWithoutALocalNodeTheNearestAncestorsOne) {
+  std::string xml = fixture("holes.xml");
+  size_t node = xml.find(R"(<object type="NUMANode" os_index="0")");
+  xml.erase(node, xml.find("</object>", node) + 9 - node);
+  TopologySpec spec = described(Source::kXml, xml);
+  EXPECT_EQ(column(spec, &CpuInfo::node), Ids(8, 3));
+  EXPECT_EQ(spec.nodes.size(), 1u);
+}
+
+TEST(HwlocDiscovery, SkipsCommentsAndWhatItDoesNotKnow) {
+  std::string xml = fixture("holes.xml");
+  xml = replaced(xml, "<object type=\"Package\"",
+                 "<!-- first -->\n<info name=\"&lt;\" value=\"\"/><object type=\"Package\"");
+  xml = replaced(xml, "</topology>", "<future><deep/>text</future></topology>");
+  EXPECT_EQ(described(Source::kXml, xml).cpus, captured("holes.xml").cpus);
+}
+
+// ---- invented machines ----
+
+TEST(HwlocDiscovery, ReadsSyntheticDescriptions) {
+  TopologySpec spec = synthetic("package:2 [numa(memory=64GiB)] l3:2 core:8 pu:2");
+  EXPECT_EQ(spec.cpus.size(), 64u);
+  EXPECT_EQ(spec.cpus[63], (CpuInfo{63, 62, 1, 32, 3, 1}));
+  EXPECT_EQ(format_id_list(spec.possible), "0-63");
+  EXPECT_EQ(spec.allowed, spec.possible);
+  EXPECT_TRUE(spec.isolated.empty());
+  EXPECT_EQ(spec.nodes[1].memory_bytes, uint64_t{64} << 30);
+  EXPECT_EQ(synthetic("numa:2 core:4 pu:2").nodes[1].memory_bytes, 0u);  // it says nothing
+}
+
+TEST(HwlocDiscovery, PlacesNodesAboveBelowAndBesideEveryLevel) {
+  struct Case {
+    const char* text;
+    int nodes_with_cpus;
+  };
+  for (Case c :
+       {Case{"pu:1", 1}, Case{"4 2", 4}, Case{"numa:2 package:2 core:2 pu:1", 2},
+        Case{"package:2 numa:4 l3:2 core:8 pu:2", 8}, Case{"package:2 l3:2 [numa] core:2 pu:2", 4},
+        Case{"package:2 group:2 [numa] core:2 pu:1", 4}, Case{"package:2 [numa] group:2 core:2 pu:1", 2},
+        Case{"[numa] package:2 core:2 pu:1", 1}, Case{"package:2 [numa] [numa] core:2 pu:1", 2},
+        Case{"group:2 group:2 group:2 [numa] pu:4", 8}, Case{"package:2 core:4 [numa] pu:2", 8}}) {
+    TopologySpec spec = synthetic(c.text);
+    Ids nodes = column(spec, &CpuInfo::node);
+    EXPECT_EQ(std::set<int>(nodes.begin(), nodes.end()).size(), static_cast<size_t>(c.nodes_with_cpus))
+        << c.text;
+  }
+}
+
+TEST(HwlocDiscovery, UsesThePackageWhereThereIsNoL3AndZeroWhereThereIsNoPackage) {
+  EXPECT_EQ(column(synthetic("package:2 core:2 pu:1"), &CpuInfo::l3), (Ids{0, 0, 1, 1}));
+  EXPECT_EQ(column(synthetic("numa:2 core:2 pu:1"), &CpuInfo::package), (Ids{0, 0, 0, 0}));
+  EXPECT_EQ(column(synthetic("numa:2 core:2 pu:1"), &CpuInfo::die), (Ids{0, 0, 0, 0}));
+}
+
+TEST(HwlocDiscovery, SplitsWhatContradictsItself) {
+  // A core around two nodes, an L3 around two packages, a core around two L3s.
+  EXPECT_EQ(column(synthetic("core:1 numa:2 pu:2"), &CpuInfo::core), (Ids{0, 0, 2, 2}));
+  EXPECT_EQ(column(synthetic("l3:2 package:2 core:1 pu:1"), &CpuInfo::l3), (Ids{0, 3, 1, 4}));
+  EXPECT_EQ(column(synthetic("core:1 l3:2 pu:2"), &CpuInfo::core), (Ids{0, 0, 2, 2}));
+}
+
+TEST(HwlocDiscovery, FollowsSyntheticIndexes) {
+  TopologySpec spec = synthetic("package:2 core:2 pu:2(indexes=0,40,1,41,2,42,3,43)");
+  EXPECT_EQ(column(spec, &CpuInfo::cpu), (Ids{0, 1, 2, 3, 40, 41, 42, 43}));
+  EXPECT_EQ(column(spec, &CpuInfo::core), (Ids{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(column(synthetic("core:2 pu:2(indexes=2*2:1*2)"), &CpuInfo::core), (Ids{0, 1, 0, 1}));
+  EXPECT_EQ(column(synthetic("package:2 core:2 pu:1(indexes=package:core)"), &CpuInfo::package),
+            (Ids{0, 1, 0, 1}));
+}
+
+// ---- texts that are no machine ----
+
+TEST(HwlocDiscovery, RefusesMalformedSyntheticDescriptionsWithAnExample) {
+  CapturedStderr quiet;
+  for (std::string text : {std::string(),
+                           std::string("  "),
+                           std::string("x"),
+                           std::string("package:2"),
+                           std::string("pu:0"),
+                           std::string("pu:-1"),
+                           std::string("pu:4 core:2"),
+                           std::string("package:2 [numa core:2 pu:1"),
+                           std::string("pu:2(indexes=0,0)"),
+                           std::string("pu:2(indexes=0,4000000000)"),
+                           std::string("core:2 pu:2(indexes=2*2:1*7)"),
+                           std::string("pu:1000000000"),
+                           std::string("pu:0x40000000"),
+                           std::string("core:2pu:99999999"),
+                           std::string("package:90 core:90 pu:2"),
+                           std::string("pu:99999999999999999999"),
+                           std::string("pu:2\0", 5),
+                           std::string("package\xe0:2 numa:2"),
+                           std::string("\x01\xff"),
+                           std::string(100000, '('),
+                           std::string(5000, '2')}) {
+    std::string message = refusal(Source::kSynthetic, text);
+    EXPECT_NE(message.find("package:2 [numa(memory=64GB)] l3:2 core:8 pu:2"), message.npos)
+        << text.substr(0, 40);
+    EXPECT_LT(message.size(), 500u);
+  }
+  EXPECT_EQ(quiet.bytes(), 0);
+}
+
+TEST(HwlocDiscovery, RefusesIdsBeyondItsSets) {
+  EXPECT_NE(refusal(Source::kSynthetic, "package:2 numa:1000 pu:1").find("NUMA node id 1024"),
+            std::string::npos);
+  std::string xml = fixture("holes.xml");
+  std::string words = "0x1";
+  for (int i = 0; i < 3000; i++) words += ",0x0";
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, "0x0010129e", words)), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, "0x0010129e", "0xf...f")), "");
+}
+
+TEST(HwlocDiscovery, RefusesEveryTruncationOfADocument) {
+  CapturedStderr quiet;
+  for (const char* name : {"2core.xml", "memory-only.xml"}) {
+    std::string xml = fixture(name);
+    size_t whole = xml.find_last_not_of('\n') + 1;
+    for (size_t length = 0; length < whole; length++) {
+      EXPECT_NE(refusal(Source::kXml, xml.substr(0, length)), "") << name << " cut after " << length;
+    }
+    described(Source::kXml, xml.substr(0, whole));
+  }
+  EXPECT_EQ(quiet.bytes(), 0);
+}
+
+TEST(HwlocDiscovery, NamesTheLineThatIsWrong) {
+  std::string xml = fixture("holes.xml");
+  std::string message = refusal(Source::kXml, replaced(xml, R"("PU" os_index="9")", R"("PU" os_index="8")"));
+  EXPECT_NE(message.find("line 12"), message.npos) << message;
+  EXPECT_NE(message.find("PU"), message.npos) << message;
+}
+
+TEST(HwlocDiscovery, RefusesDocumentsThatContradictThemselves) {
+  CapturedStderr quiet;
+  std::string xml = fixture("holes.xml");
+  const std::string pu = R"(<object type="PU" os_index="1" cpuset="0x00000002")";
+  const std::string core = R"(<object type="Core" os_index="0" cpuset="0x00000202")";
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, pu, replaced(pu, "0x00000002", "0x00000004"))), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, pu, replaced(pu, R"(os_index="1")", ""))), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, core, replaced(core, "0x00000202", "0x00000302"))), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, core, replaced(core, "0x00000202", "0x00000002"))), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(xml, R"(<topology version="2.0">)", "<topology>")), "");
+  EXPECT_NE(
+      refusal(Source::kXml, replaced(xml, R"(<topology version="2.0">)", R"(<topology version="3.0">)")), "");
+  std::string distances = fixture("memory-only.xml");
+  EXPECT_NE(refusal(Source::kXml, replaced(distances, "1 0 2 3 <", "1 0 2 2 <")), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(distances, "12 10 22", "12 22")), "");
+  EXPECT_NE(refusal(Source::kXml, replaced(distances, R"(nbobjs="4")", R"(nbobjs="4000000000")")), "");
+  EXPECT_EQ(quiet.bytes(), 0);
+}
+
+TEST(HwlocDiscovery, RefusesWhatIsNoXmlOfAMachine) {
+  CapturedStderr quiet;
+  std::string deep;
+  for (int i = 0; i < 200000; i++) deep += "<object type=\"Machine\" cpuset=\"0x1\" nodeset=\"0x1\">";
+  std::string comments = "<topology version=\"2.0\">";
+  for (int i = 0; i < 200000; i++) comments += "<!---->";
+  const std::string bomb =
+      "<?xml version=\"1.0\"?><!DOCTYPE topology [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]>"
+      "<topology version=\"2.0\"><object type=\"&b;\"/></topology>";
+  for (const std::string& text :
+       {std::string(), std::string("garbage"), std::string("/etc/topology.xml"), std::string("<topology/>"),
+        std::string("<topology version=\"2.0\"/>"), std::string("<html></html>"),
+        std::string("\x7f"
+                    "ELF\x02\x01\x01\0\0",
+                    9),
+        fixture("holes.xml") + fixture("holes.xml"), fixture("holes.xml") + "x",
+        fixture("holes.xml") + std::string(1, '\0'), std::string(1000, '<'), std::string(1000, '&'),
+        std::string("<topology version=\"2.0\"><object"), deep, comments, bomb,
+        std::string(100 << 20, ' ')}) {
+    EXPECT_NE(refusal(Source::kXml, text), "") << text.substr(0, 60);
+  }
+  EXPECT_EQ(quiet.bytes(), 0);
+}
+
+TEST(HwlocDiscovery, NeverTakesADamagedByteForAContradiction) {
+  CapturedStderr quiet;
+  std::string xml = fixture("2core.xml");
+  // By default every fifth byte, other ones in each run.
+  const size_t stride = 5 / test::rounds(5);
+  for (size_t i = test::seed() % stride; i < xml.size(); i += stride) {
+    for (char c : {'\0', '"', '<', '>', '0', '7', 'f', 'A', '\xe0'}) {
+      std::string damaged = xml;
+      damaged[i] = c;
+      Result<TopologySpec> spec = discover(Source::kXml, damaged);
+      if (spec.ok()) {
+        EXPECT_TRUE(Topology::create(spec.value()).ok()) << "byte " << i;
+      }
+    }
+  }
+  EXPECT_EQ(quiet.bytes(), 0);
+}
+
+}  // namespace
+}  // namespace numalign

@@ -1,0 +1,77 @@
+#include "platform/files/inotify.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/poll.h>
+#include <sys/wait.h>
+
+#include "platform/files/folder.h"
+#include "support/temporary_folder.h"
+
+namespace numalign {
+namespace {
+
+using test::TemporaryFolder;
+
+Inotify open_or_die() {
+  Result<Inotify> inotify = Inotify::open();
+  EXPECT_TRUE(inotify.ok());
+  return std::move(inotify).value();
+}
+
+std::vector<FolderEvent> next_events(Inotify& inotify) {
+  pollfd ready{inotify.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 10'000), 1);
+  return inotify.read().value();
+}
+
+TEST(Inotify, TellsOfTheDeathOfAProcessThatHadAFileOpenForWriting) {
+  TemporaryFolder temporary;
+  Folder folder = Folder::open(temporary.path(), {}).value();
+  Inotify inotify = open_or_die();
+  int watch = inotify.add(temporary.path(), IN_CLOSE_WRITE).value();
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    UniqueFd file = folder.open_file("owner", true, true).value();
+    (void)!write(pipe_ends[1], "x", 1);
+    for (;;) pause();
+  }
+  char byte;
+  ASSERT_EQ(read(pipe_ends[0], &byte, 1), 1);
+  EXPECT_TRUE(inotify.read().value().empty());
+  kill(child, SIGKILL);
+  std::vector<FolderEvent> events = next_events(inotify);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].watch, watch);
+  EXPECT_EQ(events[0].name, "owner");
+  EXPECT_EQ(events[0].mask, unsigned{IN_CLOSE_WRITE});
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Inotify, DoesNotTellOfALookAtAFile) {
+  TemporaryFolder temporary;
+  Folder folder = Folder::open(temporary.path(), {}).value();
+  (void)folder.replace("owner", "text");
+  Inotify inotify = open_or_die();
+  ASSERT_TRUE(inotify.add(temporary.path(), IN_CLOSE_WRITE).ok());
+  { UniqueFd file = folder.open_to_look("owner").value(); }
+  (void)folder.read("owner", 100).value();
+  EXPECT_TRUE(inotify.read().value().empty());
+}
+
+TEST(Inotify, RefusesALinkAndAFile) {
+  TemporaryFolder temporary;
+  Folder folder = Folder::open(temporary.path(), {}).value();
+  (void)folder.replace("file", "text");
+  ASSERT_EQ(symlink(temporary.path().c_str(), (temporary.path() + "/link").c_str()), 0);
+  Inotify inotify = open_or_die();
+  EXPECT_EQ(inotify.add(temporary.path() + "/file", IN_CLOSE_WRITE).error().errno_value, ENOTDIR);
+  EXPECT_EQ(inotify.add(temporary.path() + "/link", IN_CLOSE_WRITE).error().errno_value, ENOTDIR);
+}
+
+}  // namespace
+}  // namespace numalign

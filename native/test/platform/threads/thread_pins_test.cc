@@ -1,0 +1,322 @@
+#include "platform/threads/thread_pins.h"
+
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+namespace numalign {
+namespace {
+
+// What this process may use, restored after each test; tests that need two CPUs are skipped on a machine with
+// one.
+class ThreadPinsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (all_.size() < 2) GTEST_SKIP() << "needs two CPUs";
+  }
+  void TearDown() override { (void)set_affinity(0, all_); }
+
+  PinOutcome pin_or_die(pid_t tid, const CpuSet& cpus, const std::string& grant, bool replace = false) {
+    auto result = pins_.pin(tid, cpus, grant, "owner", replace);
+    EXPECT_TRUE(result.ok());
+    return std::get<PinOutcome>(std::move(result).value());
+  }
+
+  CpuSet all_ = get_affinity(0).value();
+  CpuSet first_{all_.first()};
+  CpuSet second_{all_.next(all_.first() + 1)};
+  ThreadPins pins_;
+};
+
+CpuSet mask(pid_t tid = 0) { return get_affinity(tid).value(); }
+
+TEST_F(ThreadPinsTest, MovesAThreadAndGivesBackItsMask) {
+  PinOutcome outcome = pin_or_die(0, first_, "grant");
+  ASSERT_EQ(outcome.moved.size(), 1u);
+  EXPECT_EQ(outcome.moved[0].before, all_);
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), all_);
+}
+
+TEST_F(ThreadPinsTest, NeverRestoresCpusOutsideTheSharedPool) {
+  pin_or_die(0, first_, "grant");
+  ASSERT_TRUE(pins_.undo("grant", second_).ok());
+  EXPECT_EQ(mask(), second_);
+  (void)set_affinity(0, first_);
+  pin_or_die(0, first_, "grant");
+  ASSERT_TRUE(pins_.undo("grant", second_).ok());
+  EXPECT_EQ(mask(), second_) << "nothing of the old mask is left in the pool: the pool it is";
+}
+
+TEST_F(ThreadPinsTest, LeavesAThreadAloneThatHasChosenOtherCpusSince) {
+  pin_or_die(0, first_, "grant");
+  (void)set_affinity(0, second_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), second_);
+}
+
+TEST_F(ThreadPinsTest, TakesThreadsBornUnderThePinOffTheCpusToo) {
+  pin_or_die(0, first_, "grant");
+  std::atomic<pid_t> child = 0;
+  std::atomic<bool> stop = false;
+  std::thread thread([&] {
+    child = current_thread_id();
+    while (!stop) std::this_thread::yield();
+  });
+  while (child == 0) std::this_thread::yield();
+  EXPECT_EQ(mask(child), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(child), all_);
+  // Also where it is pinned once more.
+  pin_or_die(0, first_, "grant");
+  ASSERT_TRUE(set_affinity(child, first_).ok());
+  pin_or_die(child, first_, "grant");
+  pins_.adopt(child, first_, "grant", "owner");
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(child), all_);
+  // As where the grant has a cgroup, which they leave.
+  pin_or_die(0, first_, "grant");
+  ASSERT_TRUE(set_affinity(child, first_).ok());
+  ASSERT_TRUE(pins_.remember_masks().ok());
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(child), all_);
+  stop = true;
+  thread.join();
+}
+
+TEST_F(ThreadPinsTest, ProtectsAPinFromAnotherGrantUnlessToldToReplace) {
+  pin_or_die(0, first_, "one");
+  auto refused = pins_.pin(0, second_, "two", "owner", false);
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "one");
+  EXPECT_EQ(mask(), first_);
+  pin_or_die(0, second_, "two", true);
+  ASSERT_TRUE(pins_.undo("one", all_).ok());
+  EXPECT_EQ(mask(), second_) << "the thread belongs to the second grant now";
+  ASSERT_TRUE(pins_.undo("two", all_).ok());
+  EXPECT_EQ(mask(), all_) << "the mask from before the first pin";
+}
+
+TEST_F(ThreadPinsTest, MovesEveryThreadOfTheProcess) {
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; i++) {
+    threads.emplace_back([&] {
+      while (!stop) std::this_thread::yield();
+    });
+  }
+  PinOutcome outcome = pin_or_die(-1, first_, "grant");
+  EXPECT_GE(outcome.moved.size(), 9u);
+  for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), first_);
+  EXPECT_TRUE(pins_.holds_for("owner", current_thread_id()));
+  EXPECT_FALSE(pins_.holds_for("somebody else", current_thread_id()));
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), all_);
+  EXPECT_FALSE(pins_.holds_for("owner", 0));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ThreadPinsTest, EndsUnderThreadsThatAreBornAllTheTime) {
+  std::atomic<bool> stop = false;
+  std::thread breeder([&] {
+    while (!stop) std::thread([] {}).join();
+  });
+  for (int i = 0; i < 20; i++) {
+    pin_or_die(-1, i % 2 == 0 ? first_ : second_, "grant", true);
+  }
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  stop = true;
+  breeder.join();
+}
+
+// A thread of a role, waiting until it is let go.
+class RoleThread {
+ public:
+  explicit RoleThread(ThreadRole role)
+      : thread_([this] {
+          tid_ = current_thread_id();
+          while (!stop_) std::this_thread::yield();
+        }) {
+    while (tid_ == 0) std::this_thread::yield();
+    ThreadRoles::of_this_process().set(tid_, role);
+  }
+  ~RoleThread() {
+    ThreadRoles::of_this_process().forget(tid_);
+    stop_ = true;
+    thread_.join();
+  }
+  pid_t tid() const { return tid_; }
+
+ private:
+  std::atomic<pid_t> tid_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+TEST_F(ThreadPinsTest, PlacesEveryRoleWhereItIsToBe) {
+  const CpuSet both = first_ | second_;
+  RoleThread worker(ThreadRole::kWorker), one(ThreadRole::kPool), two(ThreadRole::kPool),
+      other(ThreadRole::kOther);
+  Placement placement;
+  placement.fill(ThreadPlace{second_, false});
+  placement[static_cast<size_t>(ThreadRole::kMain)] = ThreadPlace{first_, false};
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{both, true};
+  auto placed = pins_.place(placement, both, "grant", "owner", false);
+  ASSERT_TRUE(placed.ok());
+  EXPECT_EQ(mask(getpid()), first_);
+  EXPECT_EQ(mask(worker.tid()), second_);
+  EXPECT_EQ(mask(other.tid()), second_);
+  EXPECT_EQ(mask(one.tid()).size(), 1);
+  EXPECT_NE(mask(one.tid()), mask(two.tid()));
+  const auto& outcome = std::get<PlacementOutcome>(placed.value());
+  EXPECT_EQ(outcome[static_cast<size_t>(ThreadRole::kPool)].moved.size(), 2u);
+
+  // Another grant finds them taken, and nothing is moved.
+  auto refused = pins_.place(placement, both, "another", "owner", false);
+  EXPECT_EQ(std::get<AlreadyPinned>(refused.value()).grant, "grant");
+
+  // What is lost is left; who was placed on what stays is not moved.
+  ASSERT_TRUE(pins_.follow("grant", second_).ok());
+  EXPECT_EQ(mask(getpid()), second_);
+  EXPECT_EQ(mask(worker.tid()), second_);
+  ASSERT_TRUE(pins_.follow("grant", both).ok());
+  EXPECT_EQ(mask(getpid()), both) << "its place is gone: now it is all of the grant";
+
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  for (pid_t tid : process_threads().value()) EXPECT_EQ(mask(tid), all_);
+}
+
+TEST_F(ThreadPinsTest, LeavesRolesAloneThatHaveNoPlace) {
+  RoleThread pool(ThreadRole::kPool), other(ThreadRole::kOther);
+  Placement placement;
+  placement[static_cast<size_t>(ThreadRole::kPool)] = ThreadPlace{first_, false};
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  EXPECT_EQ(mask(pool.tid()), first_);
+  EXPECT_EQ(mask(other.tid()), all_);
+  EXPECT_EQ(mask(), all_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(ThreadPinsTest, LeavesAPlacedThreadWhereItIsWhenTheGrantGrows) {
+  Placement placement;
+  placement.fill(ThreadPlace{first_, false});
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  ASSERT_TRUE(pins_.follow("grant", all_ | first_ | second_).ok());
+  EXPECT_EQ(mask(), first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(ThreadPinsTest, TakesAPlacedThreadOffOtherCpusOfTheGrantToo) {
+  Placement placement;
+  placement.fill(ThreadPlace{first_, false});
+  ASSERT_TRUE(pins_.place(placement, first_ | second_, "grant", "owner", false).ok());
+  (void)set_affinity(0, second_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), all_);
+}
+
+TEST_F(ThreadPinsTest, TakesAdoptedThreadsOffTheCpus) {
+  RoleThread worker(ThreadRole::kWorker), unknown(ThreadRole::kOther);
+  ASSERT_TRUE(set_affinity(worker.tid(), first_).ok());
+  ASSERT_TRUE(set_affinity(unknown.tid(), first_).ok());
+  pins_.adopt(worker.tid(), first_, "grant", "owner");
+  EXPECT_EQ(
+      std::get<AlreadyPinned>(pins_.pin(worker.tid(), second_, "another", "owner", false).value()).grant,
+      "grant");
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(worker.tid()), all_);
+  EXPECT_EQ(mask(unknown.tid()), all_) << "what it has started";
+}
+
+TEST_F(ThreadPinsTest, GivesARealTimeClassOnlyWhereNobodyStarves) {
+  RoleThread victim(ThreadRole::kOther), worker(ThreadRole::kWorker);
+  pin_or_die(worker.tid(), first_, "grant");
+  pin_or_die(victim.tid(), first_, "grant");
+  const Scheduling ordinary = get_scheduling(0).value();
+  const Scheduling fifo{.policy = SCHED_FIFO, .priority = 7, .nice = 0, .reset_on_fork = true};
+  auto refused = pins_.schedule(worker.tid(), fifo, "grant");
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(std::get<Starved>(refused.value()).tid, victim.tid());
+  EXPECT_FALSE(get_scheduling(worker.tid()).value().is_real_time());
+
+  pin_or_die(victim.tid(), second_, "grant");
+  auto given = pins_.schedule(worker.tid(), fifo, "grant");
+  if (!given.ok()) {
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    ASSERT_EQ(given.error().errno_value, EPERM);
+    GTEST_SKIP() << "needs CAP_SYS_NICE";
+  }
+  EXPECT_EQ(std::get<Scheduling>(given.value()), fifo);
+
+  // A later move that would starve somebody takes it back.
+  pin_or_die(victim.tid(), first_, "grant");
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
+  pin_or_die(victim.tid(), second_, "grant");
+  ASSERT_TRUE(pins_.schedule(worker.tid(), fifo, "grant").ok());
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(get_scheduling(worker.tid()).value(), ordinary);
+}
+
+// Of the calling thread alone, for ever.
+void drop_cap_sys_nice() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+  ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+  for (auto& word : data) word.inheritable = 0;
+  data[0].effective &= ~(1U << CAP_SYS_NICE);
+  data[0].permitted &= ~(1U << CAP_SYS_NICE);
+  ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+}
+
+TEST_F(ThreadPinsTest, KeepsAFlagThatItMayNotTakeBack) {
+  std::thread([&] {
+    const Scheduling favoured{.policy = SCHED_OTHER, .priority = 0, .nice = -2, .reset_on_fork = true};
+    if (!pins_.schedule(gettid(), favoured, "grant").ok()) GTEST_SKIP() << "needs CAP_SYS_NICE";
+    drop_cap_sys_nice();
+    Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+    auto changed = pins_.schedule(gettid(), nicer, "grant");
+    ASSERT_TRUE(changed.ok()) << changed.error().message;
+    nicer.reset_on_fork = true;
+    EXPECT_EQ(std::get<Scheduling>(changed.value()), nicer);
+    ASSERT_TRUE(pins_.undo("grant", all_).ok());
+    EXPECT_EQ(get_scheduling(0).value(), nicer) << "less would need the right too";
+  }).join();
+}
+
+TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {
+  CpuSet wanted = first_ | CpuSet{8191};
+  PinOutcome outcome = pin_or_die(0, wanted, "grant");
+  EXPECT_TRUE(outcome.moved.empty());
+  ASSERT_EQ(outcome.unmovable.size(), 1u);
+  EXPECT_EQ(outcome.unmovable[0].errno_value, 0);
+  EXPECT_EQ(outcome.unmovable[0].now, first_);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(), all_);
+}
+
+TEST(Affinity, FindsTheCpusetWhateverTheMask) {
+  CpuSet all = get_affinity(0).value();
+  ASSERT_TRUE(set_affinity(0, CpuSet{all.first()}).ok());
+  Result<CpuSet> limit = cpuset_limit(all | CpuSet{16'383});
+  EXPECT_EQ(limit.value(), all);
+  EXPECT_EQ(mask(), CpuSet{all.first()}) << "the calling thread is not touched";
+  ASSERT_TRUE(set_affinity(0, all).ok());
+}
+
+TEST(Affinity, ReportsErrnoAndSyscall) {
+  Result<Done> nowhere = set_affinity(0, CpuSet{16'383});
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_EQ(nowhere.error().errno_value, EINVAL);
+  EXPECT_EQ(nowhere.error().syscall, "sched_setaffinity");
+  EXPECT_EQ(get_affinity((1 << 22) - 1).error().errno_value, ESRCH);
+}
+
+}  // namespace
+}  // namespace numalign
