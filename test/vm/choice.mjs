@@ -28,7 +28,12 @@ const CONCERNS = {
     'lib/admission/',
     'native/core/',
   ],
-  '64-cpus': ['lib/machine/cpu-set', 'lib/machine/id-set', 'lib/decision/cpu-', 'native/platform/threads/affinity'],
+  '64-cpus': [
+    'lib/machine/cpu-set',
+    'lib/machine/id-set',
+    'lib/decision/cpu-',
+    'native/platform/threads/affinity',
+  ],
   'cpu-holes': [
     'lib/machine/topology',
     'lib/machine/machine-json',
@@ -47,7 +52,13 @@ const CONCERNS = {
     ],
     'native/platform/threads/pool_barrier',
   ],
-  'newer-kernel': ['lib/cgroups/', 'lib/enforcement/', 'lib/reconcile/', 'native/platform/memory/', 'native/platform/threads/member_masks'],
+  'newer-kernel': [
+    'lib/cgroups/',
+    'lib/enforcement/',
+    'lib/reconcile/',
+    'native/platform/memory/',
+    'native/platform/threads/member_masks',
+  ],
 };
 
 const guestTest = (name) => `test/vm/guest/${name}.test.mjs`;
