@@ -1,24 +1,43 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
 // describes it. Pure.
 
-import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
-import { deviceKeys } from '../../account/assignments.js';
-import type { MemoryBlock } from '../../account/booked-memory.js';
-import { type BookedMemory, bookingFlaw } from '../../account/booked-memory.js';
-import type {
-  CgroupIdentity,
-  ContainerAssignment,
-  CpuIdentity,
-  DeviceAssignment,
-  OwnerRecord,
-  PodAssignment,
-  UnknownFields,
-  UpcomingCpus,
+import {
+  type Assignments,
+  deviceKeys,
+  type MachineSettings,
+  type NamedCpus,
+} from '../../account/assignments.js';
+import { type BookedMemory, bookingFlaw, type MemoryBlock } from '../../account/booked-memory.js';
+import {
+  type CgroupIdentity,
+  type ContainerAssignment,
+  type CpuIdentity,
+  cpusOf,
+  type DeviceAssignment,
+  ENFORCEMENT_LEVELS,
+  type OwnerRecord,
+  type PodAssignment,
+  type UpcomingCpus,
 } from '../../account/pod-assignment.js';
-import { cpusOf, ENFORCEMENT_LEVELS } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';
-import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { corrupt, type FileFormat, type Members, reading, seal, unseal } from './sealed-json.js';
+import { NodeSet } from '../../machine/cpu-set.js';
+import { encodeSettings, podsText, textOf } from './pod-text.js';
+import { corrupt, type FileFormat, reading, seal, unseal } from './sealed-json.js';
+import {
+  cpuSet,
+  flag,
+  generation,
+  list,
+  members,
+  nodeIds,
+  oneOf,
+  orNull,
+  record,
+  text,
+  unknownOf,
+  uuid,
+  whole,
+} from './shapes.js';
 
 export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 1, what: 'the state file' };
 
@@ -39,128 +58,12 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
-// ---- writing
-
-function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
-  return { nodes: nodes === null ? null : nodes.toArray(), preferred };
-}
-
-function encodeContainer({ unknown, ...container }: ContainerAssignment) {
-  return { ...unknown, ...container, hint: encodeHint(container.hint) };
-}
-
-/** The plain object that a pod is in files; CpuSets become lists by their toJSON. */
-export function encodePod({ unknown, ...pod }: PodAssignment) {
-  const { unknown: unknownOwner, ...owner } = pod.owner;
-  return {
-    ...unknown,
-    ...pod,
-    containers: pod.containers.map(encodeContainer),
-    owner: { ...unknownOwner, ...owner },
-  };
-}
-
-// Most of what is written was written before.
-const texts = new WeakMap<object, string>();
-
-function textOf<T extends object>(value: T, encode: (value: T) => unknown): string {
-  let text = texts.get(value);
-  if (text === undefined) {
-    text = JSON.stringify(encode(value));
-    texts.set(value, text);
-  }
-  return text;
-}
-
-/** A pod as it is in files, in JSON. */
-export const podText = (pod: PodAssignment): string => textOf(pod, encodePod);
-
-/** Pods as they are in files, in JSON. */
-export const podsText = (pods: readonly PodAssignment[]): string => `[${pods.map(podText).join(',')}]`;
-
-/** The plain object that settings are in files. */
-export function encodeSettings({ unknown, isolatedCPUs, ...settings }: MachineSettings) {
-  // Left out where it is null, as in files that were written before there was such a setting.
-  return { ...unknown, ...settings, ...(isolatedCPUs !== null && { isolatedCPUs }) };
-}
-
 export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpoint): string {
   const { unknown, settings, cpus, pods, memory, lastCpus } = assignments;
   const { format: _format, version: _version, ...unknownMembers } = unknown;
   const before = { ...unknownMembers, ...header, settings: encodeSettings(settings) };
   const known = { cpus: textOf(cpus, (rows) => rows), pods: podsText(pods) };
   return seal(STATE_FORMAT, before, known, { memory, lastCpus });
-}
-
-// ---- reading
-
-export function members(value: unknown, where: string): Members {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Members;
-  return corrupt(`${where} is not an object`, value);
-}
-
-export function text(value: unknown, where: string): string {
-  return typeof value === 'string' ? value : corrupt(`${where} is not a text`, value);
-}
-
-function flag(value: unknown, where: string): boolean {
-  return typeof value === 'boolean' ? value : corrupt(`${where} is not true or false`, value);
-}
-
-export function whole(value: unknown, where: string): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  return corrupt(`${where} is not a whole number`, value);
-}
-
-/** Every commit adds one: a number without room above it cannot be one that commits have led to. */
-export const GENERATIONS = 2 ** 52;
-
-export function generation(value: unknown): number {
-  const found = whole(value, 'generation');
-  return found < GENERATIONS ? found : corrupt('generation leaves no room to count on', value);
-}
-
-export function list(value: unknown, where: string): unknown[] {
-  return Array.isArray(value) ? value : corrupt(`${where} is not a list`, value);
-}
-
-export function oneOf<T extends string>(value: unknown, valid: readonly T[], where: string): T {
-  return valid.includes(value as T)
-    ? (value as T)
-    : corrupt(`${where} is none of ${valid.join(', ')}`, value);
-}
-
-export function orNull<T>(
-  value: unknown,
-  decode: (value: unknown, where: string) => T,
-  where: string,
-): T | null {
-  return value === null ? null : decode(value, where);
-}
-
-function cpuSet(value: unknown, where: string): CpuSet {
-  try {
-    return CpuSet.parse(text(value, where));
-  } catch (cause) {
-    return corrupt(`${where} is not a list of CPUs (${(cause as Error).message})`, value);
-  }
-}
-
-function nodeIds(value: unknown, where: string): number[] {
-  return list(value, where).map((node) => {
-    const id = whole(node, where);
-    return id <= NodeSet.MAX_ID ? id : corrupt(`${where} has a NUMA node above ${NodeSet.MAX_ID}`, id);
-  });
-}
-
-function record<T>(
-  value: unknown,
-  decode: (value: unknown, where: string) => T,
-  where: string,
-): Record<string, T> {
-  return Object.fromEntries(
-    Object.entries(members(value, where)).map(([key, item]) => [key, decode(item, `${where}.${key}`)]),
-  );
 }
 
 function memoryBlocks(value: unknown, where: string): MemoryBlock[] {
@@ -184,22 +87,6 @@ function devices(value: unknown, where: string): Record<string, DeviceAssignment
       }),
     where,
   );
-}
-
-// JSON.stringify recurses, and ends with a RangeError some thousand levels deep.
-const MAX_DEPTH = 100;
-
-function isWithin(depth: number, value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return depth > 0 && Object.values(value).every((part) => isWithin(depth - 1, part));
-}
-
-// Splits what this version knows from what it must keep.
-export function unknownOf(value: Members, known: Members): UnknownFields {
-  const unknown = Object.entries(value).filter(([key]) => !Object.hasOwn(known, key));
-  const tooDeep = unknown.find(([, part]) => !isWithin(MAX_DEPTH, part));
-  if (tooDeep) corrupt(`${tooDeep[0]} is nested deeper than ${MAX_DEPTH} levels`);
-  return Object.fromEntries(unknown);
 }
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
@@ -226,12 +113,6 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
     },
   };
   return { ...known, unknown: unknownOf(given, known) };
-}
-
-// It becomes a file name.
-export function uuid(value: unknown, where: string): string {
-  const id = text(value, where);
-  return /^[0-9a-f-]*$/.test(id) ? id : corrupt(`${where} is not a uuid`, id);
 }
 
 export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {

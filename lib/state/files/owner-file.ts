@@ -3,22 +3,10 @@
 
 import { isHeldBy, type MachineSettings } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import {
-  cgroupIdentity,
-  decodePod,
-  decodeSettings,
-  encodeSettings,
-  generation,
-  list,
-  members,
-  oneOf,
-  orNull,
-  podsText,
-  text,
-  uuid,
-  whole,
-} from './checkpoint.js';
+import { cgroupIdentity, decodePod, decodeSettings } from './checkpoint.js';
+import { encodeSettings, podsText } from './pod-text.js';
 import { corrupt, type FileFormat, reading, seal, unseal } from './sealed-json.js';
+import { generation, list, members, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
 export const OWNER_FORMAT: FileFormat = { name: 'numalign-owner', version: 1, what: 'the owner’s file' };
 

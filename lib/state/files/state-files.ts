@@ -5,10 +5,11 @@ import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
-import { type Checkpoint, decodeCheckpoint, GENERATIONS } from './checkpoint.js';
+import { type Checkpoint, decodeCheckpoint } from './checkpoint.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from './owner-file.js';
 import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 import { isNewer } from './sealed-json.js';
+import { GENERATIONS } from './shapes.js';
 
 export const STATE_FILE = 'state.json';
 export const PREVIOUS_FILE = 'state.prev.json';

@@ -9,9 +9,10 @@ import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/request.js';
-import { type Checkpoint, podText } from '../files/checkpoint.js';
+import type { Checkpoint } from '../files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
 import { lockRange } from '../files/owner-locks.js';
+import { podText } from '../files/pod-text.js';
 import {
   type FoundOwners,
   findOwners,

@@ -19,8 +19,9 @@ import {
 } from '../../account/booked-memory.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
-import { type Checkpoint, clashOf, podText } from '../files/checkpoint.js';
+import { type Checkpoint, clashOf } from '../files/checkpoint.js';
 import type { OwnerFile } from '../files/owner-file.js';
+import { podText } from '../files/pod-text.js';
 import type { FoundOwners, FoundState } from '../files/state-files.js';
 
 /** What is left of a state. */
