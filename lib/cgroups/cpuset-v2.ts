@@ -1,5 +1,6 @@
 // A group of a cgroup v2 hierarchy with the cpuset controller. See
 // Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
+
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { native } from '../base/native.js';
@@ -8,14 +9,8 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
 import { childNames, readIfThere } from './cgroup-files.js';
 import type { Changes } from './changes.js';
-import {
-  CommonGroup,
-  CPUS,
-  type CpusetTree,
-  type Partition,
-  type PartitionKind,
-  type Throttling,
-} from './cpuset-group.js';
+import { isRealRoot, whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
+import { CommonGroup, CPUS, type Partition, type PartitionKind, type Throttling } from './cpuset-group.js';
 import { isAtOrBelow } from './mounts.js';
 
 const PARTITION = 'cpuset.cpus.partition';
@@ -258,56 +253,6 @@ function adviceOn(text: string): string {
     return 'fewer CPUs: one must be left for the processes that the cgroup above counts as its own';
   }
   return 'CPUs that the cgroup above has and may give away';
-}
-
-/** Only the root of the whole hierarchy lacks a type; that of a container has one. */
-function isRealRoot(folder: string): boolean {
-  return !existsSync(join(folder, 'cgroup.type'));
-}
-
-/**
- * The folders above one that do not hand the cpuset controller on, outermost first. What is not
- * there yet does not.
- */
-export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string): string[] {
-  const found: string[] = [];
-  for (let folder = path; folder !== mount; ) {
-    folder = dirname(folder);
-    const file = join(folder, 'cgroup.subtree_control');
-    const controllers = attempt('look', `read ${file}`, file, undefined, () => readIfThere(file));
-    if (!controllers?.trim().split(' ').includes('cpuset')) found.unshift(folder);
-  }
-  return found;
-}
-
-/**
- * Why a folder cannot be told to hand the controller on, as far as can be seen before; undefined:
- * it may.
- */
-export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string): Error | undefined {
-  const refuse = (reason: 'systemd-unit' | 'internal-processes', why: string, valid: string) =>
-    cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}; valid is ${valid}`, {
-      path: join(folder, 'cgroup.subtree_control'),
-      value: '+cpuset',
-      valid,
-    });
-  if (!tree.isOpen(folder)) {
-    return refuse(
-      'systemd-unit',
-      'systemd keeps this cgroup to itself',
-      'a unit that systemd delegates the controller to (Delegate=cpuset)',
-    );
-  }
-  // The kernel would take it, as cpuset is a threaded controller: cgroups below could then hold no
-  // process.
-  if (!isRealRoot(folder) && readIfThere(join(folder, 'cgroup.procs'))?.trim()) {
-    return refuse(
-      'internal-processes',
-      'there are processes in it',
-      'a cgroup whose processes are all in cgroups below it (systemd: DelegateSubgroup=)',
-    );
-  }
-  return undefined;
 }
 
 /** What a cpu.stat says of throttling; null where it says nothing. */

@@ -5,8 +5,8 @@ import { type Assignments, addPod } from '../account/assignments.js';
 import type { CpuPool, PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { IsolatedCpusChoice } from '../input/policies.js';
-import { begin, type Offer, place, podAssignment, type Question, undo, withRollback } from './place.js';
-import { collectAmounts, explained, type Rejection } from './rejection.js';
+import { begin, type Offer, place, podAssignment, type Question, undo } from './place.js';
+import { collectAmounts, explained, type Rejection, withRollback } from './rejection.js';
 
 export interface Decision {
   readonly pod: PodAssignment;

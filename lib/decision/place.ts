@@ -1,9 +1,9 @@
 // Place: hints, merge, allocate, for each container or for the whole pod. Pure, but for what custom
 // hint providers do.
 import type { Assignments } from '../account/assignments.js';
-import type { CpuPool } from '../account/pod-assignment.js';
 import {
   type ContainerAssignment,
+  type CpuPool,
   cpusOf,
   ISOLATED_OPTION,
   JUST_PLACED,
@@ -11,7 +11,6 @@ import {
   type PodAssignment,
 } from '../account/pod-assignment.js';
 import type { CpusNow } from '../account/pools.js';
-import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { placementOptions } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
@@ -286,16 +285,4 @@ function withMemoryAndReusable(
 export function undo(question: Question): unknown {
   if (question.providers.length === 0) return undefined;
   return askToRelease(question.providers, { pod: podOf(question), dryRun: question.dryRun });
-}
-
-// ---- rejections
-
-// A provider that keeps what it should give back must not go unnoticed.
-export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
-  const { details, cause, code } = error;
-  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, {
-    ...details,
-    cause,
-    rollback,
-  });
 }

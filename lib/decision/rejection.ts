@@ -3,6 +3,7 @@
 
 import type { CpuPool } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
+import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
@@ -91,4 +92,16 @@ function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): bo
   } finally {
     undo(asked);
   }
+}
+
+// ---- rejections
+
+// A provider that keeps what it should give back must not go unnoticed.
+export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
+  const { details, cause, code } = error;
+  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, {
+    ...details,
+    cause,
+    rollback,
+  });
 }

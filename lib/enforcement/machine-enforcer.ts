@@ -8,8 +8,8 @@ import { cpusOf, type EnforcementLevel, type PodAssignment, runningCpus } from '
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/made-groups.js';
+import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';

@@ -3,8 +3,8 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';
-import { namespaceOf } from '../processes/cgroup-owner.js';
-import type { ProcessIdentity } from '../processes/process-identity.js';
+import { isCgroupHere, namespaceOf } from '../processes/cgroup-owner.js';
+import { isProcessRunning, type ProcessIdentity } from '../processes/process-identity.js';
 import { programName } from '../processes/program-name.js';
 import { readableCommand } from '../state/owners/owner-record.js';
 
@@ -138,3 +138,20 @@ export interface Registered<E extends Entry = Entry> {
   /** Whether it can be looked at from here. What cannot, may be there all the same. */
   readonly isSeen: boolean;
 }
+
+// Whether a cgroup can be seen from here.
+export function isHere(cgroup: CgroupEntry): boolean {
+  try {
+    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
+  } catch {
+    return false;
+  }
+}
+
+export const isSelf = (entry: Entry) =>
+  entry.kind === 'process' && entry.pid === process.pid && isProcessRunning(entry) === true;
+
+export const doubtOf = (name: string, isWhole: boolean) =>
+  isWhole
+    ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
+    : `its registration members/${name} is damaged: remove it, and register it again`;

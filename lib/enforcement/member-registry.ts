@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
-import { isCgroupHere, mayCgroupBeThere, namespaceOf } from '../processes/cgroup-owner.js';
+import { mayCgroupBeThere } from '../processes/cgroup-owner.js';
 import {
   hasEndedElsewhere,
   identifyProcess,
@@ -17,17 +17,19 @@ import {
 } from '../processes/process-identity.js';
 import { processCommand } from '../state/owners/owner-record.js';
 import {
-  type CgroupEntry,
   cgroupName,
   commandOf,
   DAMAGED,
   decode,
+  doubtOf,
   type Entry,
   EXPLICIT,
   entryByName,
   identifyCgroup,
   isExplicit,
+  isHere,
   isRegistration,
+  isSelf,
   joined,
   MASKS,
   NO_GRANT,
@@ -263,23 +265,6 @@ function counts(entry: Entry, user: number): boolean {
   const owner = isHere(entry) ? statSync(entry.path, { throwIfNoEntry: false })?.uid : undefined;
   return owner === undefined || mayVouchForGroup(user, owner);
 }
-
-// Whether a cgroup can be seen from here.
-function isHere(cgroup: CgroupEntry): boolean {
-  try {
-    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
-  } catch {
-    return false;
-  }
-}
-
-const isSelf = (entry: Entry) =>
-  entry.kind === 'process' && entry.pid === process.pid && isProcessRunning(entry) === true;
-
-const doubtOf = (name: string, isWhole: boolean) =>
-  isWhole
-    ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
-    : `its registration members/${name} is damaged: remove it, and register it again`;
 
 // A process of another namespace that did not register itself: no lock says that it lives.
 function hasGone({ entry, names, isSeen }: Registered): boolean {

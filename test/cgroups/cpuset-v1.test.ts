@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
+import { openCpusetHierarchy } from '../../lib/cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { thrownBy } from '../support/error-of.js';
 import {

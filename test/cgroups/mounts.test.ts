@@ -82,7 +82,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
    */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
-      import { openCpusetHierarchy } from './dist/cgroups/cpuset-hierarchy.js';
+      import { openCpusetHierarchy } from './dist/cgroups/open-hierarchy.js';
       import { MadeGroupsInMemory } from './dist/cgroups/made-groups.js';
       import { CpuSet, NodeSet } from './dist/index.js';
       const refusal = (action) => { try { action(); } catch (e) { return [e.code, e.details?.reason, e.errnoName]; } };

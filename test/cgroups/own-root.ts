@@ -5,9 +5,10 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type CgroupFiles, KERNEL_FILES } from '../../lib/cgroups/cgroup-files.js';
-import { type CpusetHierarchy, openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
+import type { CpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { type MadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
+import { openCpusetHierarchy } from '../../lib/cgroups/open-hierarchy.js';
 import { affinity, CpuSet, NodeSet } from '../../lib/index.js';
 
 export const ROOT = `/numalign-test-${process.pid}`;

@@ -353,7 +353,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
 
   it('that are left of grants that are gone are removed, and others never', async () => {
     const { manager, drifts, stateDir } = await granted();
-    const { openCpusetHierarchy } = await import('../../lib/cgroups/cpuset-hierarchy.js');
+    const { openCpusetHierarchy } = await import('../../lib/cgroups/open-hierarchy.js');
     const { FolderMadeGroups } = await import('../../lib/cgroups/made-groups.js');
     const topology = await discover();
     const tree = openCpusetHierarchy(ROOT, new FolderMadeGroups(join(stateDir, 'cgroups')));

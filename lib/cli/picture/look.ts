@@ -1,7 +1,11 @@
 // How what is on a machine looks: colours and words for who uses it.
+
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { besideText } from '../pages/resource-text.js';
 import { fill } from '../terminal/text.js';
-import { type Block, charactersIn, line } from './blocks.js';
+import { type Block, charactersIn, frame, line, stack } from './blocks.js';
 import type { Holder } from './holdings.js';
+
 import { holderClass } from './style.js';
 
 export const TEXT = 12;
@@ -33,3 +37,31 @@ export const SPANNING: Look = { className: 'granted', text: 'on several nodes' }
 export function lookOf({ name, isHighlighted }: Holder, index: number): Look {
   return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
 }
+
+export function cpusDetails(cpus: CpuSet): string {
+  return cpus.isEmpty ? '' : `CPUs ${cpus}`;
+}
+
+export function joined(parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join('; ');
+}
+
+export function detailsOf({ cpus, memory, devices, note = '' }: Holder): string {
+  return joined([cpusDetails(cpus) || 'shared pool', besideText(memory, devices), note]);
+}
+
+/** A box with a head: its title, and what else is to be said of it. */
+export function framed(
+  className: string,
+  title: string,
+  about: string | undefined,
+  content: readonly Block[],
+): Block {
+  const head = [
+    line(title, { size: TEXT, className: 'strong' }),
+    ...(about === undefined ? [] : [line(about, { size: SMALL, className: 'quiet', maxWidth: HEAD_WIDTH })]),
+  ];
+  return frame(stack([stack(head, 0), ...content], 6), 8, className);
+}
+/** Of the text at the head of a box, before it is cut. */
+export const HEAD_WIDTH = 250;

@@ -18,7 +18,7 @@ import { besideText } from '../pages/resource-text.js';
 import { machineLine } from '../pages/topology-tree.js';
 import { counted, formatBytes } from '../terminal/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
-import type { Holder, Holdings } from './holdings.js';
+import type { Holdings } from './holdings.js';
 import {
   COLUMN_GAP,
   LEAST_ROWS,
@@ -29,7 +29,21 @@ import {
   type Portion,
   spaced,
 } from './legend.js';
-import { filled, ISOLATED, type Look, lookOf, SMALL, SPANNING, TEXT, USES } from './look.js';
+import {
+  cpusDetails,
+  detailsOf,
+  filled,
+  framed,
+  HEAD_WIDTH,
+  ISOLATED,
+  joined,
+  type Look,
+  lookOf,
+  SMALL,
+  SPANNING,
+  TEXT,
+  USES,
+} from './look.js';
 import { styleSheet } from './style.js';
 import { element, hoverText } from './svg.js';
 
@@ -43,8 +57,6 @@ export interface PictureOptions {
 const MAX_WIDTH = 1240;
 const MIN_WIDTH = 520;
 const MARGIN = 12;
-/** Of the text at the head of a box, before it is cut. */
-const HEAD_WIDTH = 250;
 /** Above it CPUs are drawn small. */
 const MANY_CPUS = 96;
 const MAX_OFFLINE_CELLS = 64;
@@ -293,30 +305,4 @@ class Picture {
       { ...USES.unmanaged, details: cpusDetails(cpusOf('unmanaged')) },
     ];
   }
-}
-
-function cpusDetails(cpus: CpuSet): string {
-  return cpus.isEmpty ? '' : `CPUs ${cpus}`;
-}
-
-function joined(parts: readonly string[]): string {
-  return parts.filter((part) => part !== '').join('; ');
-}
-
-function detailsOf({ cpus, memory, devices, note = '' }: Holder): string {
-  return joined([cpusDetails(cpus) || 'shared pool', besideText(memory, devices), note]);
-}
-
-/** A box with a head: its title, and what else is to be said of it. */
-function framed(
-  className: string,
-  title: string,
-  about: string | undefined,
-  content: readonly Block[],
-): Block {
-  const head = [
-    line(title, { size: TEXT, className: 'strong' }),
-    ...(about === undefined ? [] : [line(about, { size: SMALL, className: 'quiet', maxWidth: HEAD_WIDTH })]),
-  ];
-  return frame(stack([stack(head, 0), ...content], 6), 8, className);
 }

@@ -12,7 +12,6 @@ import type { OwnerChoice } from '../../input/request.js';
 import type { Checkpoint } from '../files/checkpoint.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
 import { lockRange } from '../files/owner-locks.js';
-import { podText } from '../files/pod-text.js';
 import {
   type FoundOwners,
   findOwners,
@@ -21,7 +20,7 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
-import { newOwner } from './owner-record.js';
+import { byFile, fileOf, type Header, isSame, newOwner, union } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 // This environment (main thread or Worker) as an owner: its locked file says which grants are its
@@ -38,43 +37,12 @@ interface OwnOwner {
   file: OwnerFile;
 }
 
-/** What every file tells of the state at hand. */
-type Header = Pick<OwnerFile, 'bootId' | 'generation' | 'settings'>;
-
-function fileOf(
-  { uuid, kind, pid, command, cgroup }: OwnerRecord,
-  header: Header,
-  pods: OwnerFile['pods'],
-): OwnerFile {
-  return { uuid, kind, pid, command, cgroup, ...header, pods };
-}
-
-function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boolean {
-  return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
-}
-
-// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the
-// first versions have none.
-function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
-  const files = new Map<string, PodAssignment[]>();
-  for (const pod of pods) {
-    const { kind, uuid } = pod.owner;
-    if (kind !== 'process' && uuid !== '') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
-  }
-  return files;
-}
-
 function harmlessly(action: () => unknown): void {
   try {
     action();
   } catch (error) {
     if (!(error instanceof NumalignError)) throw error;
   }
-}
-
-// All of both; of those in both the second.
-function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {
-  return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
 }
 
 /**

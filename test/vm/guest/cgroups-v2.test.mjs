@@ -17,8 +17,8 @@ import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { KERNEL_FILES } from '../../../dist/cgroups/cgroup-files.js';
-import { openCpusetHierarchy } from '../../../dist/cgroups/cpuset-hierarchy.js';
 import { MadeGroupsInMemory } from '../../../dist/cgroups/made-groups.js';
+import { openCpusetHierarchy } from '../../../dist/cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 
@@ -634,7 +634,7 @@ describe('a subtree that is delegated to a user', () => {
   /** Runs a script as that user, from inside of the subtree or not. `report` gets what is said. */
   function asUser(script, { inside }) {
     const prelude = `
-      import { openCpusetHierarchy } from '${library}/dist/cgroups/cpuset-hierarchy.js';
+      import { openCpusetHierarchy } from '${library}/dist/cgroups/open-hierarchy.js';
       import { MadeGroupsInMemory } from '${library}/dist/cgroups/made-groups.js';
       import { CpuSet, NodeSet } from '${library}/dist/index.js';
       import { spawn } from 'node:child_process';

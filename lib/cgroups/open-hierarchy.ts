@@ -1,0 +1,257 @@
+// How the hierarchy of cpusets is found, and opened below a root.
+
+import { accessSync, constants, existsSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { IdSet } from '../machine/id-set.js';
+import { cgroupError, cgroupRefusal } from './cgroup-error.js';
+import { type CgroupFiles, childNames, KERNEL_FILES } from './cgroup-files.js';
+import { checkFolder, checkRootPath, decodeName, encodeName, isDelegated, unitOf } from './cgroup-path.js';
+import { whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
+import type { CommonGroup, CpusetGroup, CpusetTree, Partition, PartitionKind } from './cpuset-group.js';
+import type { CgroupPlace, CpusetHierarchy } from './cpuset-hierarchy.js';
+import { CpusetGroupV1 } from './cpuset-v1.js';
+import { CpusetGroupV2 } from './cpuset-v2.js';
+import {
+  type CgroupLimits,
+  folderOfProcess,
+  limitsOfFolder,
+  limitsOfProcess,
+  readMembership,
+} from './limits.js';
+import type { MadeGroups } from './made-groups.js';
+import { findHierarchy, type Hierarchy, isAtOrBelow } from './mounts.js';
+
+/**
+ * Finds the hierarchy that has the cpuset controller and looks at our root in it. Writes nothing.
+ * @param cgroupRoot its path inside the hierarchy as it is mounted here, such as `/numalign`; the
+ *   cgroup above it must be there
+ * @throws ERR_CGROUP: `none` without such a hierarchy; `bad-path` for a path that is relative, has
+ * `..`, or leads over a link or another mount; `missing` where there is no cgroup above;
+ * `systemd-unit` inside of a unit that systemd does not delegate, or for a unit itself
+ */
+export function openCpusetHierarchy(
+  cgroupRoot: string,
+  made: MadeGroups,
+  files: CgroupFiles = KERNEL_FILES,
+): CpusetHierarchy {
+  checkRootPath(cgroupRoot);
+  const hierarchy = findHierarchy('cpuset');
+  if (!hierarchy) {
+    const valid = 'a machine or container with /sys/fs/cgroup mounted and the cpuset controller in it';
+    throw cgroupRefusal(
+      'none',
+      `no cgroup hierarchy with the cpuset controller is mounted here; valid is ${valid}`,
+      {
+        value: cgroupRoot,
+        valid,
+      },
+    );
+  }
+  return new OpenHierarchy(hierarchy, cgroupRoot, made, files);
+}
+
+class OpenHierarchy implements CpusetHierarchy {
+  readonly version: 1 | 2;
+  readonly mount: string;
+  readonly rootPath: string;
+  readonly #hierarchy: Hierarchy;
+  readonly #root: CommonGroup;
+  readonly #tree: CpusetTree;
+
+  constructor(hierarchy: Hierarchy, cgroupRoot: string, made: MadeGroups, files: CgroupFiles) {
+    this.#hierarchy = hierarchy;
+    this.version = hierarchy.version;
+    this.mount = hierarchy.mount.point;
+    this.rootPath = this.mount + cgroupRoot;
+    checkFolder(this.mount, this.rootPath);
+    this.#checkParent();
+    const unit = checkUnit(hierarchy, this.rootPath);
+    this.#tree = {
+      version: this.version,
+      mount: this.mount,
+      rootPath: this.rootPath,
+      made,
+      files,
+      isOpen: (folder) => unit === undefined || isAtOrBelow(folder, unit),
+    };
+    this.#root = this.#at(this.rootPath);
+  }
+
+  canWrite(): boolean {
+    return this.#whyNotWritable() === undefined;
+  }
+
+  checkWritable(): void {
+    const refusal = this.#whyNotWritable();
+    if (refusal) throw refusal;
+  }
+
+  ensureRoot(cpus: CpuSet, mems: NodeSet): void {
+    const above = this.#at(this.#withCpuset(dirname(this.rootPath)));
+    this.#root.create(inCommon(cpus, above.cpusFor(cpus)), inCommon(mems, above.effectiveMems()));
+  }
+
+  group(...names: string[]): CpusetGroup {
+    return this.#at(join(this.rootPath, ...names.map(encodeName)));
+  }
+
+  at(path: string): CpusetGroup {
+    if (!isAtOrBelow(path, this.rootPath)) {
+      const valid = `a folder at or below ${this.rootPath}`;
+      throw cgroupRefusal('bad-path', `${path} is outside of our root; valid is ${valid}`, {
+        path,
+        value: path,
+        valid,
+      });
+    }
+    return this.#at(path);
+  }
+
+  groupOf(pid: number, tid?: number): CgroupPlace {
+    const membership = readMembership(pid, tid);
+    const path = folderOfProcess(this.#hierarchy, membership);
+    if (path === undefined) {
+      const valid = `a process inside of ${this.mount}`;
+      throw cgroupRefusal(
+        'missing',
+        `the cgroup of process ${pid} is outside of what is mounted here; valid is ${valid}`,
+        {
+          path: this.mount,
+          value: pid,
+          valid,
+        },
+      );
+    }
+    return { path, isBelowRoot: isAtOrBelow(path, this.rootPath), isHierarchyRoot: path === this.mount };
+  }
+
+  effectiveCpusOf(path: string): CpuSet {
+    return this.#at(this.#withCpuset(path)).effectiveCpus();
+  }
+
+  // With cgroup v2 the controller ends somewhere above most processes.
+  #withCpuset(path: string): string {
+    let at = path;
+    while (this.version === 2 && at !== this.mount && !existsSync(join(at, 'cpuset.cpus.effective')))
+      at = dirname(at);
+    return at;
+  }
+
+  moveThread(tid: number, to: string): void {
+    this.#at(to).attachThread(tid);
+  }
+
+  list(): string[] {
+    if (!this.#root.exists()) return [];
+    return childNames(this.rootPath)
+      .map(decodeName)
+      .filter((name) => name !== undefined)
+      .sort();
+  }
+
+  limits(pid?: number): CgroupLimits {
+    if (pid === undefined && this.version === 2) return limitsOfFolder(this.#hierarchy, this.rootPath);
+    return limitsOfProcess(pid ?? process.pid);
+  }
+
+  setPartition(kind: PartitionKind, cpus: CpuSet): void {
+    this.#root.setPartition(kind, cpus);
+  }
+
+  whyNoPartition(): Error | undefined {
+    return this.#root.whyNoPartition('root');
+  }
+
+  partition(): Partition {
+    return this.#root.partition();
+  }
+
+  removeRoot(): boolean {
+    return this.#root.removeIfEmpty();
+  }
+
+  #at(path: string): CommonGroup {
+    return this.version === 1 ? new CpusetGroupV1(this.#tree, path) : new CpusetGroupV2(this.#tree, path);
+  }
+
+  #checkParent(): void {
+    const parent = dirname(this.rootPath);
+    if (existsSync(parent)) return;
+    const valid = 'a path whose parent is a cgroup';
+    throw cgroupRefusal(
+      'missing',
+      `there is no cgroup ${parent} to have ${this.rootPath} in; valid is ${valid}`,
+      {
+        path: parent,
+        value: this.rootPath,
+        valid,
+      },
+    );
+  }
+
+  #whyNotWritable(): unknown {
+    const hasRoot = this.#root.exists();
+    const closed = hasRoot ? [this.rootPath, join(this.rootPath, 'cgroup.procs')] : [dirname(this.rootPath)];
+    if (this.version === 1 && hasRoot) closed.push(join(this.rootPath, 'cpuset.cpus'));
+    try {
+      if (this.version === 2 && !existsSync(join(this.rootPath, 'cpuset.cpus'))) {
+        for (const folder of withoutCpuset(this.#tree, this.rootPath)) {
+          const refusal = whyNotEnabled(this.#tree, folder);
+          if (refusal) return refusal;
+          closed.push(join(folder, 'cgroup.subtree_control'));
+        }
+      } else if (this.version === 2) closed.push(join(this.rootPath, 'cpuset.cpus'));
+      for (const path of closed) checkAccess(path);
+    } catch (error) {
+      return error;
+    }
+    return undefined;
+  }
+}
+
+function checkAccess(path: string): void {
+  try {
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    // As if it had been opened for writing.
+    (error as NodeJS.ErrnoException).syscall = 'open';
+    throw cgroupError(error, 'make', `write ${basename(path)}`, path, path);
+  }
+}
+
+/**
+ * The delegated unit that a root lies in; undefined where it lies in none.
+ * @throws ERR_CGROUP (`systemd-unit`)
+ */
+function checkUnit(hierarchy: Hierarchy, rootPath: string): string | undefined {
+  const unit = unitOf(hierarchy.mount.point, rootPath);
+  if (unit === undefined) return undefined;
+  const refuse = (why: string, valid: string) =>
+    cgroupRefusal('systemd-unit', `numalign's cgroups cannot be at ${rootPath}: ${why}; valid is ${valid}`, {
+      path: unit,
+      value: rootPath,
+      valid,
+    });
+  if (unit === rootPath)
+    throw refuse('that is a systemd unit itself', 'a cgroup below a unit that is delegated');
+  if (!marksOf(hierarchy, unit).some(isDelegated)) {
+    throw refuse(
+      `systemd keeps ${basename(unit)} to itself`,
+      'a unit with Delegate=yes, or a path outside of units',
+    );
+  }
+  return unit;
+}
+
+// With cgroup v1, systemd has its marks in a hierarchy of its own.
+function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
+  const own = version === 1 ? findHierarchy('name=systemd') : undefined;
+  return own ? [unit, own.mount.point + unit.slice(mount.point.length)] : [unit];
+}
+
+// Where there are none in common all of them, so that the kernel's refusal is told.
+function inCommon<S extends IdSet<S>>(wanted: S, has: S): S {
+  const common = wanted.intersection(has);
+  return common.isEmpty ? wanted : common;
+}
