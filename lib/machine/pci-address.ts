@@ -1,3 +1,5 @@
+// Addresses of PCI devices.
+
 /**
  * The address of a PCI device as Linux writes it, such as `0000:3b:00.0`: domain, bus, device,
  * function.

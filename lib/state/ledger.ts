@@ -1,3 +1,5 @@
+// Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
+// the lock, reloads, and commits durably.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
