@@ -12,13 +12,30 @@ export function removeCgroup(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     if (entry.isDirectory()) removeCgroup(join(folder, entry.name));
   }
-  // That of an empty threaded one cannot be read.
-  const isPopulated = /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
-  const pids = isPopulated
-    ? readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)
-    : [];
-  for (const pid of pids) writeFileSync(join(MOUNT, 'cgroup.procs'), pid);
   const partition = join(folder, 'cpuset.cpus.partition');
-  if (existsSync(partition)) writeFileSync(partition, 'member');
-  rmdirSync(folder);
+  for (const end = performance.now() + 10_000; ; ) {
+    // That of an empty threaded one cannot be read.
+    const isPopulated = /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
+    if (isPopulated) moveToRoot(folder);
+    if (existsSync(partition)) writeFileSync(partition, 'member');
+    try {
+      rmdirSync(folder);
+      return;
+    } catch (error) {
+      // A process that is ending is in no list any more, but still there.
+      if (error.code !== 'EBUSY' || performance.now() > end) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
+  }
+}
+
+function moveToRoot(folder) {
+  for (const pid of readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)) {
+    try {
+      writeFileSync(join(MOUNT, 'cgroup.procs'), pid);
+    } catch (error) {
+      // It has ended meanwhile.
+      if (error.code !== 'ESRCH') throw error;
+    }
+  }
 }
