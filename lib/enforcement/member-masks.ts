@@ -23,27 +23,41 @@ export interface Masks {
   readonly threads: readonly NativeMemberThread[];
 }
 
+/** Whether a thread was there, with a mask of its own choice: then it was not born of another since. */
+const isSeen = ({ applied }: NativeMemberThread) => applied.length === 0;
+
+/** Without those of which nothing is known but that they were there. */
+export const masked = (threads: readonly NativeMemberThread[]) => threads.filter((thread) => !isSeen(thread));
+
 // A thread: [tid, chosen, applied, and asked where it is not what was applied]
 export function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
-  const rows = threads.map(({ tid, ...sets }) => {
+  const seen = threads.filter(isSeen).map(({ tid }) => tid);
+  const rows = masked(threads).map(({ tid, ...sets }) => {
     const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(
       (words) => `${new CpuSet(words)}`,
     );
     return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
   });
-  return JSON.stringify({ process, threads: rows });
+  return JSON.stringify({ process, threads: rows, ...(seen.length > 0 && { seen }) });
 }
 
 // What cannot be read is forgotten: threads then keep what they have as their choice. Earlier
 // versions wrote the list alone, which says nothing of the process.
 export function decodeMasks(process: string, text: string, isNameSure: boolean): NativeMemberThread[] {
   try {
-    const given = JSON.parse(text) as { process: unknown; threads: unknown[] } | unknown[];
+    const given = JSON.parse(text) as { process: unknown; threads: unknown[]; seen?: unknown[] } | unknown[];
     if (Array.isArray(given)) return isNameSure ? given.map(decodeThread) : [];
-    return given.process === process ? given.threads.map(decodeThread) : [];
+    if (given.process !== process) return [];
+    return [...given.threads.map(decodeThread), ...(given.seen ?? []).map(seenThread)];
   } catch {
     return [];
   }
+}
+
+function seenThread(tid: unknown): NativeMemberThread {
+  if (!Number.isInteger(tid)) throw new TypeError('not a thread');
+  const { words } = CpuSet.EMPTY;
+  return { tid: tid as number, chosen: words, applied: words, asked: words };
 }
 
 function decodeThread(row: unknown): NativeMemberThread {
@@ -99,11 +113,11 @@ export function choicesOf(
     const isAsked = ({ asked }: NativeMemberThread) =>
       cpuset !== undefined && new CpuSet(asked).intersection(cpuset).equals(mask);
     const standing = rows.find(isApplied(mask)) ?? rows.find(isAsked);
-    const own = standing ?? rows[0];
+    const own = standing ?? masked(rows)[0];
     const isAll = cpuset?.isSubsetOf(mask) ?? false;
     const byItself = () => {
       // Born of a thread whose mask was set.
-      const parent = own ? undefined : known.find(isApplied(mask));
+      const parent = rows.length > 0 ? undefined : known.find(isApplied(mask));
       return isAll ? all.words : (parent?.chosen ?? mask.words);
     };
     const entry = own && (standing || isOurs(tid, mask)) ? own : undefined;

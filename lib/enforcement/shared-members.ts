@@ -29,6 +29,7 @@ import {
   type Masks,
   type MemberChoice,
   type MemberChoices,
+  masked,
   NO_CHOICES,
   unpinnedOf,
   withUnpinned,
@@ -207,7 +208,7 @@ export class SharedMembers implements StatePart {
 
   /** What threads of this process have chosen that have another mask now. */
   ownMasks(): readonly NativeMemberThread[] {
-    return this.#masks(identifySelf())?.threads ?? [];
+    return masked(this.#masks(identifySelf())?.threads ?? []);
   }
 
   /**

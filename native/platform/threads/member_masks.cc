@@ -65,15 +65,12 @@ class Confiner {
   }
 
   Confinement finish() && {
-    // Who has chosen by himself what others were given must not be taken for one that was born of them.
-    std::map<pid_t, MemberThread> threads = remembered_;
-    for (const auto& [tid, mask] : own_choices_) {
-      const bool is_given =
-          std::any_of(remembered_.begin(), remembered_.end(),
-                      [&mask = mask](const auto& each) { return each.second.applied == mask; });
-      if (is_given) threads.emplace(tid, MemberThread{tid, mask, mask, mask});
+    // A thread that chooses by itself what others were given, now or later, must not be taken for one that
+    // was born of them.
+    if (!remembered_.empty()) {
+      for (pid_t tid : own_choices_) remembered_.emplace(tid, MemberThread{tid, {}, {}, {}});
     }
-    for (auto& [tid, thread] : threads) result_.threads.push_back(std::move(thread));
+    for (auto& [tid, thread] : remembered_) result_.threads.push_back(std::move(thread));
     return std::move(result_);
   }
 
@@ -117,7 +114,8 @@ class Confiner {
         return each.second.applied == mask || within_limit(each.second.asked) == mask;
       });
       if (stands != end) return &stands->second;
-      return unpinned_.contains(tid) || runs_in_grant(mask) ? &own->second : nullptr;
+      const bool is_made = unpinned_.contains(tid) || runs_in_grant(mask);
+      return is_made && !own->second.applied.empty() ? &own->second : nullptr;
     }
     for (const auto& [other, thread] : known_) {
       if (thread.applied == mask) return &thread;
@@ -129,13 +127,13 @@ class Confiner {
     if (thread.chosen != now || thread.applied != thread.chosen)
       remembered_.emplace(thread.tid, thread);
     else
-      own_choices_.emplace(thread.tid, now);
+      own_choices_.insert(thread.tid);
   }
 
   const ConfinementRequest& request_;
   std::multimap<pid_t, MemberThread> known_;
   std::map<pid_t, MemberThread> remembered_;
-  std::map<pid_t, CpuSet> own_choices_;
+  std::set<pid_t> own_choices_;
   std::set<pid_t> unpinned_;
   Confinement result_;
 };

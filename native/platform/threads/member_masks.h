@@ -13,7 +13,8 @@
 
 namespace numalign {
 
-// A thread whose mask is not its own choice at present.
+// A thread whose mask is not its own choice at present. With empty sets: one that was there, with a mask of
+// its own choice, so that it was not born of another since.
 struct MemberThread {
   pid_t tid;
   CpuSet chosen;   // what it had, or would have by itself

@@ -56,6 +56,24 @@ const FOUND = [
       ['acquire', 1, 1],
     ],
   },
+  // It chooses what the partition has left another of its choice; another process gives back.
+  {
+    chosen: { 0: '0-1', 1: '1,4' },
+    steps: [
+      ['acquire', 0, 1],
+      ['choose', 1, '1'],
+      ['transfer', 0],
+    ],
+  },
+  // The same, where it has chosen nothing before.
+  {
+    chosen: { 0: '0-1' },
+    steps: [
+      ['acquire', 0, 1],
+      ['choose', 1, '1'],
+      ['transfer', 0],
+    ],
+  },
   // It chooses all that a partition leaves, which the next one cuts.
   {
     chosen: {},
