@@ -164,6 +164,23 @@ TEST_F(MemberMasksTest, LeavesAloneWhoHasChosenByHimselfWhatOthersAreGiven) {
   EXPECT_EQ(mask(chooser.tid()), all_ - first_);
 }
 
+TEST_F(MemberMasksTest, TakesNoThreadThatWasThereForAChildOfAnother) {
+  Other other(all_ - first_);
+  known_ = {{1, all_, all_ - first_, all_ - first_}, {other.tid(), {}, {}, {}}};
+  confine(off({}));
+  EXPECT_EQ(mask(other.tid()), all_ - first_);
+}
+
+TEST_F(MemberMasksTest, RemembersWhoWasThereWhileAnotherIsConfined) {
+  Other other(all_ - first_);
+  confine(off(first_));
+  ASSERT_TRUE(known_of(other.tid()));
+  EXPECT_TRUE(known_of(other.tid())->applied.empty());
+  EXPECT_FALSE(known_of(current_thread_id())->applied.empty());
+  confine(off({}));
+  EXPECT_FALSE(known_of(other.tid()));
+}
+
 TEST_F(MemberMasksTest, WidensThreadsThatWereBornConfined) {
   Other mother(all_);
   confine(off(first_));
