@@ -217,7 +217,7 @@ describe('a family of hints', () => {
           expect(read.map(plain)).toEqual(expected);
         },
       ),
-      { numRuns: budget(30, 5) },
+      { numRuns: budget(30, 3) },
     );
   });
 

@@ -206,7 +206,7 @@ describe('random sequences of admit, release and reopen', () => {
         checkOnDisk(manager);
         manager.close();
       }),
-      { numRuns: budget(10_000, 400) },
+      { numRuns: budget(10_000, 250) },
     );
   }, 600_000);
 });

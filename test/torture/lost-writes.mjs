@@ -210,12 +210,12 @@ if (violations.length === 0) {
   // Both as if the machine were the same, and as if it had been started anew.
   for (const boot of boots) {
     const ofBoot = list.filter((image) => image.boot === boot);
-    await openAll(sample(ofBoot, 3), boot);
+    await openAll(sample(ofBoot, 6), boot);
   }
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
   // Other images leave the same: nothing that is on record counts.
-  await openAll(sample(list, 9), rebooted);
+  await openAll(sample(list, 18), rebooted);
 }
 for (const path of [folder, memory]) rmSync(path, { recursive: true });
 

@@ -25,7 +25,7 @@ describe('processes that are stopped and killed at every step', () => {
     const said = run(
       'torture.mjs',
       '--seconds',
-      budget('10', '4'),
+      budget('10', '3'),
       '--processes',
       '6',
       '--seed',
