@@ -1,5 +1,4 @@
 // Manager: the machine, the state that its users share, and the grants.
-
 import { EventEmitter } from 'node:events';
 import { type InspectOptions, inspect } from 'node:util';
 import { type Assignments, findPod } from './account/assignments.js';

@@ -1,5 +1,4 @@
 // The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
-
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
 import { type CpuPool, cpusOfPods } from './pod-assignment.js';

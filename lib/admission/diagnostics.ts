@@ -1,6 +1,5 @@
 // Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed
 // where nobody subscribes.
-
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,6 +1,5 @@
 // ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had,
 // while somebody listens.
-
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { GrantInfo } from '../decision/grant-info.js';

@@ -1,5 +1,4 @@
 // Plan: a decision that is not carried out.
-
 import { type Assignments, removePods } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';

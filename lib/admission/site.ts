@@ -1,5 +1,4 @@
 // Site: where admission happens, and what is on record there.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';

@@ -1,5 +1,4 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
-
 import type { Assignments } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import {

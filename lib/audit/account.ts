@@ -1,7 +1,6 @@
 // Account: what has happened on a grant's CPUs since a beginning, kept up from snapshot to
 // snapshot. Pure: an audit is the difference of two snapshots, and of those who have ended in
 // between what was last seen of them.
-
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import {

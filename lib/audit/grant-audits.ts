@@ -1,5 +1,4 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
-
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';

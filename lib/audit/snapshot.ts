@@ -1,7 +1,6 @@
 // Snapshot: what the threads of a grant and its CPUs have done up to a moment, and which tasks of
 // others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
-
 import { native } from '../base/native.js';
 import {
   CPU_ACTIVITY_COLUMNS,

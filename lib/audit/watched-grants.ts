@@ -1,6 +1,5 @@
 // WatchedGrants: grants of a state folder, and what has happened to each of them since a look at
 // it.
-
 import { type PodAssignment, presentCpus } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

@@ -1,6 +1,5 @@
 // Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it
 // meaning.
-
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

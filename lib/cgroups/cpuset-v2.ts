@@ -1,6 +1,5 @@
 // A group of a cgroup v2 hierarchy with the cpuset controller. See
 // Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
-
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { native } from '../base/native.js';

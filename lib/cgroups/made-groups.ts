@@ -1,5 +1,4 @@
 // The cgroups that numalign made, which are the ones that it may remove.
-
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 

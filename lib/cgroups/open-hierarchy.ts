@@ -1,5 +1,4 @@
 // How the hierarchy of cpusets is found, and opened below a root.
-
 import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';

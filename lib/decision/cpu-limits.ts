@@ -1,5 +1,4 @@
 // What stands in the way of exclusive CPUs: whole cores, the shared pool, too few of them. Pure.
-
 import { grantableCpus, sharedPool } from '../account/pools.js';
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';

@@ -1,6 +1,5 @@
 // The CPU Manager: hints for CPUs, and which CPUs a container gets. Follows the kubelet's policies
 // none and static (v1.32). Pure.
-
 import { NumalignError } from '../base/errors.js';
 import type { Placement } from '../input/placement.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';

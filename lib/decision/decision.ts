@@ -1,6 +1,5 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what
 // custom hint providers do.
-
 import { type Assignments, addPod } from '../account/assignments.js';
 import type { CpuPool, PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,7 +1,6 @@
 // The Device Manager: hints for devices, and which ones a container gets. Follows the kubelet's
 // (v1.32); where that picks among equals at random, the lowest id comes first here. Pure, but for
 // preferred-allocation callbacks.
-
 import { deviceKey, deviceKeys, heldDevices } from '../account/assignments.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
 import { oncePerPods } from '../account/pod-assignment.js';

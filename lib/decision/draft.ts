@@ -1,6 +1,5 @@
 // Draft: what a decision about one pod goes by, as far as it has come. Each manager reads and
 // replaces its own part. Pure.
-
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, CpuPool } from '../account/pod-assignment.js';

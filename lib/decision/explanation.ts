@@ -1,5 +1,4 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
-
 import type { Assignments } from '../account/assignments.js';
 import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';

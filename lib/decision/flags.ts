@@ -1,6 +1,5 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
-
 import type { Assignments } from '../account/assignments.js';
 import { bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';

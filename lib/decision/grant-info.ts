@@ -1,5 +1,4 @@
 // GrantInfo: what is told of a grant on record.
-
 import type { MemoryBlock } from '../account/booked-memory.js';
 import {
   type DeviceAssignment,

@@ -1,6 +1,5 @@
 // The machine's settings: chosen from what an opener gives, checked against the machine, compared
 // with what is recorded. Pure.
-
 import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
 import {

@@ -1,5 +1,4 @@
 // What NUMA nodes have of each type of memory, and what of it is taken. Pure.
-
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { bookedOn, memoryBlocks, memoryGroups, type TotalOn } from '../account/booked-memory.js';
 import { hugepageType, MEMORY } from '../input/memory-types.js';

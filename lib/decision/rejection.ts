@@ -1,6 +1,5 @@
 // Rejection: why a pod is not admitted, with what would have admitted it. Pure, but for what custom
 // hint providers tell.
-
 import type { CpuPool } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
 import { thrownText } from '../base/check-options.js';

@@ -1,5 +1,4 @@
 // Checks of cgroups: what grants can be enforced by, and who else confines processes.
-
 import { dirname } from 'node:path';
 import { shellWord } from '../base/shell-word.js';
 import { CpuSet } from '../machine/cpu-set.js';

@@ -1,5 +1,4 @@
 // Checks of the machine and its kernel.
-
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, cpusNamed } from '../machine/cpu-set.js';
 import { listSome, moveAway } from './advice.js';

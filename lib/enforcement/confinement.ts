@@ -1,5 +1,4 @@
 // Confinement: where shared members may run, and what has become of them.
-
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { ProcessIdentity } from '../processes/process-identity.js';

@@ -1,5 +1,4 @@
 // Drift: something that is not as the record says, and what became of it.
-
 import type { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 

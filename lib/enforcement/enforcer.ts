@@ -1,7 +1,6 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are
 // cleared before the commit, and read back; those that are given back are opened to the others
 // after it. So a crash in between leaves the shared pool too small, never an overlap.
-
 import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';

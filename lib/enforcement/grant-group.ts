@@ -1,6 +1,5 @@
 // GrantGroup: threads of this process in the cgroup of a grant, and back where they came from.
 // Synchronous: writes of cgroup.procs and tasks.
-
 import type { MachineSettings } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,5 +1,4 @@
 // MachineEnforcer: has the kernel of this machine keep others off what is granted.
-
 import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';

@@ -1,5 +1,4 @@
 // A registration of a member: a process or a cgroup, by its name and its file.
-
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../cgroups/cgroup-files.js';

@@ -1,5 +1,4 @@
 // What the threads of members have chosen, as files next to their registrations keep it.
-
 import { readdirSync } from 'node:fs';
 import { native } from '../base/native.js';
 import type { NativeMemberThread } from '../base/native-threads.js';

@@ -1,5 +1,4 @@
 // The processes of a member, and those that are confined nowhere.
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';

@@ -1,6 +1,5 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for
 // each registration.
-
 import { statSync } from 'node:fs';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';

@@ -1,7 +1,6 @@
 // SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before
 // these become exclusive, and come back when they are given back. Masks are theirs to choose: what
 // a thread had chosen is remembered beside the registration of its process.
-
 import { getSystemErrorName } from 'node:util';
 import { cpusOf, type PodAssignment } from '../account/pod-assignment.js';
 import { native } from '../base/native.js';

@@ -1,6 +1,5 @@
 // Options as callers give them -> frozen Config. All public validation of options lives here and in
 // request.ts.
-
 import { resolve } from 'node:path';
 import type { EnforcementRequest } from '../account/levels.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';

@@ -1,5 +1,4 @@
 // How strongly grants are to be enforced.
-
 import type { EnforcementRequest } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
 import { oneOf } from './option-values.js';

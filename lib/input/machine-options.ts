@@ -1,5 +1,4 @@
 // The options that a machine's users agree on.
-
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { CpuSet } from '../machine/cpu-set.js';

@@ -1,6 +1,5 @@
 // A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
 // checked and frozen. null stands for a field left out, as Kubernetes reads it.
-
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import {
   type Amounts,

@@ -1,5 +1,4 @@
 // Amounts of resources as a pod asks for them.
-
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

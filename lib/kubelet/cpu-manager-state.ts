@@ -1,5 +1,4 @@
 // The file of the kubelet's CPU Manager.
-
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { GoJson } from './go-json.js';

@@ -1,5 +1,4 @@
 // Whether numalign may hand out CPUs beside a kubelet, from what was found of it. Pure.
-
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { CpuManagerState } from './cpu-manager-state.js';

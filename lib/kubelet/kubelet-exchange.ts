@@ -1,5 +1,4 @@
 // What the kubelet's state files say <-> assignments. Pure.
-
 import { type Assignments, addPod, findPod } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, bookingFlaw, type MemoryBlock } from '../account/booked-memory.js';
 import {

@@ -1,5 +1,4 @@
 // Assignments as the kubelet's state files.
-
 import type { Assignments } from '../account/assignments.js';
 import { removePods } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';

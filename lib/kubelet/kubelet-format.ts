@@ -1,7 +1,6 @@
 // The kubelet's state files (v1.32), cpu_manager_state and memory_manager_state: text <-> values,
 // byte for byte and with their checksums. Pure. Read as the kubelet reads them, but for a file
 // without a checksum, which it trusts.
-
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { type GoJson, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, text, uint64 } from './go-value.js';

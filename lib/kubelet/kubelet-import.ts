@@ -1,5 +1,4 @@
 // Taking over what the kubelet has given out: one transaction, all of it or nothing.
-
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';

@@ -1,5 +1,4 @@
 // The file of the kubelet's Memory Manager.
-
 import type { ByContainer } from './cpu-manager-state.js';
 import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';
 import {

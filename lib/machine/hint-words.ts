@@ -1,7 +1,6 @@
 // How the core writes a family of hints into words, and what can be read from them without a list.
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
-
 import { popcount, wordsOf } from './id-set.js';
 
 // As in native/core/hint_family.h.

@@ -1,6 +1,5 @@
 // Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as
 // the core packs them.
-
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { Words } from '../base/words.js';

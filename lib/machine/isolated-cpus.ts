@@ -1,5 +1,4 @@
 // The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
-
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 

@@ -1,5 +1,4 @@
 // What a machine consists of, as a Topology describes it.
-
 import type { NativePciDevice } from '../base/native-tables.js';
 import type { CpuSet } from './cpu-set.js';
 

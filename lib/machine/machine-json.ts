@@ -1,6 +1,5 @@
 // A JSON machine (see MachineJson in topology.ts) -> the flat arrays of the addon. Checks shapes;
 // Topology::create checks the sense.
-
 import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import {

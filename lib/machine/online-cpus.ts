@@ -1,5 +1,4 @@
 // The CPUs of a machine that are online at this moment.
-
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';

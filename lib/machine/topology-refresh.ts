@@ -1,6 +1,5 @@
 // A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it
 // was loaded.
-
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';

@@ -1,6 +1,5 @@
 // Topology: what a machine is made of. Discovered by hwloc, or read from an hwloc XML file, an
 // hwloc synthetic string or a JSON machine.
-
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

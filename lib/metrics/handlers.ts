@@ -1,5 +1,4 @@
 // What metrics do with each message of the diagnostics channels.
-
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import {
   DIAGNOSTICS_CHANNELS,

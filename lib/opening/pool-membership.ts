@@ -1,5 +1,4 @@
 // This process as one of those that leave what becomes exclusive.
-
 import type { Assignments } from '../account/assignments.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';

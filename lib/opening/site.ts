@@ -1,5 +1,4 @@
 // The site of a manager: its machine, its store, and what keeps others off what is granted.
-
 import { newManagerId } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';

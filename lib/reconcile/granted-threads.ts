@@ -1,6 +1,5 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the
 // grants.
-
 import type { Assignments } from '../account/assignments.js';
 import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';

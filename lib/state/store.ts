@@ -1,6 +1,5 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share;
 // a MemoryStore is one process's own.
-
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';

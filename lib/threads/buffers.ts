@@ -1,6 +1,5 @@
 // Buffers in memory of NUMA nodes, and in hugepages. Follows mmap(2), mbind(2) and
 // hwloc_alloc_membind.
-
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { invalidOption } from '../base/check-options.js';

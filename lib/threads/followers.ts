@@ -1,5 +1,4 @@
 // How the threads of this process that are pinned for a grant follow its CPUs when these change.
-
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';

@@ -1,5 +1,4 @@
 // GrantedThreads: what must be known of a grant to put threads on its CPUs.
-
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';

@@ -1,6 +1,5 @@
 // Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen
 // nodes. Follows set_mempolicy(2), mbind(2), migrate_pages(2), move_pages(2) and numa(7).
-
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,5 +1,4 @@
 // ThreadPlacement: which kind of threads of this process runs on which CPUs of a grant.
-
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import type { ThreadRole } from '../base/native-threads.js';

@@ -1,5 +1,4 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
-
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';

@@ -1,6 +1,5 @@
 // Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room
 // it makes do with what is left until they are back.
-
 import { type Assignments, removePods, replacePod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import {

@@ -1,5 +1,4 @@
 // The steps of admission and of grants, published as they end.
-
 import type { ChildProcess } from 'node:child_process';
 import { type PodAssignment, presentCpus } from '../../account/pod-assignment.js';
 import type { NumalignError } from '../../base/errors.js';

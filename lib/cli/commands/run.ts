@@ -1,5 +1,4 @@
 // numalign run: a command on CPUs of its own.
-
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Grant } from '../../grant.js';

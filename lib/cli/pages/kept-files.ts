@@ -1,6 +1,5 @@
 // What a state folder keeps beside the state: states of earlier boots, and files that were put
 // aside as damaged. Only looks.
-
 import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';

@@ -1,5 +1,4 @@
 // What a pod's containers have or would have, as a table. Pure.
-
 import type { PodContainer } from '../../admission/plan.js';
 import type { Warning } from '../../admission/warnings.js';
 import { whyShared } from '../../decision/cpu-choices.js';

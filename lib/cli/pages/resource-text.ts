@@ -1,5 +1,4 @@
 // What somebody holds of each kind of resource, in words. Pure.
-
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { PodContainer } from '../../admission/plan.js';
 import { MEMORY } from '../../input/memory-types.js';

@@ -1,5 +1,4 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
-
 import type { MachineSettings } from '../../account/assignments.js';
 import type { BookedMemory } from '../../account/booked-memory.js';
 import type { LapsedGrant } from '../../admission/warnings.js';

@@ -1,6 +1,5 @@
 // numalign status --watch: what happens on the grants' CPUs, again and again until told to end.
 // Only looks.
-
 import { setTimeout } from 'node:timers/promises';
 import { WatchedGrants } from '../../audit/watched-grants.js';
 import { NumalignError } from '../../base/errors.js';

@@ -1,5 +1,4 @@
 // The page of `numalign status --watch`. Pure.
-
 import type { ForeignTask, GrantAudit } from '../../audit/account.js';
 import type { GrantInfo } from '../../decision/grant-info.js';
 import { table } from '../terminal/table.js';

@@ -1,5 +1,4 @@
 // Who holds what of a machine, as its picture shows it. Pure.
-
 import type { Assignments } from '../../account/assignments.js';
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';

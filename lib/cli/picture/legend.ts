@@ -1,5 +1,4 @@
 // The legend below a picture, and the bar of memory in it.
-
 import { formatBytes } from '../terminal/text.js';
 import { type Block, line, stack } from './blocks.js';
 import { filled, type Look, SMALL, TEXT } from './look.js';

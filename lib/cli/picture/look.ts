@@ -1,11 +1,9 @@
 // How what is on a machine looks: colours and words for who uses it.
-
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { besideText } from '../pages/resource-text.js';
 import { fill } from '../terminal/text.js';
 import { type Block, charactersIn, frame, line, stack } from './blocks.js';
 import type { Holder } from './holdings.js';
-
 import { holderClass } from './style.js';
 
 export const TEXT = 12;

@@ -1,5 +1,4 @@
 // A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
-
 import { MEMORY } from '../../input/memory-types.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { NumaNode, PciDevice } from '../../machine/machine-description.js';

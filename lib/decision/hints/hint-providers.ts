@@ -1,5 +1,4 @@
 // HintProviders: the custom providers of one manager, and the pods for which they hold something.
-
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { invalidOption } from '../../base/check-options.js';
 import { askToRelease, checkProvider, type HintProvider } from './hint-provider.js';

@@ -1,6 +1,5 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
 // describes it. Pure.
-
 import {
   type Assignments,
   deviceKeys,

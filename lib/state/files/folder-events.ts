@@ -1,6 +1,5 @@
 // What the kernel says of folders: one inotify instance for all folders of this environment, as a
 // user has few (128).
-
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
 

@@ -1,5 +1,4 @@
 // Pods and settings as the state files write them.
-
 import type { MachineSettings } from '../../account/assignments.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 

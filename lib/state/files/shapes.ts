@@ -1,5 +1,4 @@
 // The shapes that values of the state files have.
-
 import type { UnknownFields } from '../../account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { corrupt, type Members } from './sealed-json.js';

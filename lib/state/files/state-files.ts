@@ -1,6 +1,5 @@
 // The files of a state folder, read without trusting them: which are good, which are damaged, and
 // what the owners' files say.
-
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';

@@ -1,6 +1,5 @@
 // What the lock's file says of the process that has the lock, and whether that process is stopped.
 // For people: it decides nothing.
-
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owner-record.js';
 

@@ -1,5 +1,4 @@
 // The record of an owner, and the command by which people know it.
-
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { printable } from '../../base/printable.js';
 import type { OwnerChoice } from '../../input/request.js';

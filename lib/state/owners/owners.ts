@@ -1,7 +1,6 @@
 // Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
-
 import { type Assignments, isHeldBy } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { randomUUID } from '../../base/builtins.js';

@@ -1,6 +1,5 @@
 // Recovery: the state put together again from the last good generation and what living owners'
 // files claim. Pure.
-
 import {
   type Assignments,
   emptyAssignments,
