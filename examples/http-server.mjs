@@ -1,7 +1,7 @@
 // An HTTP server whose main thread owns a CPU. Try it with: curl http://127.0.0.1:8080/ and …/audit
-//   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest of the
-//   process on the other STATE_DIR=/tmp/numalign node examples/…       a private state folder,
-//   where /run/numalign is not for us
+//   CPUS=2 node examples/http-server.mjs          the main thread alone on one CPU, the rest on
+//                                                 the other
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { createServer } from 'node:http';
 import { affinity, CpuSet, openManager } from 'numalign';
 

@@ -1,6 +1,7 @@
-// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody
-//   else's threads between them. WORKERS=4 node examples/worker-pool.mjs STATE_DIR=/tmp/numalign
-//   node examples/…       a private state folder, where /run/numalign is not for us
+// A pool of Workers, one CPU each, all on one NUMA node: near each other's memory, and nobody else's
+// threads between them.
+//   WORKERS=4 node examples/worker-pool.mjs
+//   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { once } from 'node:events';
 import { isMainThread, parentPort } from 'node:worker_threads';
 import { affinity, openManager } from 'numalign';

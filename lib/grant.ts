@@ -194,10 +194,9 @@ export class Grant {
     const target = this.#threads();
     if (request.threads === 'process') checkBalanced(target);
     const { site, cpus } = this.#record;
-    const otherNodes = NodeSet.from(site.topology.numaNodes).difference(target.memoryNodes);
     return tracedApply(site, this, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
-      return pinTo(target, cpus, otherNodes, request, () => this.#noteRunning());
+      return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
     });
   }
 

@@ -4,8 +4,8 @@
 // Debian 11, which is set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another
 // architecture's is compiled across. `npm pack` runs this.
 //
-//   DEBIAN_MIRROR    where Debian 11 is, should it have moved HWLOC_ARCHIVE    the archive of
-//   hwloc's source, where the machine's sources of packages have another version
+//   DEBIAN_MIRROR    where Debian 11 is, should it have moved
+//   HWLOC_ARCHIVE    the archive of hwloc's source, where apt has another version
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,

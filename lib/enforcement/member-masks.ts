@@ -22,7 +22,7 @@ export interface Masks {
   readonly threads: readonly NativeMemberThread[];
 }
 
-/** Whether a thread was there, with a mask of its own choice: then it was not born of another since. */
+/** Whether only this is known: the thread was there, so that no other has born it since. */
 const isSeen = ({ applied }: NativeMemberThread) => applied.length === 0;
 
 /** Without those of which nothing is known but that they were there. */

@@ -3,7 +3,7 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
-import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup } from './granted-threads.js';
 import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
 
@@ -71,18 +71,17 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 /**
  * Pins threads, and sets the memory policy of the calling one, if it is among them. In a cgroup of
  * its own all of the process moves at once, threads that are just being born included. `cpus`: all
- * that the grant has; `otherNodes`: NUMA nodes that are not the grant's.
+ * that the grant has; `numaNodes`: all of the machine.
  * @throws as {@link Grant.pin}
  */
 export function pinTo(
   target: GrantedThreads,
   cpus: CpuSet,
-  otherNodes: NodeSet,
+  numaNodes: readonly number[],
   { threads, replace, mode, isStrict, migrate }: PinRequest,
   noteRunning: () => void,
 ): GrantPinResult {
-  const { grant, owner, group, memoryNodes } = target;
-  const { learnChoices } = target;
+  const { grant, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
     if (isStrict) group?.setMemoryNodes(memoryNodes);
     const pinned = pinFor(target.cpus, threads, { grant, owner, replace });
@@ -91,6 +90,6 @@ export function pinTo(
   });
   if (mode === 'none') return { ...result, memory: null };
   const isOther = typeof threads === 'number' && threads !== native.threadId();
-  const from = migrate ? otherNodes : undefined;
+  const from = migrate ? NodeSet.from(numaNodes).difference(memoryNodes) : undefined;
   return { ...result, memory: isOther ? OTHER_THREAD : pinMemory({ grant, mode, nodes: memoryNodes, from }) };
 }

@@ -6,16 +6,22 @@ import { native } from '../base/native.js';
 import type { GrantedThreads } from './granted-threads.js';
 import { preferring } from './memory.js';
 
-/** What a child finds in its environment. By NUMALIGN_GRANT numalign/preload knows that there is nothing to acquire. */
+/**
+ * What a child finds in its environment. By NUMALIGN_GRANT numalign/preload knows that there is
+ * nothing to acquire.
+ */
 export interface ChildVariables {
   readonly NUMALIGN_GRANT: string;
   readonly NUMALIGN_CPUS: string;
   readonly NUMALIGN_DEVICES: string;
 }
 
-/** `ownerFd`: the lock of the owner, of which the child gets a copy. @throws as {@link Grant.spawn} */
+/**
+ * `ownerFd`: the lock of the owner, of which the child gets a copy.
+ * @throws as {@link Grant.spawn}
+ */
 export function spawnOn(
-  target: Omit<GrantedThreads, 'oneToOne'>,
+  target: GrantedThreads,
   variables: ChildVariables,
   ownerFd: number | undefined,
   command: string,
@@ -36,10 +42,7 @@ export function spawnOn(
 
 // A child is born with the mask, and in the cgroup, of the thread that starts it. With cgroup v2,
 // where threads are not moved, it is moved once it is there.
-function startOn(
-  { cpus, group, learnChoices }: Omit<GrantedThreads, 'oneToOne'>,
-  start: () => ChildProcess,
-): ChildProcess {
+function startOn({ cpus, group, learnChoices }: GrantedThreads, start: () => ChildProcess): ChildProcess {
   learnChoices();
   const born = () => native.bornOn(cpus.words, start).value;
   if (!group) return born();

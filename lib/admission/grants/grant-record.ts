@@ -45,7 +45,10 @@ export class GrantRecord {
     this.pod = pod;
   }
 
-  /** As it is; once it is off the record, or the record cannot be read, as it was. A stat, and a read where the state has changed. */
+  /**
+   * As it is; once it is off the record, or the record cannot be read, as it was. A stat, and a read
+   * where the state has changed.
+   */
   look(): PodAssignment {
     try {
       this.pod = this.#find() ?? this.pod;
@@ -77,20 +80,25 @@ export class GrantRecord {
 
   /** CPUs that are kept from others though nothing runs on them. */
   get held(): CpuSet {
-    return presentCpus(this.look()).difference(this.cpus);
+    const pod = this.look();
+    return presentCpus(pod).difference(runningCpus(pod));
   }
 
   /** Without those that an announced resize is about to take away. */
   get cpusToStay(): CpuSet {
-    const { cpus } = this;
-    return this.look().upcoming?.cpus.intersection(cpus) ?? cpus;
+    const pod = this.look();
+    const cpus = runningCpus(pod);
+    return pod.upcoming?.cpus.intersection(cpus) ?? cpus;
   }
 
   get group(): GrantGroup | undefined {
     return groupOf(this.site, this.pod);
   }
 
-  /** `isReleased`: through the handle that asks. @throws ERR_GRANT_RELEASED where it is off the record, or on its way */
+  /**
+   * `isReleased`: through the handle that asks.
+   * @throws ERR_GRANT_RELEASED where it is off the record, or on its way
+   */
   check(isReleased: boolean): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
@@ -101,7 +109,10 @@ export class GrantRecord {
     return pod;
   }
 
-  /** On record, and ours or nobody's: what is somebody else's must not be run on. @throws ERR_OWNER_ALIVE, as {@link check} */
+  /**
+   * On record, and ours or nobody's: what is somebody else's must not be run on.
+   * @throws ERR_OWNER_ALIVE, as {@link check}
+   */
   checkHeld(isReleased: boolean): void {
     const { owner, uid } = this.check(isReleased);
     if (owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner)) throw ownerAlive(uid, owner);

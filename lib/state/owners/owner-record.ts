@@ -1,11 +1,11 @@
 // The record of an owner, and the command by which people know it.
-import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+
+import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/printable.js';
 import type { OwnerChoice } from '../../input/request.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
 import { programName } from '../../processes/program-name.js';
 import type { OwnerFile } from '../files/owner-file.js';
-import { podText } from '../files/pod-text.js';
 
 const MAX_COMMAND_LENGTH = 200;
 
@@ -40,24 +40,4 @@ export function fileOf(
   pods: OwnerFile['pods'],
 ): OwnerFile {
   return { uuid, kind, pid, command, cgroup, ...header, pods };
-}
-
-export function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[]): boolean {
-  return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
-}
-
-// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the
-// first versions have none.
-export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
-  const files = new Map<string, PodAssignment[]>();
-  for (const pod of pods) {
-    const { kind, uuid } = pod.owner;
-    if (kind !== 'process' && uuid !== '') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
-  }
-  return files;
-}
-
-// All of both; of those in both the second.
-export function union(a: readonly PodAssignment[], b: readonly PodAssignment[]): PodAssignment[] {
-  return [...new Map([...a, ...b].map((pod) => [pod.uid, pod])).values()];
 }

@@ -19,7 +19,8 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
-import { byFile, fileOf, type Header, isSame, newOwner, union } from './owner-record.js';
+import { byFile, isSame, union } from './owner-pods.js';
+import { fileOf, type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 // This environment (main thread or Worker) as an owner: its locked file says which grants are its
