@@ -21,6 +21,7 @@ const ROOMS = [
   'reconcile',
   'doctor',
   'opening',
+  'grants',
   '.',
   'metrics',
   'cli/terminal',

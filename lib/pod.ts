@@ -10,7 +10,7 @@ import { flagsNow, type Site } from './admission/site.js';
 import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags.js';
-import { releaseGrant } from './grant.js';
+import { releaseGrant } from './grants/release-grant.js';
 import { CpuSet } from './machine/cpu-set.js';
 
 /** An admitted pod, as {@link Manager.admit} and {@link Manager.pod} give it. */

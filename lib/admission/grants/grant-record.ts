@@ -2,7 +2,9 @@
 import { type PodAssignment, presentCpus, runningCpus } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
+import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+import { vacateOf } from '../../threads/vacate.js';
 import { assignmentsOf, type Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
@@ -35,10 +37,17 @@ export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined 
   return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
 }
 
+/** How the threads of this process leave a grant. */
+export function vacateGrant(site: Site, pod: PodAssignment) {
+  return vacateOf(site.topology, groupOf(site, pod), pod);
+}
+
 export class GrantRecord {
   readonly site: Site;
   /** As it was last seen on record. */
   pod: PodAssignment;
+  /** Set once the grant is released through this handle. */
+  released: Promise<PinResult> | undefined;
 
   constructor(site: Site, pod: PodAssignment) {
     this.site = site;
@@ -96,13 +105,12 @@ export class GrantRecord {
   }
 
   /**
-   * `isReleased`: through the handle that asks.
    * @throws ERR_GRANT_RELEASED where it is off the record, or on its way
    */
-  check(isReleased: boolean): PodAssignment {
+  check(): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
-    if (isReleased || !pod || endingGrants.has(uid)) {
+    if (this.released || !pod || endingGrants.has(uid)) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
     }
     this.pod = pod;
@@ -113,8 +121,17 @@ export class GrantRecord {
    * On record, and ours or nobody's: what is somebody else's must not be run on.
    * @throws ERR_OWNER_ALIVE, as {@link check}
    */
-  checkHeld(isReleased: boolean): void {
-    const { owner, uid } = this.check(isReleased);
+  checkHeld(): void {
+    const { owner, uid } = this.check();
     if (owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner)) throw ownerAlive(uid, owner);
+  }
+
+  /**
+   * Held, and on this machine.
+   * @throws ERR_SIMULATED_MACHINE, as {@link checkHeld}
+   */
+  checkUsable(): void {
+    this.checkHeld();
+    checkRealMachine(this.site);
   }
 }

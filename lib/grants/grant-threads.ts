@@ -1,0 +1,272 @@
+// GrantThreads: what runs on a grant.
+import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import type { Worker } from 'node:worker_threads';
+import { cpusNow } from '../account/cpus-now.js';
+import { runningCpus } from '../account/pod-assignment.js';
+import { sharedPool } from '../account/pools.js';
+import { type Attachment, attachProcess, openGrant } from '../admission/grants/attachment.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
+import { tracedApply } from '../admission/grants/traced.js';
+import { assignmentsOf } from '../admission/site.js';
+import { transact } from '../admission/transact.js';
+import type { Warning } from '../admission/warnings.js';
+import { beginAudit } from '../audit/grant-audits.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { pageBytes } from '../input/memory-types.js';
+import type { Quantity } from '../input/quantity.js';
+import type { PinResult } from '../machine/affinity.js';
+import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
+import { watchChild } from '../threads/children.js';
+import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
+import { type MemoryPlacement, memoryPlacement, unpinMemory } from '../threads/memory.js';
+import { checkBalanced, type GrantPinOptions, type GrantPinResult, parsePin, pinTo } from '../threads/pin.js';
+import {
+  type PlaceThreadsOptions,
+  type PlaceThreadsResult,
+  placeThreads,
+  type ThreadCpus,
+} from '../threads/placement.js';
+import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
+import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
+import { spawnOn } from '../threads/spawn.js';
+import { readAgain, undoPin } from '../threads/vacate.js';
+import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
+import { GrantView, nodesOf } from './grant-view.js';
+
+/** Puts threads, processes and memory on a grant: see {@link Grant}. */
+export class GrantThreads extends GrantView {
+  readonly #record: GrantRecord;
+  // Where placeThreads has put the Workers.
+  #workerCpus: ThreadCpus | undefined;
+
+  constructor(record: GrantRecord, warnings: readonly Warning[]) {
+    super(record, warnings);
+    this.#record = record;
+  }
+
+  /**
+   * Moves threads of this process onto the grant's CPUs, at once, and says what became of each.
+   * Sets the memory policy of the calling thread, if it is one of them (set_mempolicy(2)); what the
+   * kernel denies of that is told in the result, and memory then comes from the node of the CPU
+   * that touches it first.
+   * @throws ERR_ALREADY_PINNED where a thread is pinned for another grant, ERR_SYSCALL where none
+   *   could be moved, ERR_ISOLATED_NEEDS_PLACEMENT for the process on several isolated CPUs,
+   *   ERR_ENFORCEMENT for `strict` memory without a cgroup, and for single threads in one that
+   *   takes whole processes only, ERR_CGROUP, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
+   */
+  pin(options: GrantPinOptions = {}): GrantPinResult {
+    const request = parsePin(options);
+    const target = this.#threads();
+    if (request.threads === 'process') checkBalanced(target);
+    const { site, cpus } = this.#record;
+    return tracedApply(site, this, 'pin', () => {
+      if (request.isStrict && !target.group) throw this.#needsGroup();
+      return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
+    });
+  }
+
+  /**
+   * Undoes every pin of this grant; the grant stays. Each thread gets back what it had as far as
+   * that lies in the shared pool, else the whole pool: CPUs that have become somebody's since are
+   * never restored. The calling thread gets its earlier memory policy back, if it was pinned for
+   * this grant; those of other threads stay.
+   */
+  async unpin(): Promise<PinResult> {
+    this.#record.checkUsable();
+    const { topology } = this.#record.site;
+    const undo = () =>
+      transact(this.#record.site, undefined, async (state) => {
+        const { result, threads } = undoPin(
+          topology,
+          this.#record.group,
+          this.id,
+          sharedPool(state, cpusNow(topology)),
+        );
+        unpinMemory(this.id);
+        this.#workerCpus = undefined;
+        this.#record.site.enforcer.apply(state, threads);
+        return readAgain(result);
+      });
+    return tracedApply(this.#record.site, this, 'unpin', undo);
+  }
+
+  /**
+   * Pins every thread of this process, each kind where it is to be; what is left out runs on all
+   * CPUs of the grant. Starts libuv's pool where it is not up. Afterwards {@link worker} puts
+   * Workers where `workers` says. A thread belongs to the grant as after {@link pin}, which can be
+   * called before or after; memory policies stay as they are. After a {@link Grant.resize} the threads
+   * are where their places were, as far as these are left: place them again.
+   * @throws as {@link pin}; ERR_INVALID_OPTION for CPUs that are not the grant's, and on Node 20
+   *   for `v8` and `others` in different places
+   */
+  async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
+    return tracedApply(this.#record.site, this, 'place', async () => {
+      const result = await placeThreads(() => this.#threads(), options);
+      this.#workerCpus = options.workers;
+      this.#noteRunning();
+      return result;
+    });
+  }
+
+  /**
+   * Starts libuv's pool on the grant's CPUs (file system, DNS, zlib and crypto jobs run there), or
+   * finds its threads and moves them; tells of them. `guaranteed`: all of them were found, which
+   * takes one second where one is busy, and are where they should be.
+   * @throws as {@link pin}
+   */
+  async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
+    return tracedApply(this.#record.site, this, 'prewarm', async () => {
+      const result = await prewarmPool(() => this.#threads(), options);
+      this.#noteRunning();
+      return result;
+    });
+  }
+
+  /**
+   * A Worker (node:worker_threads) that is on the grant's CPUs, and has its memory nodes preferred,
+   * from its first instruction: this thread takes their mask, starts it, and has its own again.
+   * What the Worker starts is born there too. {@link placeThreads} knows it, and {@link unpin} and
+   * {@link Grant.release} move it away.
+   * @throws ERR_SCHEDULING where it would starve under real-time threads, ERR_SYSCALL where the
+   *   CPUs cannot be used here, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED, and
+   *   what `new Worker` throws
+   */
+  worker(filename: string | URL, options: GrantWorkerOptions = {}): Worker {
+    const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
+    this.#noteRunning();
+    return worker;
+  }
+
+  /**
+   * Gives a thread of this process that runs on the grant's CPUs another scheduling class, until
+   * {@link unpin} or {@link Grant.release}, and reads it back. With `fifo` it runs before all others
+   * there, and threads that it starts are ordinary ones. A later move of threads after which others
+   * could run nowhere but on its CPUs takes it back.
+   * @throws ERR_SCHEDULING where threads of this process could run nowhere but on CPUs of real-time
+   *   threads, where the thread runs on other CPUs than the grant's, or limits do not allow it;
+   *   ERR_SYSCALL where the kernel refuses all the same (EPERM: a control group without real-time
+   *   budget), ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  schedule(options: ScheduleOptions): ThreadScheduling {
+    return schedule(this.#threads(), options);
+  }
+
+  /**
+   * Starts a program on the grant's CPUs, there from its first instruction (with cgroup v2, where
+   * this process is not in the grant’s cgroup, moved right after its start), with the grant's
+   * memory nodes preferred where that is allowed (whatever policy this thread was pinned with). It
+   * also gets a copy of the owner's lock: should this process die, its grants live on until the
+   * child (and what it started) has ended. Same parameters as node:child_process.spawn; the child
+   * finds NUMALIGN_GRANT, NUMALIGN_CPUS and NUMALIGN_DEVICES in its environment.
+   * @throws ERR_SYSCALL where the CPUs cannot be used here, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED
+   */
+  spawn(command: string, args: readonly string[] = [], options: SpawnOptions = {}): ChildProcess {
+    const target = this.#threads();
+    const { site, pod } = this.#record;
+    const ownerFd = pod.owner.kind === 'process' ? site.ledger.owners.ownFd() : undefined;
+    const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
+    const variables = {
+      NUMALIGN_GRANT: this.id,
+      NUMALIGN_CPUS: this.cpus.toString(),
+      NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
+    };
+    const child = tracedApply(site, this, 'spawn', () =>
+      spawnOn(target, variables, ownerFd, command, args, options),
+    );
+    if (child.pid !== undefined) watchChild(this.id, child);
+    return child;
+  }
+
+  /**
+   * Moves another process, with all its threads, onto the grant's CPUs: into the grant's cgroup
+   * where it has one (cgroup.procs; also what it has started by now), else by the masks of its
+   * threads, of which some may be missed while they are being born. When the grant ends, it goes to
+   * the shared pool.
+   * @throws ERR_CGROUP, ERR_SYSCALL where it cannot be moved; ERR_UNKNOWN_MEMBER where there is no
+   *   such process; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED,
+   *   ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async attach(pid: number): Promise<Attachment> {
+    openGrant(this.id, () => this.#record.checkUsable());
+    return tracedApply(this.#record.site, this, 'attach', () =>
+      attachProcess(this.#record.site, this.#record.pod, undefined, pid),
+    );
+  }
+
+  /**
+   * A Buffer in memory of its own: with `node` all of it there, else on the grant's memory nodes
+   * while they have room; with `pageSize` in hugepages, which need not be booked (if some of that
+   * size are, their nodes are preferred). Every page is there when it returns, which takes as long
+   * as clearing the memory does. Freed once it is collected or its thread ends. Booked memory is
+   * accounted, not set aside: what is free decides.
+   * @throws ERR_MEMORY_SHORTAGE where there are too few pages, ERR_INVALID_OPTION for a node that
+   *   is not in {@link memoryNodes} or a page size that this machine has not, ERR_INVALID_QUANTITY,
+   *   ERR_SYSCALL where the memory is not on the node and mbind(2) is denied,
+   *   ERR_SIMULATED_MACHINE, ERR_GRANT_RELEASED
+   */
+  buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
+    const { pageSize, node } = checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+    const request = parseBuffer(bytes, pageSize);
+    if (node !== undefined && !this.memoryNodes.has(node)) {
+      invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
+    }
+    this.#record.checkUsable();
+    const booked = nodesOf(
+      this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
+    );
+    return nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
+  }
+
+  /** Where memory is: see {@link memoryPlacement}. */
+  memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+    return memoryPlacement(buffer);
+  }
+
+  #threads(): GrantedThreads {
+    this.#record.checkUsable();
+    const { site, pod, cpusToStay, group } = this.#record;
+    const { enforcement } = pod;
+    return {
+      grant: this.id,
+      owner: pod.owner.uuid,
+      cpus: cpusToStay,
+      memoryNodes: this.memoryNodes,
+      // Not everybody asks.
+      get oneToOne() {
+        return needsOneToOne(
+          { cpus: runningCpus(pod), enforcement: enforcement.level },
+          cpusNow(site.topology).unbalanced,
+        );
+      },
+      group,
+      learnChoices: () => this.#learnChoices(),
+    };
+  }
+
+  // Threads of this process run on it from now on.
+  #noteRunning(): void {
+    if (this.#record.pod.owner.kind !== 'process')
+      this.#record.site.enforcer.members?.registry.notePinned(this.id);
+    beginAudit(this.#record.site, this.#record.pod);
+  }
+
+  #learnChoices(): void {
+    const { enforcer, ledger } = this.#record.site;
+    enforcer.learnChoices(assignmentsOf(this.#record.site, ledger.read()).settings);
+  }
+
+  #needsGroup(): NumalignError {
+    const { enforcement } = this;
+    return new NumalignError(
+      'ERR_ENFORCEMENT',
+      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.id}, enforced by the level ${enforcement}, has none`,
+      {
+        value: enforcement,
+        valid: "memory: 'bind', or a grant that is enforced by the level cpuset or a stronger one",
+      },
+    );
+  }
+}

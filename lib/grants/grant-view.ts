@@ -1,0 +1,151 @@
+// GrantView: what a grant is, read from the record.
+import { type InspectOptions, inspect } from 'node:util';
+import type { MemoryBlock } from '../account/booked-memory.js';
+import { cpusNow } from '../account/cpus-now.js';
+import {
+  type DeviceAssignment,
+  devicesOf,
+  type EnforcementLevel,
+  memoryOf,
+} from '../account/pod-assignment.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
+import { flagsNow } from '../admission/site.js';
+import { quotaWarnings, type Warning } from '../admission/warnings.js';
+import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
+import type { Flag } from '../decision/flags.js';
+import { isIsolated } from '../decision/grant-info.js';
+import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
+
+/** What {@link Grant} tells. Changes nothing. */
+export class GrantView {
+  /** Its pod's uid, by which it is released. */
+  readonly id: string;
+  readonly name: string;
+  readonly #record: GrantRecord;
+  readonly #found: readonly Warning[];
+  #warnings: readonly Warning[] | undefined;
+
+  constructor(record: GrantRecord, warnings: readonly Warning[]) {
+    this.#record = record;
+    this.#found = warnings;
+    this.id = record.pod.uid;
+    this.name = record.pod.name;
+  }
+
+  /**
+   * What its holder should know, as it was when it was acquired; whether a quota above this process
+   * is in its way is looked at once, when it is first asked for.
+   */
+  get warnings(): readonly Warning[] {
+    this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
+    return this.#warnings;
+  }
+
+  #quotaWarnings(): readonly Warning[] {
+    const { site, pod } = this.#record;
+    if (site.topology.isSimulated || !site.ledger.owners.isOwn(pod.owner)) return [];
+    return quotaWarnings(this.limits(), this.cpus.size);
+  }
+
+  /**
+   * The tightest CPU quota (`cpu.max`, `cpu.cfs_quota_us`) and memory limit (`memory.max`,
+   * `memory.limit_in_bytes`) of the cgroups at and above this process, with the cgroup that has
+   * each; null where there is none that can be seen from here. Read anew each time.
+   * @throws ERR_CGROUP where they cannot be read
+   */
+  limits(): CgroupLimits {
+    return limitsOfProcess(process.pid);
+  }
+
+  /** The CPUs to run on, as they are now: {@link Grant.resize} changes them, wherever it is called. */
+  get cpus(): CpuSet {
+    return this.#record.cpus;
+  }
+
+  /** CPUs that are kept from others though nothing runs on them. */
+  get held(): CpuSet {
+    return this.#record.held;
+  }
+
+  /** The CPUs that it is about to have instead, while a resize is announced; else null. */
+  get upcoming(): CpuSet | null {
+    return this.#record.look().upcoming?.cpus ?? null;
+  }
+
+  /**
+   * How many threads can run at a time on the grant's CPUs: the number to size pools by.
+   * os.availableParallelism() reads the mask of the calling thread, and answers 1 where that was
+   * placed on a CPU of its own.
+   */
+  get availableParallelism(): number {
+    return this.cpus.size;
+  }
+
+  /** The NUMA nodes of `cpus`. */
+  get numaNodes(): NodeSet {
+    return this.#record.site.topology.nodesOf(this.cpus);
+  }
+
+  /** Memory and hugepages that are booked for it, each type on NUMA nodes that share it. */
+  get memory(): readonly MemoryBlock[] {
+    return memoryOf(this.#record.look());
+  }
+
+  /** Its devices by resource. */
+  get devices(): Readonly<Record<string, readonly DeviceAssignment[]>> {
+    return devicesOf(this.#record.look());
+  }
+
+  /** The NUMA nodes of the memory that it has booked, else those of `cpus`. */
+  get memoryNodes(): NodeSet {
+    const booked = nodesOf(this.memory);
+    return booked.isEmpty ? this.numaNodes : booked;
+  }
+
+  /** How strongly others are kept off. `recorded`: only other users of numalign keep off. */
+  get enforcement(): EnforcementLevel {
+    return this.#record.look().enforcement.level;
+  }
+
+  /**
+   * Whether it has isolated CPUs: taken as such, or such over which the kernel balances no load by
+   * now. A thread that may use several of these stays on one: such a grant needs threads that are
+   * placed one by one.
+   */
+  get isIsolated(): boolean {
+    return isIsolated(this.#record.look(), cpusNow(this.#record.site.topology));
+  }
+
+  /** Whether it was released through this object. */
+  get isReleased(): boolean {
+    return this.#record.released !== undefined;
+  }
+
+  /**
+   * What of it does not hold any more, since the machine or its settings have changed. It stays as
+   * it is all the same, until released. Read anew each time; nothing once it was released.
+   */
+  get flags(): readonly Flag[] {
+    return flagsNow(this.#record.site, this.#record.pod);
+  }
+
+  toJSON() {
+    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { isIsolated, enforcement, flags, warnings } = this;
+    return {
+      ...{ id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ isIsolated, enforcement, flags, warnings },
+    };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const isReleased = this.isReleased || !this.#record.isThere;
+    return `Grant ${isReleased ? '(released) ' : ''}${inspect(this.toJSON(), options)}`;
+  }
+}
+
+/** The NUMA nodes of booked memory. */
+export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
+  return NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
+}

@@ -1,0 +1,21 @@
+// releaseGrant: gives a grant on record back.
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { ending, vacateGrant } from '../admission/grants/grant-record.js';
+import { release } from '../admission/grants/release.js';
+import { tracedRelease } from '../admission/grants/traced.js';
+import type { Site } from '../admission/site.js';
+import { endAudit } from '../audit/grant-audits.js';
+import type { PinResult } from '../machine/affinity.js';
+import { checkNoChild } from '../threads/children.js';
+
+/**
+ * Releases a grant on record, unless a child of this process runs on it.
+ * @throws ERR_CHILD_ALIVE, and as release of the Topology Manager
+ */
+export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
+  checkNoChild(pod, 'released');
+  const give = () => ending(pod, () => release(site, pod, vacateGrant(site, pod)));
+  const result = await tracedRelease(site, pod, give);
+  endAudit(site, pod);
+  return result;
+}
