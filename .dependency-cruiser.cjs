@@ -23,6 +23,7 @@ const ROOMS = [
   'opening',
   'grants',
   '.',
+  'entries',
   'metrics',
   'cli/terminal',
   'cli/arguments',

@@ -25,7 +25,7 @@ export default defineConfig({
         { name: 'common', test: /lib\/(base\/(errors|printable)|input\/quantity)\.ts$/ },
         // All that a Worker below numalign/preload needs.
         { name: 'addon', test: /lib\/base\/native\.ts$/ },
-        { name: 'library', test: /lib\/index\.ts$/ },
+        { name: 'library', test: /lib\/(index|entries\/\w+)\.ts$/ },
         { name: 'metric-set', test: /lib\/metrics\/index\.ts$/ },
         { name: 'cli/report', test: /lib\/cli\/terminal\/report-error\.ts$/ },
         { name: 'cli/commands', test: /lib\/cli\/program\.ts$/ },

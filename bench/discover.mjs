@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { discover } from '../dist/index.js';
+import { discover } from '../dist/entries/topology.js';
 import { measured } from './support/measure.mjs';
 import { yardstick } from './support/yardstick.mjs';
 

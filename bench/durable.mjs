@@ -2,7 +2,8 @@
 // with the link to the generation before.
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { discover, openManager } from '../dist/index.js';
+import { discover } from '../dist/entries/topology.js';
+import { openManager } from '../dist/index.js';
 import { podOf } from './support/inputs.mjs';
 import { medianOf, row } from './support/measure.mjs';
 import { stateParents } from './support/state-parents.mjs';

@@ -7,7 +7,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet } from '../dist/index.js';
+import { affinity } from '../dist/entries/diagnostics.js';
+import { CpuSet } from '../dist/index.js';
 import { rangesChart } from './support/ranges-chart.mjs';
 import { removeCgroups } from './support/remove-cgroups.mjs';
 import { number, percent } from './support/units.mjs';

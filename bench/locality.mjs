@@ -1,7 +1,9 @@
 // What it matters where things are: how long two CPUs take to hand a cache line to each other and
 // back, and how long a load from the memory of a node takes.
 import { Worker } from 'node:worker_threads';
-import { affinity, CpuSet, discover, pinThread } from '../dist/index.js';
+import { affinity } from '../dist/entries/diagnostics.js';
+import { discover } from '../dist/entries/topology.js';
+import { CpuSet, pinThread } from '../dist/index.js';
 import { row } from './support/measure.mjs';
 import { yardstick } from './support/yardstick.mjs';
 

@@ -1,5 +1,7 @@
 // Merging topology hints: as the package's own providers give them, and as objects of JavaScript.
-import { CpuSet, discover, mergeHints } from '../dist/index.js';
+
+import { discover, mergeHints } from '../dist/entries/topology.js';
+import { CpuSet } from '../dist/index.js';
 import { kubeletTime, ownInput, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers, someOf } from './support/random.mjs';

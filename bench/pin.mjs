@@ -1,5 +1,7 @@
 // Pinning the calling thread, read back, beside the system calls that it cannot do without.
-import { affinity, CpuSet, pinThread } from '../dist/index.js';
+
+import { affinity } from '../dist/entries/diagnostics.js';
+import { CpuSet, pinThread } from '../dist/index.js';
 import { beside, emptyTimes, medianOf, row } from './support/measure.mjs';
 import { inTurn } from './support/random.mjs';
 import { yardstick } from './support/yardstick.mjs';

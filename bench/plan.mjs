@@ -1,6 +1,6 @@
 // Planning a pod: hints, merge, allocation. Each call is to another manager than the one before,
 // with other grants in its state, which it looks at anew.
-import { discover } from '../dist/index.js';
+import { discover } from '../dist/entries/topology.js';
 import { kubeletTime, managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers } from './support/random.mjs';

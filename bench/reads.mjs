@@ -3,7 +3,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { affinity, CpuSet, discover, openManager, threads } from '../dist/index.js';
+import { affinity, threads } from '../dist/entries/diagnostics.js';
+import { discover } from '../dist/entries/topology.js';
+import { CpuSet, openManager } from '../dist/index.js';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers, someOf } from './support/random.mjs';
 

@@ -3,7 +3,8 @@
 //                                                 the other
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { createServer } from 'node:http';
-import { affinity, CpuSet, openManager } from 'numalign';
+import { CpuSet, openManager } from 'numalign';
+import { affinity } from 'numalign/diagnostics';
 
 const { CPUS = '1', PORT = '8080', STATE_DIR } = process.env;
 

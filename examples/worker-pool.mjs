@@ -4,7 +4,8 @@
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { once } from 'node:events';
 import { isMainThread, parentPort } from 'node:worker_threads';
-import { affinity, openManager } from 'numalign';
+import { openManager } from 'numalign';
+import { affinity } from 'numalign/diagnostics';
 
 const JOBS = Array.from({ length: 8 }, (_, i) => 10_000 * (i + 1));
 

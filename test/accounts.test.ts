@@ -3,7 +3,8 @@
 import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type DeviceSpec, type Manager, NumalignError, openManager, type Pod } from '../lib/index.js';
+import type { DeviceSpec } from '../lib/entries/topology.js';
+import { type Manager, NumalignError, openManager, type Pod } from '../lib/index.js';
 import { budget } from './support/budget.mjs';
 import { MI, machineOf } from './support/memory-machine.js';
 import { guaranteed } from './support/simulated.js';

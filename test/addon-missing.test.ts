@@ -18,7 +18,7 @@ function newProject(): string {
   const program = join(folder, 'app.mjs');
   writeFileSync(
     program,
-    `import { discover } from 'numalign';\ndiscover().then(() => console.log('discovered'));\n`,
+    `import { discover } from 'numalign/topology';\ndiscover().then(() => console.log('discovered'));\n`,
   );
   return program;
 }
@@ -66,13 +66,13 @@ describe('the error of an addon that is not loaded', () => {
       const { format, file, define } = bundle;
       const program = newProject();
       const out = join(program, '../out', file);
-      const build = async (external: string[]) => {
+      const build = async (external: RegExp[]) => {
         const bundled = await rolldown({ input: program, platform: 'node', external, transform: { define } });
         await bundled.write({ file: out, format, codeSplitting: false });
       };
       await build([]);
       expect(run(out)).toMatch(/^NumalignError: numalign was bundled into .*--external:numalign/);
-      await build(['numalign']);
+      await build([/^numalign/]);
       // require() of ECMAScript modules is not in every Node that runs numalign.
       if (format === 'esm') expect(run(out)).toBe('discovered\n');
     },

@@ -2,12 +2,10 @@ import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Explanation } from '../lib/entries/diagnostics.js';
+import { discover, HintFamily, type HintProvider } from '../lib/entries/topology.js';
 import {
   CpuSet,
-  discover,
-  type Explanation,
-  HintFamily,
-  type HintProvider,
   type Manager,
   type ManagerOptions,
   NodeSet,

@@ -1,15 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  affinity,
-  CpuSet,
-  discover,
-  type NumalignError,
-  pin,
-  pinThread,
-  threadId,
-  threads,
-} from '../lib/index.js';
+import { affinity, threadId, threads } from '../lib/entries/diagnostics.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet, type NumalignError, pin, pinThread } from '../lib/index.js';
 
 const ALL = affinity();
 const kernelsWord = (tid: number) =>

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { discover } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

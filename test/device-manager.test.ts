@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type DeviceSpec,
-  type Manager,
-  openManager,
-  type PreferredAllocation,
-  type PreferredAllocationRequest,
-} from '../lib/index.js';
+import type { DeviceSpec, PreferredAllocation, PreferredAllocationRequest } from '../lib/entries/topology.js';
+import { type Manager, openManager } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { GI, machineOf } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';

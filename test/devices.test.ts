@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { discover, type Topology } from '../lib/index.js';
+import { discover, type Topology } from '../lib/entries/topology.js';
 import { checkDevicePattern, type DevicePattern, parseDevices, selectDevices } from '../lib/input/devices.js';
 import { thrownBy } from './support/error-of.js';
 

@@ -6,8 +6,8 @@ import {
   DIAGNOSTICS_CHANNELS,
   type DiagnosticsMessages,
   type DiagnosticsStep,
-  openManager,
-} from '../lib/index.js';
+} from '../lib/entries/diagnostics.js';
+import { openManager } from '../lib/index.js';
 import { until } from './cli/numalign.js';
 import { errorOf } from './support/error-of.js';
 import { makeNewer } from './support/newer-state.js';

@@ -1,14 +1,8 @@
 // Where numalign does not follow the kubelet, each by its smallest example. The letters are those
 // of the recorded cases' list of divergences.
 import { describe, expect, it } from 'vitest';
-import {
-  discover,
-  type Manager,
-  type ManagerOptions,
-  openManager,
-  type Pod,
-  type PodSpec,
-} from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { type Manager, type ManagerOptions, openManager, type Pod, type PodSpec } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { GI, MI, machineOf } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';

@@ -3,7 +3,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../lib/base/native.js';
-import { HintFamily, NodeSet } from '../lib/index.js';
+import { HintFamily } from '../lib/entries/topology.js';
+import { NodeSet } from '../lib/index.js';
 import { budget } from './support/budget.mjs';
 
 interface MemoryMachine {

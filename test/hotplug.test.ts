@@ -9,18 +9,17 @@ import { assignmentsOf, type Site } from '../lib/admission/site.js';
 import { native } from '../lib/base/native.js';
 import { HintProviders } from '../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../lib/enforcement/enforcer.js';
+import { affinity } from '../lib/entries/diagnostics.js';
+import { discover, Topology } from '../lib/entries/topology.js';
 import {
   type AcquireOptions,
-  affinity,
   CpuSet,
-  discover,
   type Manager,
   type ManagerOptions,
   NumalignError,
   openManager,
   type PodSpec,
   pin,
-  Topology,
 } from '../lib/index.js';
 import { parseConfig } from '../lib/input/config.js';
 import { refreshSite, refreshTopology } from '../lib/machine/topology-refresh.js';

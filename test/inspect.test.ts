@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
-import { CpuSet, discover, NodeMask, NodeSet, openManager } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet, NodeSet, openManager } from '../lib/index.js';
+import { NodeMask } from '../lib/machine/node-mask.js';
 
 it('shows sets as Linux writes them', () => {
   expect(inspect([CpuSet.parse('0-3,8'), NodeSet.EMPTY, NodeMask.from([0, 2])])).toBe(

@@ -5,14 +5,8 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CpusNow } from '../lib/account/pools.js';
 import { freeCpus, isolatedPool, sharedPool } from '../lib/account/pools.js';
-import {
-  CpuSet,
-  discover,
-  type Manager,
-  type ManagerOptions,
-  NumalignError,
-  openManager,
-} from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../lib/index.js';
 import { hasNoLoadBalancing, kernelIsolatedCpus } from '../lib/machine/isolated-cpus.js';
 import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { machineAt } from './support/changing-machine.js';

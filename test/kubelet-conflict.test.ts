@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type CpuManagerState, CpuSet, formatCpuManagerState, openManager } from '../lib/index.js';
+import { type CpuManagerState, formatCpuManagerState } from '../lib/entries/kubelet.js';
+import { CpuSet, openManager } from '../lib/index.js';
 import {
   checkBesideKubelet,
   type KubeletFacts,

@@ -2,17 +2,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  CpuSet,
-  discover,
   formatCpuManagerState,
   formatMemoryManagerState,
-  type Manager,
-  NumalignError,
-  openManager,
   parseCpuManagerState,
   parseMemoryManagerState,
-  type Topology,
-} from '../lib/index.js';
+} from '../lib/entries/kubelet.js';
+import { discover, type Topology } from '../lib/entries/topology.js';
+import { CpuSet, type Manager, NumalignError, openManager } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { GI, MI, machineOf } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';

@@ -14,16 +14,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  affinity,
-  CpuSet,
-  discover,
-  MACHINE_STATE_DIR,
-  type ManagerOptions,
-  openManager,
-  pin,
-  threads,
-} from '../lib/index.js';
+import { affinity, threads } from '../lib/entries/diagnostics.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet, MACHINE_STATE_DIR, type ManagerOptions, openManager, pin } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { canMount } from './support/rights.js';
 import { makeStateDir } from './support/state-dir.js';

@@ -1,6 +1,6 @@
 // Devices: which of them a container gets where several would do, and who waits for them.
 import { describe, expect, it } from 'vitest';
-import type { DeviceSpec } from '../lib/index.js';
+import type { DeviceSpec } from '../lib/entries/topology.js';
 import { GI, machineOf } from './support/memory-machine.js';
 import { guaranteed, simulate } from './support/simulated.js';
 

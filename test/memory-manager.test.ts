@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { discover, type Manager, type ManagerOptions, openManager, type Pod } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { type Manager, type ManagerOptions, openManager, type Pod } from '../lib/index.js';
 import { cpuTimeOf } from './support/cpu-time.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 import { GI, MI, machineOf, type NodeSpec } from './support/memory-machine.js';

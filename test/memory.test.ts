@@ -5,17 +5,9 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import {
-  affinity,
-  discover,
-  type Grant,
-  type MemoryPlacement,
-  memoryPlacement,
-  NodeSet,
-  openManager,
-  pin,
-  threads,
-} from '../lib/index.js';
+import { affinity, type MemoryPlacement, memoryPlacement, threads } from '../lib/entries/diagnostics.js';
+import { discover } from '../lib/entries/topology.js';
+import { type Grant, NodeSet, openManager, pin } from '../lib/index.js';
 import { pinMemory, unpinMemory } from '../lib/threads/memory.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 import { canReserve, freeHugepages, HUGEPAGE, reserveHugepages } from './support/hugepages.js';

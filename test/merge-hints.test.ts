@@ -1,15 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  CpuSet,
-  discover,
-  HintFamily,
-  mergeHints,
-  NodeMask,
-  NodeSet,
-  type NumalignError,
-  type TopologyHint,
-} from '../lib/index.js';
+import { discover, HintFamily, mergeHints, type TopologyHint } from '../lib/entries/topology.js';
+import { CpuSet, NodeSet, type NumalignError } from '../lib/index.js';
+import { NodeMask } from '../lib/machine/node-mask.js';
 import { budget } from './support/budget.mjs';
 import { cpuTimeOf } from './support/cpu-time.js';
 import { walkedMerge } from './support/walked-merge.js';

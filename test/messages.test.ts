@@ -1,7 +1,8 @@
 // What errors and printed objects say of mistakes that are easily made.
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CpuSet, discover, type Manager, NodeSet, openManager } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet, type Manager, NodeSet, openManager } from '../lib/index.js';
 import { errorOf, thrownBy } from './support/error-of.js';
 
 async function open(): Promise<Manager> {

@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
-import { DIAGNOSTICS_CHANNELS, type Manager, type ManagerOptions, openManager } from '../lib/index.js';
+import { DIAGNOSTICS_CHANNELS } from '../lib/entries/diagnostics.js';
+import { type Manager, type ManagerOptions, openManager } from '../lib/index.js';
 import { collectMetrics, type MetricsOptions } from '../lib/metrics/index.js';
 
 import { newFolder, until } from './cli/numalign.js';
@@ -443,7 +444,8 @@ describe('collectMetrics', () => {
   it('says what is missing where prom-client is not installed, which nothing else of the package needs', () => {
     const dist = installWithout('prom-client', newFolder());
     const code = `
-      import { openManager, discover } from ${JSON.stringify(`${dist}/index.js`)};
+      import { discover } from ${JSON.stringify(`${dist}/entries/topology.js`)};
+      import { openManager } from ${JSON.stringify(`${dist}/index.js`)};
       import { collectMetrics } from ${JSON.stringify(`${dist}/metrics/index.js`)};
       const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
       await (await manager.acquire({ cpu: 1 })).release();

@@ -7,17 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type CpuManagerPolicyOptions,
-  CpuSet,
-  discover,
-  type MachineJson,
-  type Manager,
-  NumalignError,
-  openManager,
-  type Pod,
-  type Topology,
-} from '../lib/index.js';
+import type { CpuManagerPolicyOptions } from '../lib/entries/kubelet.js';
+import { discover, type MachineJson, type Topology } from '../lib/entries/topology.js';
+import { CpuSet, type Manager, NumalignError, openManager, type Pod } from '../lib/index.js';
 import { decodeCheckpoint } from '../lib/state/files/checkpoint.js';
 import { budget } from './support/budget.mjs';
 import { irregularMachines } from './support/random-machine.js';

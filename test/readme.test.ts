@@ -5,7 +5,8 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { basename, dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { discover, openManager } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { openManager } from '../lib/index.js';
 import { parsePod } from '../lib/input/pod-request.js';
 import { MAIN, newFolder, numalign } from './cli/numalign.js';
 import { type Call, checkedProgram, runShell } from './support/documented-commands.js';

@@ -1,7 +1,8 @@
 // The examples by which Kubernetes explains its Topology Manager, with devices as custom hint
 // providers.
 import { describe, expect, it } from 'vitest';
-import { type Manager, NodeSet, type NumalignError, type TopologyManagerPolicy } from '../lib/index.js';
+import type { TopologyManagerPolicy } from '../lib/entries/kubelet.js';
+import { type Manager, NodeSet, type NumalignError } from '../lib/index.js';
 import { DeviceProvider } from './support/device-provider.js';
 import { guaranteed, simulate } from './support/simulated.js';
 

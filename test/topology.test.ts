@@ -12,7 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { CpuSet, discover, type MachineJson, Topology } from '../lib/index.js';
+import { discover, type MachineJson, Topology } from '../lib/entries/topology.js';
+import { CpuSet } from '../lib/index.js';
 
 const sysfs = (path: string) => readFileSync(`/sys/devices/system/${path}`, 'utf8').trim();
 
@@ -42,7 +43,7 @@ describe('discover', () => {
 
   it('sees the whole machine from a process that may use only a part of it', () => {
     const script =
-      "import { discover } from './dist/index.js'; console.log(String((await discover()).cpus));";
+      "import { discover } from './dist/entries/topology.js'; console.log(String((await discover()).cpus));";
     const seen = execFileSync('taskset', ['-c', '0', process.execPath, '--input-type=module', '-e', script], {
       encoding: 'utf8',
     });

@@ -1,7 +1,8 @@
 // The machines of test/vm, as lstopo saw them when they ran (npm run test:vm -- --fixtures):
 // discovery and planning on them without QEMU.
 import { describe, expect, it } from 'vitest';
-import { CpuSet, discover, NodeSet, type Topology } from '../lib/index.js';
+import { discover, type Topology } from '../lib/entries/topology.js';
+import { CpuSet, NodeSet } from '../lib/index.js';
 import { simulate } from './support/simulated.js';
 import { FIXTURES } from './vm/shapes.mjs';
 

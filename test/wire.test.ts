@@ -1,6 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { type WiredFunctions, wired } from '../lib/base/wire.js';
-import { CpuSet, discover } from '../lib/index.js';
+import { discover } from '../lib/entries/topology.js';
+import { CpuSet } from '../lib/index.js';
 
 const words = (list: string) => CpuSet.parse(list).words;
 

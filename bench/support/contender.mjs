@@ -1,6 +1,8 @@
 // One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it
 // tells of each admission, and in the end how long each took.
-import { discover, openManager } from '../../dist/index.js';
+
+import { discover } from '../../dist/entries/topology.js';
+import { openManager } from '../../dist/index.js';
 
 const { stateDir, machine } = JSON.parse(process.argv[2]);
 const manager = await openManager({

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { CpuSet, discover, mergeHints, NodeSet, openManager } from '../../dist/index.js';
+import { discover, mergeHints } from '../../dist/entries/topology.js';
+import { CpuSet, NodeSet, openManager } from '../../dist/index.js';
 import { inTurn, randomNumbers, someOf } from './random.mjs';
 
 const VARIANTS = 64;

@@ -2,7 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scanTasks } from '../../lib/audit/snapshot.js';
-import { affinity, discover, type Grant, type GrantAudit, openManager, threadId } from '../../lib/index.js';
+import { affinity, type GrantAudit, threadId } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { type Grant, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { spinningOrphan } from '../support/orphan.js';

@@ -9,7 +9,8 @@ import type { CpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { type MadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
 import { findHierarchy } from '../../lib/cgroups/mounts.js';
 import { openCpusetHierarchy } from '../../lib/cgroups/open-hierarchy.js';
-import { affinity, CpuSet, NodeSet } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { CpuSet, NodeSet } from '../../lib/index.js';
 
 export const ROOT = `/numalign-test-${process.pid}`;
 export const hierarchy = findHierarchy('cpuset');

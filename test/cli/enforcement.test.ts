@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { affinity } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
 import { cpus, hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { choose, strangeGroup } from '../enforcement/members.js';
 import { endLater, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';

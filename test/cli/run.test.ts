@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { discover } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
 import { endLater, isRunning, MAIN, newFolder, numalign, type Running, start, until } from './numalign.js';
 
 // With CPU 0 reserved, a machine of two CPUs has one to give.

@@ -10,7 +10,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CpuSet, discover, formatCpuManagerState, openManager } from '../../lib/index.js';
+import { formatCpuManagerState } from '../../lib/entries/kubelet.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, openManager } from '../../lib/index.js';
 import { makeNewer } from '../support/newer-state.js';
 import { newFolder, numalign } from './numalign.js';
 

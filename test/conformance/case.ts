@@ -1,6 +1,6 @@
 // What the parts of the runner tell each other: a recorded case, how its replay came out, what a
 // replay may use.
-import type * as numalign from '../../lib/index.js';
+import type * as numalign from '../support/package.js';
 
 /**
  * The package under test, as its entry exports it. The runner gets it handed in and imports none of

@@ -1,6 +1,8 @@
 // The devices of a scenario: the plugin that stands behind them, how they are counted, and which
 // ones recorded containers can have had.
-import type { DeviceAssignment, PreferredAllocationRequest } from '../../lib/index.js';
+
+import type { PreferredAllocationRequest } from '../../lib/entries/topology.js';
+import type { DeviceAssignment } from '../../lib/index.js';
 import type { Holdings } from './placement.js';
 import type { Claim } from './pod.js';
 import { blocksOf, type RecordedHoldings } from './recorded-node.js';

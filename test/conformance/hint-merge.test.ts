@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import * as numalign from '../../lib/index.js';
+import * as numalign from '../support/package.js';
 import type { Case, Numalign } from './case.js';
 import type { RecordedHint } from './hint.js';
 import { contextOf } from './read.js';

@@ -1,5 +1,5 @@
 // Hints as cases record them, and from and to what the package has.
-import type { TopologyHint } from '../../lib/index.js';
+import type { TopologyHint } from '../../lib/entries/topology.js';
 import type { Numalign } from './case.js';
 
 export interface RecordedHint {

@@ -1,6 +1,6 @@
 // What recorded machines are like, counted from their rows: the conditions of divergences hang on
 // it.
-import type { MachineJson } from '../../lib/index.js';
+import type { MachineJson } from '../../lib/entries/topology.js';
 
 /** The CPUs of every core, socket, L3 or NUMA node, by its id. */
 export function groupsOf({ columns, cpus }: MachineJson, column: string): Map<number, number[]> {

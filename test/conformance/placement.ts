@@ -1,6 +1,8 @@
 // Who has which CPUs, memory and devices, as recorded or as observed, and the rules that every
 // placement keeps.
-import type { DeviceAssignment, MachineJson, MemoryBlock, MemoryTable } from '../../lib/index.js';
+
+import type { MachineJson } from '../../lib/entries/topology.js';
+import type { DeviceAssignment, MemoryBlock, MemoryTable } from '../../lib/index.js';
 import { idsOf } from './cpu-list.js';
 import { type Inventory, placeOf } from './devices.js';
 import type { RecordedHint } from './hint.js';

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import type { MachineJson } from '../../lib/index.js';
+import type { MachineJson } from '../../lib/entries/topology.js';
 import type { Case, Context, Machine, Numalign } from './case.js';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);

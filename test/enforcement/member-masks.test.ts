@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { choicesOf, decodeMasks, encodeMasks } from '../../lib/enforcement/member-masks.js';
-import { affinity, CpuSet, pin } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { CpuSet, pin } from '../../lib/index.js';
 
 const NOBODY = 2 ** 22 - 1;
 const all = affinity();

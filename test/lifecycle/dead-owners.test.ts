@@ -3,7 +3,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, type Manager, openManager, pin } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';

@@ -3,7 +3,9 @@
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, discover, type Manager, openManager, pin } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';

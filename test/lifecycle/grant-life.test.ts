@@ -4,15 +4,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import {
-  affinity,
-  CpuSet,
-  discover,
-  type Manager,
-  openManager,
-  pin,
-  type StateChange,
-} from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Manager, openManager, pin, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { makeNewer } from '../support/newer-state.js';

@@ -4,7 +4,9 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, discover, openManager, pin } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { canMount, canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';

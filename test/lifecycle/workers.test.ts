@@ -2,7 +2,9 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { affinity, CpuSet, discover, openManager, pin, threads } from '../../lib/index.js';
+import { affinity, threads } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, openManager, pin } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 

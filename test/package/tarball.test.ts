@@ -146,9 +146,13 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
   it('works when npm runs no install scripts', () => {
     const { cwd } = install({ bare: true, args: ['--ignore-scripts'] });
     expect(
-      runModule(cwd, `import { discover } from 'numalign'; console.log((await discover()).cpus.size > 0)`, {
-        bare: true,
-      }),
+      runModule(
+        cwd,
+        `import { discover } from 'numalign/topology'; console.log((await discover()).cpus.size > 0)`,
+        {
+          bare: true,
+        },
+      ),
     ).toBe('true\n');
   });
 
@@ -199,7 +203,8 @@ describe.runIf(isRoot)('where no prebuilt addon fits', () => {
 /** Decisions on all kinds of machines, a line each. */
 const DECISIONS = `
   import { readdirSync } from 'node:fs';
-  import { discover, openManager } from 'numalign';
+  import { openManager } from 'numalign';
+  import { discover } from 'numalign/topology';
   const folder = process.argv[1];
   const descriptions = readdirSync(folder).map((name) => ({ xml: folder + '/' + name }));
   for (const description of [...descriptions, { synthetic: 'package:2 numa:2 l3:2 core:4 pu:2' }]) {
@@ -307,7 +312,8 @@ describe.runIf(isRoot)('what a consumer sees', () => {
   it('has numalign/metrics, which says what to install where prom-client is missing', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const text = `
-      import { discover, openManager } from 'numalign';
+      import { openManager } from 'numalign';
+      import { discover } from 'numalign/topology';
       import { collectMetrics } from 'numalign/metrics';
       const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:4 pu:2' }) });
       try {

@@ -6,18 +6,9 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { KERNEL_FILES } from '../../lib/cgroups/cgroup-files.js';
-import {
-  affinity,
-  CpuSet,
-  type Drift,
-  discover,
-  type Manager,
-  type ManagerOptions,
-  openManager,
-  pin,
-  threadId,
-  threads,
-} from '../../lib/index.js';
+import { affinity, type Drift, threadId, threads } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Manager, type ManagerOptions, openManager, pin } from '../../lib/index.js';
 import { hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { makeStateDir } from '../support/state-dir.js';
 

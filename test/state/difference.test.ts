@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { discover, openManager } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
+import { openManager } from '../../lib/index.js';
 import { difference } from '../../lib/state/difference.js';
 import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { makeStateDir } from '../support/state-dir.js';

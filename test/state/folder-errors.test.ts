@@ -5,7 +5,9 @@ import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, wri
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { affinity, CpuSet, discover, openManager } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { canMount } from '../support/rights.js';

@@ -13,7 +13,8 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { discover, type Manager, openManager } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
+import { type Manager, openManager } from '../../lib/index.js';
 import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/processes/cgroup-owner.js';
 import { type Checkpoint, decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
 import { decodeOwnerFile } from '../../lib/state/files/owner-file.js';

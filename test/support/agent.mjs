@@ -3,7 +3,9 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { discover, openManager, pin, threads } from '../../dist/index.js';
+import { threads } from '../../dist/entries/diagnostics.js';
+import { discover } from '../../dist/entries/topology.js';
+import { openManager, pin } from '../../dist/index.js';
 
 let manager;
 const grants = new Map();

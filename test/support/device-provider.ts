@@ -1,11 +1,8 @@
 // A hint provider of plain devices, each on one NUMA node, as a device plugin is to the kubelet.
-import {
-  type HintProvider,
-  type HintRequest,
-  NodeMask,
-  NodeSet,
-  type TopologyHint,
-} from '../../lib/index.js';
+
+import type { HintProvider, HintRequest, TopologyHint } from '../../lib/entries/topology.js';
+import { NodeSet } from '../../lib/index.js';
+import { NodeMask } from '../../lib/machine/node-mask.js';
 
 export class DeviceProvider implements HintProvider {
   readonly name: string;

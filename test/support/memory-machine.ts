@@ -1,5 +1,5 @@
 // Machines described by what each NUMA node has.
-import { discover, type MachineJson, type Topology } from '../../lib/index.js';
+import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
 
 export const GI = 2 ** 30;
 export const MI = 2 ** 20;

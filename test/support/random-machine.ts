@@ -1,7 +1,7 @@
 // Machines that nobody sells: cores of different sizes, uneven nodes, holes in every numbering,
 // nodes without CPUs, sockets across nodes.
 import fc from 'fast-check';
-import type { MachineJson } from '../../lib/index.js';
+import type { MachineJson } from '../../lib/entries/topology.js';
 
 const core = fc.record({ threads: fc.integer({ min: 1, max: 3 }), gap: fc.nat(2) });
 const node = fc.record({

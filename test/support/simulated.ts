@@ -1,6 +1,7 @@
 // Managers of simulated machines, each with a state folder of its own.
 import { onTestFinished } from 'vitest';
-import { discover, type Manager, type ManagerOptions, openManager, type Topology } from '../../lib/index.js';
+import { discover, type Topology } from '../../lib/entries/topology.js';
+import { type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import { makeStateDir } from './state-dir.js';
 
 export async function simulate(machine: string | Topology, options: ManagerOptions = {}): Promise<Manager> {

@@ -2,7 +2,9 @@
 // to share.
 import { afterEach } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { affinity, discover, pin } from '../../lib/index.js';
+import { affinity } from '../../lib/entries/diagnostics.js';
+import { discover } from '../../lib/entries/topology.js';
+import { pin } from '../../lib/index.js';
 import type { GrantedThreads } from '../../lib/threads/granted-threads.js';
 
 export const ALL = affinity();

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
-import { CpuSet, openManager, pin, threads } from '../../dist/index.js';
+import { threads } from '../../dist/entries/diagnostics.js';
+import { CpuSet, openManager, pin } from '../../dist/index.js';
 import { Successor } from './masks-successor.mjs';
 
 const IDLE = `

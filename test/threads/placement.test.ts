@@ -4,13 +4,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import {
-  CpuSet,
-  openManager,
-  type PlaceThreadsResult,
-  type ThreadPlacement,
-  threads,
-} from '../../lib/index.js';
+import { threads } from '../../lib/entries/diagnostics.js';
+import { CpuSet, openManager, type PlaceThreadsResult, type ThreadPlacement } from '../../lib/index.js';
 import { needsOneToOne } from '../../lib/threads/granted-threads.js';
 import { placeThreads } from '../../lib/threads/placement.js';
 import { startWorker } from '../../lib/threads/worker.js';

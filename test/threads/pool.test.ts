@@ -4,7 +4,8 @@ import { closeSync, mkdirSync, open, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openManager, type PinResult, type PoolProbe, probePool, threads } from '../../lib/index.js';
+import { type PoolProbe, probePool, threads } from '../../lib/entries/diagnostics.js';
+import { openManager, type PinResult } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL, ofWholePool } from './everything.js';
@@ -17,7 +18,7 @@ const isComplete = ({ complete }: PoolProbe) => complete;
 function run(code: string, env: Record<string, string> = {}) {
   const { stdout, stderr } = spawnSync(
     process.execPath,
-    ['--input-type=module', '-e', `import * as numalign from './dist/index.js'; ${code}`],
+    ['--input-type=module', '-e', `import { probePool } from './dist/entries/diagnostics.js'; ${code}`],
     { cwd: ROOT, encoding: 'utf8', env: { ...process.env, ...env } },
   );
   expect(stderr).toBe('');
@@ -63,7 +64,7 @@ describe('probePool', () => {
   });
 
   it('goes by UV_THREADPOOL_SIZE as libuv reads it', async () => {
-    const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
+    const probe = 'process.stdout.write(JSON.stringify(await probePool()))';
     for (const [text, threads] of [
       ['1', 1],
       ['9', 9],
@@ -79,8 +80,8 @@ describe('probePool', () => {
   });
 
   it('does not claim to be complete where the variable was changed after the pool had started', async () => {
-    const started = 'await numalign.probePool(); process.env.UV_THREADPOOL_SIZE';
-    const probe = 'process.stdout.write(JSON.stringify(await numalign.probePool()))';
+    const started = 'await probePool(); process.env.UV_THREADPOOL_SIZE';
+    const probe = 'process.stdout.write(JSON.stringify(await probePool()))';
     const probeAfter = (value: string) =>
       run(`${started} = '${value}'; ${probe}`, { UV_THREADPOOL_SIZE: '3' });
     const more = await ofWholePool<PoolProbe>(
@@ -95,9 +96,9 @@ describe('probePool', () => {
   it('may be called by several threads and several times at once', async () => {
     const program = `
       import { Worker } from 'node:worker_threads';
-      const code = "import('./dist/index.js').then(async ({ probePool }) => (await import('node:worker_threads')).parentPort.postMessage(await probePool()))";
+      const code = "import('./dist/entries/diagnostics.js').then(async ({ probePool }) => (await import('node:worker_threads')).parentPort.postMessage(await probePool()))";
       const workers = Array.from({ length: 3 }, () => new Worker(code, { eval: true }));
-      const all = [...workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))), numalign.probePool(), numalign.probePool()];
+      const all = [...workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))), probePool(), probePool()];
       process.stdout.write(JSON.stringify(await Promise.all(all)));`;
     const answers = await ofWholePool<PoolProbe[]>(
       () => run(program),

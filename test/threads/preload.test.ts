@@ -26,7 +26,7 @@ function run(code: string, variables: Record<string, object | string>) {
 
 const APP = `
   import { readFileSync } from 'node:fs';
-  import { affinity, threads } from 'numalign';
+  import { affinity, threads } from 'numalign/diagnostics';
   import { grant, manager } from 'numalign/preload';
   console.log(JSON.stringify({
     cpus: String(grant?.cpus), name: grant?.name, mask: String(affinity()), isOpen: manager !== undefined,
@@ -59,7 +59,7 @@ describe.runIf(ALL.size > 1)('numalign/preload', () => {
   it('leaves it to the first thread: Workers are known, and run on the grant', () => {
     const { status, stdout, stderr } = run(
       `import { Worker } from 'node:worker_threads';
-       import { threads } from 'numalign';
+       import { threads } from 'numalign/diagnostics';
        import { grant } from 'numalign/preload';
        const worker = new Worker(new URL('data:text/javascript,' + encodeURIComponent(
          "import { parentPort } from 'node:worker_threads'; setInterval(() => {}, 1000); parentPort.postMessage('up')")));
@@ -119,7 +119,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
     writeFileSync(
       program,
       `import cluster from 'node:cluster';
-       import { affinity } from ${JSON.stringify(join(ROOT, 'dist/index.js'))};
+       import { affinity } from ${JSON.stringify(join(ROOT, 'dist/entries/diagnostics.js'))};
        import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
        if (cluster.isPrimary) {
          const { id } = grant;

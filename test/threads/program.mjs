@@ -5,7 +5,8 @@
 import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
-import { openManager, threads } from '../../dist/index.js';
+import { threads } from '../../dist/entries/diagnostics.js';
+import { openManager } from '../../dist/index.js';
 
 const {
   stateDir,

@@ -1,6 +1,8 @@
 // Tries scheduling classes on its main thread, and prints what became of each: JSON on the command
 // line: { stateDir, attempts }.
-import { openManager, scheduling } from '../../dist/index.js';
+
+import { scheduling } from '../../dist/entries/diagnostics.js';
+import { openManager } from '../../dist/index.js';
 
 const { stateDir, attempts } = JSON.parse(process.argv[2]);
 const manager = await openManager({ stateDir });

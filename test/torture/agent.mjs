@@ -16,6 +16,7 @@ const MAX_GRANTS = 3;
 const setup = JSON.parse(process.argv[2]);
 const { machine, stateDir } = setup;
 const numalign = await import(pathToFileURL(`${setup.package}/dist/index.js`));
+const { discover } = await import(pathToFileURL(`${setup.package}/dist/entries/topology.js`));
 const random = new Random(setup.seed);
 
 const now = () => Number(process.hrtime.bigint());
@@ -290,9 +291,7 @@ function watch() {
 }
 
 async function open() {
-  const topology = machine.isReal
-    ? {}
-    : { topology: await numalign.discover({ synthetic: machine.synthetic }) };
+  const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
   return numalign.openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 3000 });
 }
 

@@ -5,7 +5,8 @@
 import { pathToFileURL } from 'node:url';
 
 const { package: folder, machine, stateDir } = JSON.parse(process.argv[2]);
-const { discover, openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
+const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 
 const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
 const manager = await openManager({ ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 });

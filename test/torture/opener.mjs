@@ -5,7 +5,8 @@
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
-const { discover, openManager } = await import(pathToFileURL(`${process.argv[2]}/dist/index.js`));
+const { discover } = await import(pathToFileURL(`${process.argv[2]}/dist/entries/topology.js`));
+const { openManager } = await import(pathToFileURL(`${process.argv[2]}/dist/index.js`));
 const topology = await discover({ synthetic: 'package:2 [numa(memory=8GB)] core:8 pu:1' });
 
 for await (const line of createInterface({ input: process.stdin })) {

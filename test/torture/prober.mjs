@@ -7,9 +7,9 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { simulatedMachine } from './machines.mjs';
 
-const { discover, openManager, NumalignError } = await import(
-  pathToFileURL(`${process.argv[2]}/dist/index.js`)
-);
+const folder = process.argv[2];
+const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
+const { openManager, NumalignError } = await import(pathToFileURL(`${folder}/dist/index.js`));
 const { synthetic } = simulatedMachine();
 const topology = await discover({ synthetic });
 

@@ -7,7 +7,8 @@ import { once } from 'node:events';
 import { pathToFileURL } from 'node:url';
 
 const [folder, stateDir] = process.argv.slice(2);
-const { discover, openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
+const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 const { simulatedMachine } = await import('./machines.mjs');
 
 const { synthetic, options, resource } = simulatedMachine();

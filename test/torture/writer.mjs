@@ -6,7 +6,8 @@ import { appendFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 const { package: folder, stateDir, trace, part } = JSON.parse(process.argv[2]);
-const { discover, openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
+const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 const topology = await discover({ synthetic: 'package:2 [numa(memory=8GB)] core:8 pu:1' });
 
 const mark = (facts) => appendFileSync(trace, `${JSON.stringify(facts)}\n`);

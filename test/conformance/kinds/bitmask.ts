@@ -1,5 +1,5 @@
 // bitmask: the masks of NUMA nodes that hints are made of. Replayed through NodeMask.
-import type { NodeMask } from '../../../lib/index.js';
+import type { NodeMask } from '../../../lib/machine/node-mask.js';
 import {
   attempt,
   type Case,

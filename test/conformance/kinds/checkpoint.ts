@@ -1,6 +1,6 @@
 // checkpoint: the kubelet's state files, read and written. Replayed through the package's parse and
 // format functions.
-import type { CpuManagerState, MemoryManagerState } from '../../../lib/index.js';
+import type { CpuManagerState, MemoryManagerState } from '../../../lib/entries/kubelet.js';
 import {
   type Attempt,
   attempt,

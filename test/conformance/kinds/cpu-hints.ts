@@ -1,6 +1,6 @@
 // cpu-hints: the NUMA nodes from which a container could get its CPUs. Replayed through
 // Topology.cpuHints.
-import type { MachineJson } from '../../../lib/index.js';
+import type { MachineJson } from '../../../lib/entries/topology.js';
 import {
   attempt,
   type Case,

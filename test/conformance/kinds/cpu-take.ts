@@ -1,5 +1,5 @@
 // cpu-take: which CPUs are chosen out of those that are free. Replayed through Topology.bestFit.
-import type { BestFitOptions, MachineJson } from '../../../lib/index.js';
+import type { BestFitOptions, MachineJson } from '../../../lib/entries/topology.js';
 import {
   attempt,
   type Case,

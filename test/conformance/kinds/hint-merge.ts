@@ -1,5 +1,6 @@
 // hint-merge: one hint out of those of all providers. Replayed through mergeHints.
-import type { ProviderHints, TopologyManagerPolicy } from '../../../lib/index.js';
+import type { TopologyManagerPolicy } from '../../../lib/entries/kubelet.js';
+import type { ProviderHints } from '../../../lib/entries/topology.js';
 import { type Case, type Context, compareFields, failed, type Kind, type Result } from '../case.js';
 import { packageHint, type RecordedHint, recordedHint } from '../hint.js';
 

@@ -4,7 +4,8 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { MachineJson, ManagerOptions } from '../../../lib/index.js';
+import type { MachineJson } from '../../../lib/entries/topology.js';
+import type { ManagerOptions } from '../../../lib/index.js';
 import {
   type Case,
   type Context,

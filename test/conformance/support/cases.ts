@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
-import * as numalign from '../../../lib/index.js';
+import * as numalign from '../../support/package.js';
 import type { Numalign } from '../case.js';
 import { main, readCases, replay } from '../replay.js';
 

@@ -1,6 +1,7 @@
 // CommonJS, as the package.json beside it has no `type`: what tsc makes of this calls require().
-import { discover, type Grant, type Manager, openManager } from 'numalign';
+import { type Grant, type Manager, openManager } from 'numalign';
 import { collectMetrics } from 'numalign/metrics';
+import { discover } from 'numalign/topology';
 
 async function main(): Promise<void> {
   const topology = await discover({ synthetic: 'numa:2 core:4 pu:2' });

@@ -1,13 +1,10 @@
 // What TypeScript says to who uses the package; tsd compiles it in a project where the package is
 // installed. Nothing of it runs.
 import {
-  type AdmissionReason,
   type CpuSet,
-  discover,
   type ErrorCode,
   type Grant,
   type GrantInfo,
-  type HintProvider,
   type Manager,
   NumalignError,
   openManager,
@@ -15,10 +12,10 @@ import {
   type Plan,
   type Pod,
   pinThread,
-  type Topology,
-  type TopologyHint,
 } from 'numalign';
+import type { AdmissionReason } from 'numalign/diagnostics';
 import { collectMetrics, type MetricsCollection } from 'numalign/metrics';
+import { discover, type HintProvider, type Topology, type TopologyHint } from 'numalign/topology';
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
 
 const manager = await openManager({

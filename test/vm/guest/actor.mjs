@@ -1,8 +1,11 @@
-// A process that does what it is sent: functions of (numalign, mine, ...arguments), where `mine` is
-// what it keeps between them.
+// A process that does what it is sent: functions of (numalign, mine, ...arguments). `numalign` has
+// all entries of the package, `mine` is what the process keeps between them.
 import { runInThisContext } from 'node:vm';
-import * as numalign from '../../../dist/index.js';
+import * as diagnostics from '../../../dist/entries/diagnostics.js';
+import * as topology from '../../../dist/entries/topology.js';
+import * as main from '../../../dist/index.js';
 
+const numalign = { ...main, ...topology, ...diagnostics };
 const mine = { grants: {} };
 process.on('message', async ({ code, args }) => {
   try {

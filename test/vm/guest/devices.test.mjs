@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { discover } from '../../../dist/index.js';
+import { discover } from '../../../dist/entries/topology.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 

@@ -16,7 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet } from '../../../dist/index.js';
+import { affinity } from '../../../dist/entries/diagnostics.js';
+import { CpuSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 import { listOfCpu, read } from './kernel-view.mjs';
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
-import { affinity, pin } from '../../../dist/index.js';
+import { affinity } from '../../../dist/entries/diagnostics.js';
+import { pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 

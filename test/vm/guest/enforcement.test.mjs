@@ -22,7 +22,8 @@ import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet } from '../../../dist/index.js';
+import { affinity } from '../../../dist/entries/diagnostics.js';
+import { CpuSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 
 const MOUNT = '/sys/fs/cgroup';

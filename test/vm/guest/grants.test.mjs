@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet, memoryPlacement, pin } from '../../../dist/index.js';
+import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
+import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 

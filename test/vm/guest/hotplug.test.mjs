@@ -9,7 +9,9 @@ import { Worker } from 'node:worker_threads';
 import { substituteLostCpus } from '../../../dist/admission/grants/substitute.js';
 import { HintProviders } from '../../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../../dist/enforcement/enforcer.js';
-import { affinity, CpuSet, discover, openManager, threads } from '../../../dist/index.js';
+import { affinity, threads } from '../../../dist/entries/diagnostics.js';
+import { discover } from '../../../dist/entries/topology.js';
+import { CpuSet, openManager } from '../../../dist/index.js';
 import { parseConfig } from '../../../dist/input/config.js';
 import { refreshSite } from '../../../dist/machine/topology-refresh.js';
 import { Ledger } from '../../../dist/state/ledger.js';
@@ -120,7 +122,8 @@ test('threads keep the CPUs of their own choice that are left, and those of lost
   const [one, other] = grant.cpus;
   const script = `
     import { parentPort } from 'node:worker_threads';
-    import { affinity, pinThread } from '${new URL('../../../dist/index.js', import.meta.url)}';
+    import { affinity } from '${new URL('../../../dist/entries/diagnostics.js', import.meta.url)}';
+    import { pinThread } from '${new URL('../../../dist/index.js', import.meta.url)}';
     parentPort.on('message', (cpu) => {
       if (cpu !== undefined) pinThread(String(cpu));
       parentPort.postMessage(String(affinity()));

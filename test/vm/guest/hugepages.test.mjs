@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
-import { affinity, CpuSet, discover, memoryPlacement, pin } from '../../../dist/index.js';
+import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
+import { discover } from '../../../dist/entries/topology.js';
+import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 

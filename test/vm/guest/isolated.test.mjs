@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { affinity, CpuSet, openManager, pin } from '../../../dist/index.js';
+import { affinity } from '../../../dist/entries/diagnostics.js';
+import { CpuSet, openManager, pin } from '../../../dist/index.js';
 import {
   hasNoLoadBalancing,
   kernelIsolatedCpus,

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { threadId } from '../../../dist/index.js';
+import { threadId } from '../../../dist/entries/diagnostics.js';
 
 const CPU = '/sys/devices/system/cpu';
 const NODE = '/sys/devices/system/node';

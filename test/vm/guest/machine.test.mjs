@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { CpuSet, discover } from '../../../dist/index.js';
+import { discover } from '../../../dist/entries/topology.js';
+import { CpuSet } from '../../../dist/index.js';
 import { SHAPES } from '../shapes.mjs';
 import * as kernel from './kernel-view.mjs';
 

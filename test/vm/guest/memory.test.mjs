@@ -2,7 +2,8 @@
 // Root. Run by node --test.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { affinity, CpuSet, memoryPlacement, pin } from '../../../dist/index.js';
+import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
+import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 

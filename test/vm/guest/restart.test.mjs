@@ -8,7 +8,8 @@ import { basename } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { affinity, openManager } from '../../../dist/index.js';
+import { affinity } from '../../../dist/entries/diagnostics.js';
+import { openManager } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir } from './state-folders.mjs';
 

@@ -8,7 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { affinity, CpuSet, discover, openManager, pin, threads } from '../../../dist/index.js';
+import { affinity, threads } from '../../../dist/entries/diagnostics.js';
+import { discover } from '../../../dist/entries/topology.js';
+import { CpuSet, openManager, pin } from '../../../dist/index.js';
 import { runProgram } from '../../threads/placed-program.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'numalign-vm-'));

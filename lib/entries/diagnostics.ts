@@ -1,0 +1,54 @@
+// numalign/diagnostics: what numalign and the kernel do, and why.
+
+export type { CpuMove } from '../account/cpu-identities.js';
+export {
+  type AdmitMessage,
+  type ApplyAction,
+  type ApplyMessage,
+  DIAGNOSTICS_CHANNELS,
+  type DiagnosticsContainer,
+  type DiagnosticsMessages,
+  type DiagnosticsOrigin,
+  type DiagnosticsStep,
+  type DiagnosticsStepMessage,
+  type DriftMessage,
+  type ErrorMessage,
+  type ReconcileMessage,
+  type ReleaseMessage,
+} from '../admission/diagnostics.js';
+export type {
+  CpuQuota,
+  EnforcementShortfall,
+  GrantFlagged,
+  HugepagesTaken,
+  LapsedGrant,
+  ResourceUnknown,
+  SettingUnmet,
+  StateArchived,
+} from '../admission/warnings.js';
+export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
+export type { AuditOptions } from '../audit/grant-audits.js';
+export type { ThreadRole } from '../base/native-threads.js';
+export type { Throttling } from '../cgroups/cpuset-group.js';
+export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
+export type {
+  AdmissionReason,
+  Explanation,
+  Holder,
+  OfferedHints,
+  ResourceExplanation,
+} from '../decision/explanation.js';
+export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
+export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
+export {
+  affinity,
+  type MovedThread,
+  type ThreadInfo,
+  threadId,
+  threads,
+  type UnmovableThread,
+} from '../machine/affinity.js';
+export type { StateRecovered } from '../state/store.js';
+export { type MemoryPlacement, type MemoryPolicyMode, memoryPlacement } from '../threads/memory.js';
+export { type PoolProbe, probePool } from '../threads/pool.js';
+export { scheduling, type ThreadScheduling } from '../threads/scheduling.js';

@@ -1,0 +1,36 @@
+// numalign/kubelet: the names and files of the kubelet.
+
+export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
+export type {
+  PlainPod,
+  PodContainers,
+  PodManifest,
+  QosClass,
+  ResourceRequirements,
+} from '../input/pod-request.js';
+export type {
+  CpuManagerPolicy,
+  CpuManagerPolicyOptions,
+  MemoryManagerPolicy,
+  TopologyManagerPolicy,
+  TopologyManagerPolicyOptions,
+  TopologyManagerScope,
+} from '../input/policies.js';
+export {
+  type CpuManagerFormatOptions,
+  type CpuManagerState,
+  formatCpuManagerState,
+  parseCpuManagerState,
+} from '../kubelet/cpu-manager-state.js';
+export type { KubeletFiles } from '../kubelet/kubelet-files.js';
+export type { KubeletFormatOptions } from '../kubelet/kubelet-format.js';
+export type { KubeletImportOptions } from '../kubelet/kubelet-import.js';
+export {
+  formatMemoryManagerState,
+  type KubeletMemoryBlock,
+  type KubeletMemoryTable,
+  type KubeletNumaNode,
+  type MemoryManagerState,
+  parseMemoryManagerState,
+} from '../kubelet/memory-manager-state.js';
+export type { KubeletImport } from '../manager.js';
