@@ -8,13 +8,17 @@ import { CpuSet, openManager, pin } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
-const DIST = new URL('../../dist/index.js', import.meta.url).href;
+const ENTRIES = ['index', 'entries/topology', 'entries/diagnostics'].map(
+  (name) => new URL(`../../dist/${name}.js`, import.meta.url).href,
+);
 const ALL = affinity();
 
 function startWorker(body: string, workerData: object = {}): Worker {
   const code = `
     const { parentPort, workerData, threadId } = require('node:worker_threads');
-    import(${JSON.stringify(DIST)}).then(async (numalign) => { ${body} })
+    Promise.all(${JSON.stringify(ENTRIES)}.map((url) => import(url)))
+      .then((modules) => Object.assign({}, ...modules))
+      .then(async (numalign) => { ${body} })
       .catch((error) => parentPort.postMessage({ error: String(error.code ?? error) + ' ' + error.message }));`;
   return new Worker(code, { eval: true, workerData });
 }
