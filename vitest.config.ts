@@ -15,10 +15,13 @@ const DECISIONS = [
   ),
   tests('', 'topology-manager,vm-choice,vm-machines,wire'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
-  tests('cli/', 'completion,devices,kubelet-folder,program,text,topology,topology-tree,yaml-text'),
+  tests('cli/', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
   'test/{cli/picture,conformance}/*.test.ts',
   tests('state/', 'checkpoint,kubelet-format,recovery'),
 ];
+
+// What replaces functions of Node: lib/ must take those from vitest.
+const MOCKS = ['test/cli/kubelet-folder.test.ts'];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
@@ -62,7 +65,7 @@ const project = (
   options: { include: string[]; exclude?: string[]; setupFiles?: string[]; isolate?: boolean },
 ) => ({
   extends: true as const,
-  plugins: options.isolate === false ? [] : [builtLibrary],
+  plugins: options.include === DECISIONS || options.include === MOCKS ? [] : [builtLibrary],
   test: { name, fileParallelism: false, ...options },
 });
 const setupFiles = ['test/support/two-cpus.ts'];
@@ -80,12 +83,13 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     projects: [
       project('decisions', { include: DECISIONS, isolate: false }),
+      project('mocks', { include: MOCKS }),
       project('visits', { include: VISITS, setupFiles }),
       project('processes', { include: PROCESSES, setupFiles }),
       // test/package: npm run test:package.
       project('machine', {
         include: ['test/**/*.test.ts'],
-        exclude: ['test/package/**', ...DECISIONS, ...VISITS, ...PROCESSES],
+        exclude: ['test/package/**', ...DECISIONS, ...MOCKS, ...VISITS, ...PROCESSES],
         setupFiles,
       }),
     ],

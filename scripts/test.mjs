@@ -22,7 +22,7 @@ const project = (...names) =>
 // Three things at a time: what touches the machine one file after the other, and beside it what does
 // not, and what waits for processes most of the time.
 if (args.length > 0) await vitest('vitest', args);
-else await Promise.all([project('decisions', 'visits'), project('machine'), project('processes')]);
+else await Promise.all([project('decisions', 'mocks', 'visits'), project('machine'), project('processes')]);
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();

@@ -288,10 +288,13 @@ describe('openManager', () => {
   it.skipIf(!canMount)(
     'for the machine is refused beside a kubelet, but within its strictly reserved CPUs',
     () => {
-      const addon = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+      const entry = (name: string) =>
+        JSON.stringify(fileURLToPath(new URL(`../dist/${name}.js`, import.meta.url)));
       const script = `
       import { mkdirSync, writeFileSync } from 'node:fs';
-      import { discover, formatCpuManagerState, CpuSet, openManager } from ${JSON.stringify(addon)};
+      import { formatCpuManagerState } from ${entry('entries/kubelet')};
+      import { discover } from ${entry('entries/topology')};
+      import { CpuSet, openManager } from ${entry('index')};
       const { cpus } = await discover();
       const reserved = CpuSet.of(cpus.first);
       mkdirSync('/var/lib/kubelet');

@@ -561,7 +561,8 @@ describe('on a kernel of before 5.14', () => {
 
 const PROLOGUE = (stateDir: string) => `
   const { readFileSync } = await import('node:fs');
-  const { affinity, memoryPlacement, NodeSet, openManager } = await import(${JSON.stringify(DIST)});
+  const { affinity, memoryPlacement } = await import(${JSON.stringify(DIST.replace('index.js', 'entries/diagnostics.js'))});
+  const { NodeSet, openManager } = await import(${JSON.stringify(DIST)});
   const DIST = ${JSON.stringify(DIST)};
   const { pinMemory } = await import(${JSON.stringify(DIST.replace('index.js', 'threads/memory.js'))});
   const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
