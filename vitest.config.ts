@@ -37,7 +37,7 @@ const PROCESSES = [
   tests('cli/', 'admit,agent,run'),
   tests(
     'state/',
-    'difference,folder-errors,go-json,lock,owner*,program-name,put-back,recovery-laws,wait-queue',
+    'difference,folder-errors,go-json,lock,open-folders,owner*,program-name,put-back,recovery-laws,wait-queue',
   ),
   'test/{lifecycle,torture}/*.test.ts',
 ];

@@ -76,7 +76,13 @@ export class Grant extends GrantThreads {
     this.#record.checkHeld();
     const { site, pod: before } = this.#record;
     return tracedApply(site, this, 'resize', async () => {
-      const { pod, followed } = await resize(site, before, request, this.#placement, threadsOf(this.id));
+      const { pod, followed } = await resize(
+        site,
+        before,
+        request,
+        this.#placement,
+        threadsOf(site.ledger, this.id),
+      );
       this.#record.pod = pod;
       followMemory(this.id, this.memoryNodes);
       if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
@@ -93,12 +99,12 @@ export class Grant extends GrantThreads {
    */
   async transfer(): Promise<Transfer> {
     this.#record.checkHeld();
-    checkNoChild(this.#record.pod, 'handed over');
     const { site, pod } = this.#record;
+    checkNoChild(site.ledger, pod, 'handed over');
     const token = await offer(site, pod);
     const accepted = handedOver(site, pod, token, {
       ...vacateGrant(site, pod),
-      canLeave: () => !hasChild(pod.uid),
+      canLeave: () => !hasChild(site.ledger, pod.uid),
     }).then((isGone) => {
       if (isGone) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
@@ -122,7 +128,7 @@ export class Grant extends GrantThreads {
     this.#record.checkUsable();
     const { site, pod } = this.#record;
     try {
-      const give = () => ending(pod, () => handOver(site, pod, vacateGrant(site, pod)));
+      const give = () => ending(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
       const isAlive = await tracedRelease(site, pod, give);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
       endAudit(site, pod);

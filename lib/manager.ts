@@ -545,7 +545,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
 
   /**
    * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
-   * stay as they are.
+   * stay as they are. The state folder is closed with the last manager, or with the last grant of
+   * this process where that comes later.
    */
   close(): void {
     if (this.#closed) return;
@@ -553,8 +554,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     this.#closing.abort(closedError());
     this.#watch.stop();
     this.#endReconciling();
-    this.#endOwnerWatch();
     leavePool(this.#ownSite);
+    this.#endOwnerWatch();
     this.removeAllListeners('change');
     this.removeAllListeners('drift');
     this.removeAllListeners('hotplug');

@@ -27,7 +27,13 @@ export async function openManager(options: ManagerOptions = {}): Promise<Manager
   if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
-  const site = siteOf(config, topology, ledger, resources);
-  const warnings = await prepare(site, config);
-  return new Manager(config, site, resources, Object.freeze(warnings));
+  // The manager keeps it open from then on.
+  const end = ledger.use();
+  try {
+    const site = siteOf(config, topology, ledger, resources);
+    const warnings = await prepare(site, config);
+    return new Manager(config, site, resources, Object.freeze(warnings));
+  } finally {
+    end();
+  }
 }

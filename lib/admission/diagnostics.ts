@@ -3,6 +3,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import type { Site } from './site.js';
 
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
@@ -155,11 +156,11 @@ const CHANNELS = Object.fromEntries(
   Object.entries(DIAGNOSTICS_CHANNELS).map(([step, name]) => [step, channel(name)]),
 ) as Record<DiagnosticsStep, Channel>;
 
-let lastId = 0;
+const managerIds = () => ({ last: 0 });
 
 /** Another each time: it tells the managers of a thread apart. */
 export function newManagerId(): number {
-  return ++lastId;
+  return ++ENVIRONMENT.of(managerIds).last;
 }
 
 /** Publishes what `describe` answers, if somebody subscribes. */

@@ -145,7 +145,7 @@ export function reclaim(site: Site): Promise<void> {
  * CPUs move to the shared pool first.
  */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
-  const { owners } = ledger;
+  const { owners, registry } = ledger;
   const pool = sharedPool(state, cpusNow(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
     native.undoPin(uid, pool.words);
@@ -158,7 +158,7 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
 
   // Who was to do it is dead, or has failed.
   function isOff(uid: string, by: string): boolean {
-    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !RESIZES_UNDER_WAY.has(uid));
+    return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(resizesUnderWay).has(uid));
   }
 }
 
@@ -166,7 +166,7 @@ export function withoutDead({ ledger, topology }: Site, state: Assignments): Ass
  * Ids of the grants that this environment is resizing: the others that it has announced will not
  * come.
  */
-export const RESIZES_UNDER_WAY = new Set<string>();
+export const resizesUnderWay = () => new Set<string>();
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   return replacePod(state, { ...pod, upcoming: null });

@@ -30,29 +30,29 @@ interface Kept {
   readonly isPinned: boolean;
 }
 
-// By folder and grant, whichever object asks.
-const kept = new Map<string, Kept>();
+// By grant, whichever object asks.
+const audits = () => new Map<string, Kept>();
 
 type Place = Pick<Site, 'topology' | 'ledger'>;
 
-const keyOf = ({ ledger }: Place, { uid }: Pick<PodAssignment, 'uid'>) => `${ledger.path}\0${uid}`;
+const auditsOf = ({ ledger }: Place) => ledger.registry.of(audits);
 
 /**
  * To be called when threads of this process have been pinned for a grant: with the first of them
  * its audit begins.
  */
 export function beginAudit(place: Place, pod: PodAssignment): void {
-  const key = keyOf(place, pod);
-  if (kept.get(key)?.isPinned) return;
+  const kept = auditsOf(place);
+  if (kept.get(pod.uid)?.isPinned) return;
   const subject = subjectOf(place.topology, pod, true, []);
   // Who else is on the CPUs is not worth the time of a pin.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
-  kept.set(key, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
+  kept.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 
 /** To be called when a grant is no longer this process's. */
 export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
-  kept.delete(keyOf(place, pod));
+  auditsOf(place).delete(pod.uid);
 }
 
 /**
@@ -61,8 +61,8 @@ export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
  */
 export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
-  const key = keyOf(place, pod);
-  const before = kept.get(key);
+  const kept = auditsOf(place);
+  const before = kept.get(pod.uid);
   const isPinned = before?.isPinned ?? false;
   const threads = before?.account.last.threads ?? [];
   const subject = subjectOf(place.topology, pod, isPinned || place.ledger.owners.isOwn(pod.owner), threads);
@@ -72,7 +72,7 @@ export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptio
     memory,
   });
   const account = before && !reset ? advance(before.account, snapshot) : openAccount(snapshot);
-  kept.set(key, { account, isPinned });
+  kept.set(pod.uid, { account, isPinned });
   return auditOf(account, pod.uid, pod.enforcement.level);
 }
 

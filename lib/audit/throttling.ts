@@ -1,21 +1,17 @@
 // What the CPU controller has taken from processes: the file cpu.stat of their cgroups.
 import { dirname, join } from 'node:path';
+import { ENVIRONMENT } from '../base/registry.js';
 import { textOf } from '../base/text-of.js';
 import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
 import type { ThrottlingCounters } from './counters.js';
 
-// Looked for once: the machine's hierarchies do not move. null: not looked for yet.
-let hierarchy: Hierarchy | undefined | null = null;
-
 function cpuHierarchy(): Hierarchy | undefined {
-  if (hierarchy !== null) return hierarchy;
   try {
-    hierarchy = findHierarchy('cpu');
+    return findHierarchy('cpu');
   } catch {
     // Not everything may be looked at.
-    hierarchy = undefined;
+    return undefined;
   }
-  return hierarchy;
 }
 
 /**
@@ -25,7 +21,8 @@ function cpuHierarchy(): Hierarchy | undefined {
  */
 export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, ThrottlingCounters> {
   const found = new Map<string, ThrottlingCounters>();
-  const cpu = cpuHierarchy();
+  // Looked for once: the machine's hierarchies do not move.
+  const cpu = ENVIRONMENT.of(cpuHierarchy);
   if (cpu === undefined) return found;
   for (const folder of new Set([...pids].flatMap((pid) => folderOfProcess(cpu, pid) ?? []))) {
     for (let at = folder; at.startsWith(cpu.mount.point); at = dirname(at)) {

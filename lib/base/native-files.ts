@@ -35,6 +35,11 @@ export interface NativeFolder {
   isCurrent(): boolean;
   /** This object stands for another folder from now on. */
   become(folder: NativeFolder): void;
+  /**
+   * Lets the folder go, which otherwise stays open until this object is collected. Every method
+   * fails with EBADF then, until it stands for another folder.
+   */
+  close(): void;
   /** On a file system of memory, which does not outlive a boot. */
   isInMemory(): boolean;
   /** `known`: answered itself where the file has these bytes. */

@@ -2,6 +2,7 @@
 // preferred-allocation callback answers is checked here.
 import { display, invalidOption, thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import type { Device } from '../input/devices.js';
 import { abandon } from './hints/hint-provider.js';
 
@@ -53,10 +54,11 @@ function failed({ name }: DeviceResource, why: string, cause?: unknown): Numalig
 }
 
 // Asked inside its own answer, by a plan of its own, it would never end.
-const asking = new Set<PreferredAllocation>();
+const callbacksAsked = () => new Set<PreferredAllocation>();
 
 // One more than there may be is enough to know: there may be no end of them.
 function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
+  const asking = ENVIRONMENT.of(callbacksAsked);
   if (asking.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
   asking.add(callback);
   let answer: unknown;

@@ -201,6 +201,12 @@ export class MemberRegistry {
     this.#own.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
   }
 
+  /** Lets the locks of its registrations go. */
+  close(): void {
+    for (const lock of this.#own.values()) lock.close();
+    this.#own.clear();
+  }
+
   #unregister(name: string): void {
     this.#own.get(name)?.close();
     this.#own.delete(name);

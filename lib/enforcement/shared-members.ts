@@ -84,6 +84,10 @@ export class SharedMembers implements StatePart {
     if (this.registry.rejoin()) this.#requests.restart();
   }
 
+  close(): void {
+    this.registry.close();
+  }
+
   #obey(
     { taken, pool, isOver }: ClearRequest,
     pods: readonly PodAssignment[],

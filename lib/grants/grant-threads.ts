@@ -176,7 +176,7 @@ export class GrantThreads extends GrantView {
     const child = tracedApply(site, this, 'spawn', () =>
       spawnOn(target, variables, ownerFd, command, args, options),
     );
-    if (child.pid !== undefined) watchChild(this.id, child);
+    if (child.pid !== undefined) watchChild(site.ledger, this.id, child);
     return child;
   }
 

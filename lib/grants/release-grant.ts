@@ -13,8 +13,8 @@ import { checkNoChild } from '../threads/children.js';
  * @throws ERR_CHILD_ALIVE, and as release of the Topology Manager
  */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
-  checkNoChild(pod, 'released');
-  const give = () => ending(pod, () => release(site, pod, vacateGrant(site, pod)));
+  checkNoChild(site.ledger, pod, 'released');
+  const give = () => ending(site, pod, () => release(site, pod, vacateGrant(site, pod)));
   const result = await tracedRelease(site, pod, give);
   endAudit(site, pod);
   return result;

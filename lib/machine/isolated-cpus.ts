@@ -1,5 +1,6 @@
 // The CPUs that the kernel keeps ordinary work off, as it tells at this moment.
 import { native } from '../base/native.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
 
 // isolcpus=; of the newest kernels isolated partitions too.
@@ -39,13 +40,12 @@ export function hasNoLoadBalancing(cpus: CpuSet): boolean {
   return cpus.intersects(unbalancedCpus());
 }
 
-// Only a boot changes it.
-let noTick: CpuSet | undefined;
+const readTickless = () => readList(NO_TICK);
 
 /** Those without a tick while one thread runs there (nohz_full=). */
 export function ticklessCpus(): CpuSet {
-  noTick ??= readList(NO_TICK);
-  return noTick;
+  // Only a boot changes it.
+  return ENVIRONMENT.of(readTickless);
 }
 
 /** {@link unbalancedCpus} and {@link ticklessCpus}. Read anew each time. */

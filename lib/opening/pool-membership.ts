@@ -4,27 +4,28 @@ import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import type { Config } from '../input/config.js';
 
-// Those whose process has become a member by them.
-const JOINED = new WeakSet<Site>();
+// The sites by which this process is a member.
+const joined = () => new Set<Site>();
 
 // This process is one of those who leave what becomes exclusive; at once, where something is. What
 // a crash has left behind is made good with it.
 export function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
-  const { enforcer } = site;
+  const { enforcer, ledger } = site;
+  const members = ledger.registry.of(joined);
   const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
   if (sharedMember) {
     enforcer.join(state, reopened);
-    JOINED.add(site);
+    members.add(site);
   }
   try {
     enforcer.apply(state);
   } catch (error) {
-    if (JOINED.delete(site)) enforcer.leave();
+    if (members.delete(site)) enforcer.leave();
     throw error;
   }
 }
 
 /** Where it is still in use by another manager of this process, the process stays a member. */
 export function leavePool(site: Site): void {
-  if (JOINED.delete(site)) site.enforcer.leave();
+  if (site.ledger.registry.of(joined).delete(site)) site.enforcer.leave();
 }

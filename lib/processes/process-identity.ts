@@ -2,6 +2,7 @@
 // time are not. A process that /proc does not show may live all the same: /proc may be mounted with
 // hidepid, or show the processes of another pid namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { ENVIRONMENT } from '../base/registry.js';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -32,13 +33,41 @@ function linkOf(path: string): string {
   }
 }
 
-let ownNamespace = '';
+/** What does not change while this process runs; where it cannot be read, it is read again. */
+class ThisProcess {
+  #namespace = '';
+  #shift: number | undefined;
+  #start: string | undefined;
 
-// A process stays in the one that it was born in.
-export function pidNamespace(): string {
-  if (ownNamespace === '') ownNamespace = linkOf('/proc/self/ns/pid');
-  return ownNamespace;
+  // A process stays in the one that it was born in.
+  get namespace(): string {
+    this.#namespace ||= linkOf('/proc/self/ns/pid');
+    return this.#namespace;
+  }
+
+  // time_namespaces(7): the kernel shifts the start times that it tells a process by the offset of
+  // that process's time namespace.
+  get shiftTicks(): number {
+    this.#shift ??= readShift();
+    return this.#shift;
+  }
+
+  // Where /proc does not show it, any start time will do that no other process has.
+  get start(): string {
+    try {
+      this.#start ??= statOf('self').start;
+    } catch {
+      this.#start = String(process.hrtime.bigint());
+    }
+    return this.#start;
+  }
 }
+
+const newThisProcess = () => new ThisProcess();
+const thisProcess = () => ENVIRONMENT.of(newThisProcess);
+
+/** Of this process. */
+export const pidNamespace = () => thisProcess().namespace;
 
 /** Whether pids in /proc are those of this process's pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
@@ -51,15 +80,6 @@ export function isUnused(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH';
   }
-}
-
-let ownShift: number | undefined;
-
-// time_namespaces(7): the kernel shifts the start times that it tells a process by the offset of
-// that process's time namespace, which does not change while it runs.
-function shiftTicks(): number {
-  ownShift ??= readShift();
-  return ownShift;
 }
 
 function readShift(): number {
@@ -90,7 +110,7 @@ export function statOf(pid: number | 'self'): ProcessStat {
   return {
     state: fields[0]!,
     parent: fields[1]!,
-    start: String(Math.round(Number(fields[19]) - shiftTicks())),
+    start: String(Math.round(Number(fields[19]) - thisProcess().shiftTicks)),
   };
 }
 
@@ -111,16 +131,9 @@ export function hasEnded(pid: number): boolean {
   }
 }
 
-let ownStart: string | undefined;
-
-/** This process. Where /proc does not show it, any start time will do that no other process has. */
 export function identifySelf(): ProcessIdentity {
-  try {
-    ownStart ??= statOf('self').start;
-  } catch {
-    ownStart = String(process.hrtime.bigint());
-  }
-  return { pid: process.pid, start: ownStart, namespace: pidNamespace() };
+  const { start, namespace } = thisProcess();
+  return { pid: process.pid, start, namespace };
 }
 
 /** The process with this pid now; undefined where there is none, or /proc does not show it. */

@@ -64,8 +64,6 @@ const NOTHING_DONE: ReconcileReport = Object.freeze({
   hotplug: Object.freeze([]),
 });
 
-const reconcilers = new WeakMap<Store, Reconciler>();
-
 export class Reconciler {
   readonly #store: Store;
   readonly #clients = new Set<Reconciling>();
@@ -81,10 +79,10 @@ export class Reconciler {
     this.#store = store;
   }
 
+  static readonly #for = (store: Store) => new Reconciler(store);
+
   static of(store: Store): Reconciler {
-    const known = reconcilers.get(store) ?? new Reconciler(store);
-    reconcilers.set(store, known);
-    return known;
+    return store.registry.of(Reconciler.#for);
   }
 
   /** From now on, until the answer is called. Does not keep the process alive. */
@@ -224,7 +222,7 @@ export class Reconciler {
     const told: Hotplug[] = [];
     for (const pod of this.#store.read()?.assignments.pods ?? []) {
       if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
-      const result = await substituteLostCpus(site, pod, placement, threadsOf(pod.uid));
+      const result = await substituteLostCpus(site, pod, placement, threadsOf(this.#store, pod.uid));
       if (!result) continue;
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);

@@ -156,7 +156,8 @@ export function checkUsable(stateDir: string): void {
   explaining(path, () => {
     const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
     checkLayer(path);
-    if (isThere) checkOwner(path, native.Folder.open(path, false, PRIVATE_MODE, -1));
+    if (isThere)
+      using(native.Folder.open(path, false, PRIVATE_MODE, -1), (folder) => checkOwner(path, folder));
     try {
       checkWritable(isThere ? path : dirname(path));
     } catch (error) {
@@ -177,18 +178,43 @@ export interface OpenFolder {
   readonly waiting: NativeFolder;
 }
 
-/** @throws ERR_STATE_FOLDER */
+/** Opens it, or makes it. @throws ERR_STATE_FOLDER */
 export function openFolder(path: string, scope: 'machine' | 'private'): OpenFolder {
   return explaining(path, () => {
     const isMachines = scope === 'machine';
     const group = isMachines ? groupId() : -1;
     checkLayer(path);
     const folder = native.Folder.open(path, true, isMachines ? MACHINE_MODE : PRIVATE_MODE, group);
-    checkOwner(path, folder);
-    if (isMachines) giveToGroup(path, group);
-    return { folder, owners: partOf(folder, 'owners'), waiting: partOf(folder, 'waiting') };
+    const opened = [folder];
+    try {
+      checkOwner(path, folder);
+      if (isMachines) giveToGroup(path, group);
+      const [owners, waiting] = ['owners', 'waiting'].map((name) => {
+        const part = partOf(folder, name);
+        opened.push(part);
+        return part;
+      });
+      return { folder, owners: owners!, waiting: waiting! };
+    } catch (error) {
+      for (const each of opened) each.close();
+      throw error;
+    }
   });
 }
 
-const partOf = (folder: NativeFolder, name: string) => folder.child(name, true, folder.owner().mode, -1);
-export const ownFilesIn = (folder: NativeFolder, name: string) => partOf(folder, name).withOwnFiles();
+/** A folder in the state folder, made where there is none. */
+export const partOf = (folder: NativeFolder, name: string) =>
+  folder.child(name, true, folder.owner().mode, -1);
+
+/** The same; new files in it are writable by nobody but their owner. */
+export const ownFilesIn = (folder: NativeFolder, name: string) =>
+  using(partOf(folder, name), (part) => part.withOwnFiles());
+
+/** Closes the folder once `action` has answered. */
+export function using<T>(folder: NativeFolder, action: (folder: NativeFolder) => T): T {
+  try {
+    return action(folder);
+  } finally {
+    folder.close();
+  }
+}

@@ -1,30 +1,23 @@
 // Ledger: the state folder. Readers take no lock and never see half a state; a transaction holds
 // the lock, reloads, and commits durably.
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import { ENVIRONMENT, Registry } from '../base/registry.js';
+import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { type Checkpoint, checkHoldings, encodeCheckpoint } from './files/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
 import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
-import {
-  canonical,
-  explain,
-  explaining,
-  folderError,
-  type OpenFolder,
-  openFolder,
-  ownFilesIn,
-  readBootId,
-  scopeOf,
-} from './folder.js';
+import { canonical, explain, explaining, folderError, partOf, readBootId, scopeOf, using } from './folder.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, isUnused, lastGood, rebuild } from './owners/recovery.js';
+import { StateFolder } from './state-folder.js';
 import type { Commit, StatePart, StateRecovered, Store, TransactOptions } from './store.js';
 import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
@@ -53,25 +46,27 @@ function refusing(refusal: NumalignError): Commit {
 
 type GoodState = Extract<FoundState, { kind: 'good' }>;
 
-// By path: managers of one environment share what they have read and their owner. Kept for the life
-// of the environment, since closing a manager leaves its grants as they are.
-const ledgers = new Map<string, Ledger>();
+// By path: managers of one environment share what they have read and their owner.
+const ledgers = () => new WeakValues<Ledger>();
 
+/**
+ * Open while it is in use: see {@link Store.use}. What comes later (a handle of a persistent grant,
+ * say) opens it again for as long as it takes.
+ */
 export class Ledger implements Store {
   /** `machine`: /run/numalign, which speaks for the whole machine. `private`: any other folder. */
   readonly scope: 'machine' | 'private';
   readonly path: string;
-  readonly owners: Owners;
-  readonly waiters: WaitQueue;
+  readonly registry: Registry<Store> = new Registry<Store>(this);
+  readonly #users = new Set<object>();
+  readonly #owners: Owners;
+  readonly #waiters: WaitQueue;
   readonly #watch: FolderWatch;
   readonly #ownerWatch: OwnerWatch;
   readonly #onOwnerEnd = new Set<Listener>();
+  readonly #open: StateFolder;
   readonly #folder: NativeFolder;
-  readonly #owners: NativeFolder;
-  readonly #waiting: NativeFolder;
   #bootId = readBootId();
-  // By the name of the folder.
-  readonly #parts = new Map<string, { readonly folder: NativeFolder; readonly part: StatePart }>();
   readonly #recoveries: StateRecovered[] = [];
   // The last good file that was read, and its version.
   #good: GoodState | undefined;
@@ -87,23 +82,23 @@ export class Ledger implements Store {
   // As the last transaction said.
   #totalOn: TotalOn = () => 0;
 
-  private constructor(path: string, scope: Ledger['scope'], { folder, owners, waiting }: OpenFolder) {
+  private constructor(path: string, scope: Ledger['scope']) {
     this.path = path;
     this.scope = scope;
+    this.#open = new StateFolder(path, scope);
+    const { folder, owners, waiting } = this.#open;
     this.#folder = folder;
-    this.#owners = owners;
-    this.#waiting = waiting;
-    this.owners = new Owners(owners, scope === 'machine' ? MACHINE_STATE_DIR : path, this.#bootId);
-    this.waiters = new FolderQueue(waiting);
+    this.#owners = new Owners(owners, scope === 'machine' ? MACHINE_STATE_DIR : path, this.#bootId);
+    this.#waiters = new FolderQueue(waiting);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#ownerWatch = new OwnerWatch(path, {
-      closed: (name) => (this.owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name)),
+      closed: (name) => (this.#owners.isOwnProcess(name) ? this.#restore() : this.#mourn(name)),
       disturbed: (name) => {
-        if (name === undefined || this.owners.isOwnProcess(name)) this.#restore();
+        if (name === undefined || this.#owners.isOwnProcess(name)) this.#restore();
       },
       missed: () => {
         this.#restore();
-        for (const uuid of this.owners.withLeftGrants()) this.#mourn(uuid);
+        for (const uuid of this.#owners.withLeftGrants()) this.#mourn(uuid);
       },
     });
   }
@@ -112,52 +107,96 @@ export class Ledger implements Store {
     return this.#recoveries;
   }
 
+  get owners(): Owners {
+    this.#wake();
+    return this.#owners;
+  }
+
+  get waiters(): WaitQueue {
+    this.#wake();
+    return this.#waiters;
+  }
+
   /** @throws ERR_STATE_FOLDER */
   part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
-    const known = this.#parts.get(name);
-    if (known) return known.part as Part;
-    const folder = explaining(this.path, () => ownFilesIn(this.#folder, name));
-    const part = make(folder, join(this.path, name));
-    this.#parts.set(name, { folder, part });
-    return part;
+    this.#wake();
+    return this.#open.part(name, make);
   }
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
   static open(stateDir: string): Ledger {
     const path = canonical(stateDir);
-    const known = ledgers.get(path);
-    if (known) return known;
-    const scope = scopeOf(path);
-    const ledger = new Ledger(path, scope, openFolder(path, scope));
-    ledgers.set(path, ledger);
+    const all = ENVIRONMENT.of(ledgers);
+    const known = all.get(path);
+    if (known) {
+      known.#ensureOpen();
+      return known;
+    }
+    const ledger = new Ledger(path, scopeOf(path));
+    all.add(path, ledger);
+    all.hold(ledger);
+    ledger.#restLater();
     return ledger;
   }
 
-  /** Whether the folders that are open are those that their paths lead to. */
-  get #isCurrent(): boolean {
-    const parts = [...this.#parts.values()].map(({ folder }) => folder);
-    return [this.#folder, this.#owners, this.#waiting, ...parts].every((folder) => folder.isCurrent());
+  use(): () => void {
+    this.#ensureOpen();
+    const user = {};
+    this.#users.add(user);
+    return () => {
+      if (this.#users.delete(user)) this.#restUnused();
+    };
+  }
+
+  // Till the end of this turn, where nothing else keeps it open. Where the folder is gone, this is
+  // no reason to make another. @throws ERR_STATE_FOLDER
+  #wake(): void {
+    if (this.#open.isOpen) return;
+    if (!existsSync(this.path)) throw this.#removedError();
+    this.#ensureOpen();
+  }
+
+  // @throws ERR_STATE_FOLDER
+  #ensureOpen(): void {
+    if (this.#open.isOpen) return;
+    this.#open.reopen();
+    ENVIRONMENT.of(ledgers).hold(this);
+    this.#restLater();
+  }
+
+  #restLater(): void {
+    setImmediate(() => this.#restUnused()).unref();
+  }
+
+  // Nobody has to do with the state any more: what is open is closed, and what was read forgotten.
+  #restUnused(): void {
+    if (this.#users.size > 0 || this.#owners.holdsGrant || !this.#open.isOpen) return;
+    this.#ownerWatch.stop();
+    this.#owners.close();
+    this.#open.close();
+    this.#version = undefined;
+    this.#forgetRead();
+    // What was found out about it, and what the rooms know, is not to be had again.
+    if (this.registry.isEmpty && this.#recoveries.length === 0) ENVIRONMENT.of(ledgers).letGo(this);
+  }
+
+  #forgetRead(): void {
+    this.#hasTransacted = false;
+    this.#good = undefined;
+    this.#generation = 0;
   }
 
   // Somebody has removed the folder, or what is in it: it is opened or made again, and what this
   // process holds is written there. @throws ERR_STATE_FOLDER
   #ensureCurrent(): void {
-    if (this.#isCurrent) return;
-    const { folder, owners, waiting } = openFolder(this.path, this.scope);
-    const parts = [...this.#parts].map(([name, part]) => ({
-      open: part.folder,
-      made: explaining(this.path, () => ownFilesIn(folder, name)),
-    }));
-    this.#folder.become(folder);
-    this.#owners.become(owners);
-    this.#waiting.become(waiting);
-    for (const { open, made } of parts) open.become(made);
+    if (this.#open.isCurrent) return;
+    this.#open.reopen();
     this.#isReplaced = true;
     // Before the own file is written, which may be removed again at once.
     this.#ownerWatch.restart();
     this.#watch.restart();
     this.#isDisturbed = this.#transactions > 0;
-    if (!this.#isDisturbed) explaining(this.path, () => this.owners.reassert());
+    if (!this.#isDisturbed) explaining(this.path, () => this.#owners.reassert());
   }
 
   // What is in the folder now comes before what was there: only where there is nothing, this
@@ -165,21 +204,20 @@ export class Ledger implements Store {
   #forgetReplaced(version: string | undefined): void {
     if (!this.#isReplaced || version === undefined) return;
     this.#isReplaced = false;
-    this.#hasTransacted = false;
-    this.#good = undefined;
-    this.#generation = 0;
+    this.#forgetRead();
   }
 
   // The own file was removed, or changed by somebody else, and perhaps the state with it.
   #restore(attempts = RESTORE_ATTEMPTS): void {
+    if (!this.#open.isOpen) return;
     this.#isDisturbed = true;
     // At its end.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
     try {
-      const isFolderAmiss = this.owners.holdsGrant && !this.#isCurrent;
+      const isFolderAmiss = this.#owners.holdsGrant && !this.#open.isCurrent;
       if (isFolderAmiss) this.#ensureCurrent();
-      if (!this.owners.reassert() && !isFolderAmiss) return;
+      if (!this.#owners.reassert() && !isFolderAmiss) return;
     } catch {
       // What is there may be about to be removed. In the end the next transaction says why.
       if (attempts > 1) setTimeout(() => this.#restore(attempts - 1), RESTORE_PAUSE_MS).unref();
@@ -192,7 +230,8 @@ export class Ledger implements Store {
   // An owner has closed its file. The kernel says so just before it lets the lock go.
   #mourn(uuid: string, pauseMs = OWNER_END_LOOK_MS): void {
     const look = () => {
-      const hasEnded = this.owners.hasEnded(uuid);
+      if (!this.#open.isOpen) return;
+      const hasEnded = this.#owners.hasEnded(uuid);
       if (!hasEnded && pauseMs < OWNER_END_LONGEST_MS) this.#mourn(uuid, 2 * pauseMs);
       if (!hasEnded) return;
       this.#watch.ring();
@@ -200,18 +239,20 @@ export class Ledger implements Store {
     };
     const tell = () => {
       const [listener] = this.#onOwnerEnd;
-      if (this.owners.hasLeftGrants(uuid)) listener?.();
+      if (listener && this.#owners.hasLeftGrants(uuid)) listener();
     };
     setTimeout(look, pauseMs).unref();
   }
 
   watchOwners(listener: Listener): () => void {
+    const end = this.use();
     this.#onOwnerEnd.add(listener);
     this.#ownerWatch.start();
     return () => {
       this.#onOwnerEnd.delete(listener);
       // What this process holds is watched on.
-      if (this.#onOwnerEnd.size === 0 && this.owners.ownFd() === undefined) this.#ownerWatch.stop();
+      if (this.#onOwnerEnd.size === 0 && this.#owners.ownFd() === undefined) this.#ownerWatch.stop();
+      end();
     };
   }
 
@@ -223,6 +264,7 @@ export class Ledger implements Store {
    *   ERR_SYSCALL
    */
   read(): Checkpoint | undefined {
+    this.#wake();
     const version = this.#folder.version(STATE_FILE);
     if (version !== undefined && version === this.#version) return this.#good?.checkpoint;
     return explaining(this.path, () => {
@@ -242,7 +284,12 @@ export class Ledger implements Store {
   }
 
   watch(listener: Listener, isQuiet = false): () => void {
-    return this.#watch.add(listener, isQuiet);
+    const end = this.use();
+    const stop = this.#watch.add(listener, isQuiet);
+    return () => {
+      stop();
+      end();
+    };
   }
 
   // A commit may come between the caller's stat and this read: the version is then too old, and the
@@ -276,7 +323,7 @@ export class Ledger implements Store {
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : isAsked && flawOf(checkpoint, this.owners.find());
+      : isAsked && flawOf(checkpoint, this.#owners.find());
     return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;
   }
 
@@ -294,16 +341,16 @@ export class Ledger implements Store {
 
   // Under the id of the others, so that what this process commits is of this boot for them too.
   #adoptBoot({ bootId }: Checkpoint): void {
-    if (bootId === this.#bootId || !isOfBoot(bootId, this.#bootId, this.#owners)) return;
+    if (bootId === this.#bootId || !isOfBoot(bootId, this.#bootId, this.#open.owners)) return;
     this.#bootId = bootId;
-    this.owners.renameBoot(bootId);
+    this.#owners.renameBoot(bootId);
   }
 
   #gather(found: FoundState): Clues {
     const previous = findState(this.#folder, PREVIOUS_FILE);
     const base = lastGood([found, previous], this.#good?.checkpoint);
     if (base) this.#adoptBoot(base);
-    return { found, previous, base, owners: this.owners.find(), highest: this.#highest() };
+    return { found, previous, base, owners: this.#owners.find(), highest: this.#highest() };
   }
 
   // The state as it is put together from what is left of it.
@@ -330,6 +377,18 @@ export class Ledger implements Store {
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
     options.signal?.throwIfAborted();
+    const end = this.use();
+    try {
+      return await this.#transact(options, decide);
+    } finally {
+      end();
+    }
+  }
+
+  async #transact<T>(
+    options: TransactOptions,
+    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
+  ): Promise<T> {
     this.#ensureCurrent();
     this.#totalOn = options.totalOn;
     const known = this.#readGood();
@@ -354,11 +413,9 @@ export class Ledger implements Store {
         this.#checkPast(this.#load(this.#folder.version(STATE_FILE))),
       );
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#recover(found, lock);
-      explaining(this.path, () => {
-        for (const { part } of this.#parts.values()) part.rejoin();
-      });
+      explaining(this.path, () => this.#open.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
-      if (checkpoint && this.isOfThisBoot(checkpoint)) this.owners.follow(checkpoint);
+      if (checkpoint && this.isOfThisBoot(checkpoint)) this.#owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
         this.#commit(this.#bootId, checkpoint?.assignments, next, lock, isLast),
       );
@@ -370,8 +427,11 @@ export class Ledger implements Store {
   }
 
   #checkCurrent(): void {
-    if (!this.#folder.isCurrent())
-      throw folderError(this.path, 'it was removed or replaced while it was open');
+    if (!this.#folder.isCurrent()) throw this.#removedError();
+  }
+
+  #removedError(): NumalignError {
+    return folderError(this.path, 'it was removed or replaced while it was open');
   }
 
   // Puts the state together again and writes it twice, so that the generation before is a good one
@@ -429,12 +489,13 @@ export class Ledger implements Store {
   /** Moves a damaged file aside. Answers its name there, if any. */
   #quarantine(name: string, { kind }: FoundState): string[] {
     if (kind !== 'damaged') return [];
-    const quarantine = this.#folder.child('quarantine', true, this.#folder.owner().mode, -1);
-    const time = new Date().toISOString().replace(/[-:]/g, '');
-    let aside = `${time}-${name}`;
-    for (let n = 2; quarantine.version(aside) !== undefined; n++) aside = `${time}.${n}-${name}`;
-    this.#folder.move(name, quarantine, aside);
-    return [aside];
+    return using(partOf(this.#folder, 'quarantine'), (quarantine) => {
+      const time = new Date().toISOString().replace(/[-:]/g, '');
+      let aside = `${time}-${name}`;
+      for (let n = 2; quarantine.version(aside) !== undefined; n++) aside = `${time}.${n}-${name}`;
+      this.#folder.move(name, quarantine, aside);
+      return [aside];
+    });
   }
 
   /**
@@ -443,9 +504,9 @@ export class Ledger implements Store {
    */
   async archive(checkpoint: Checkpoint): Promise<string> {
     const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
-    await this.#folder
-      .child(ARCHIVE_FOLDER, true, this.#folder.owner().mode, -1)
-      .replaceDurably(name, '', Buffer.from(encodeCheckpoint(checkpoint)), 0);
+    await using(partOf(this.#folder, ARCHIVE_FOLDER), (archive) =>
+      archive.replaceDurably(name, '', Buffer.from(encodeCheckpoint(checkpoint)), 0),
+    );
     return `${ARCHIVE_FOLDER}/${name}`;
   }
 
@@ -463,7 +524,7 @@ export class Ledger implements Store {
     const bytes = Buffer.from(encodeCheckpoint(checkpoint));
     const settle =
       bootId === this.#bootId
-        ? explaining(this.path, () => this.owners.claim(generation - 1, before, next))
+        ? explaining(this.path, () => this.#owners.claim(generation - 1, before, next))
         : undefined;
     let version: string | undefined;
     try {
@@ -485,7 +546,7 @@ export class Ledger implements Store {
     if (isLast) return;
     // What is decided next is decided on it.
     const found = this.#load(this.#folder.version(STATE_FILE));
-    if (settle && found.kind === 'good') this.owners.follow(found.checkpoint);
+    if (settle && found.kind === 'good') this.#owners.follow(found.checkpoint);
   }
 
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {

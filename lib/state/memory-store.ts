@@ -1,6 +1,7 @@
 // MemoryStore: the assignments of a simulated machine that is nobody else's, gone with the object.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { Registry } from '../base/registry.js';
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
@@ -29,6 +30,7 @@ export class MemoryStore implements Store {
   readonly path = 'memory';
   readonly owners = OWNERS;
   readonly recoveries = [];
+  readonly registry: Registry<Store> = new Registry<Store>(this);
   readonly waiters = new MemoryQueue(() => this.#tell());
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
@@ -36,6 +38,10 @@ export class MemoryStore implements Store {
   #last: Promise<unknown> = Promise.resolve();
 
   part(): undefined {}
+
+  use(): () => void {
+    return () => {};
+  }
 
   read(): Checkpoint | undefined {
     return this.#checkpoint;

@@ -4,6 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
+import type { Registry } from '../base/registry.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
 import type { OwnerRegistry } from './owners/owner-registry.js';
@@ -42,6 +43,8 @@ export interface StateRecovered {
 export interface StatePart {
   /** At the beginning of each transaction: what somebody has removed is written again. */
   rejoin(): void;
+  /** The state is not in use any more: what is open in the folder is closed. */
+  close(): void;
 }
 
 export interface Store {
@@ -54,6 +57,13 @@ export interface Store {
   readonly path: string;
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
+  /** What the rooms keep in memory of the state, as long as anybody here has to do with it. */
+  readonly registry: Registry<Store>;
+  /**
+   * Keeps what is open of the state open, until the answer is called. So does every watch, every
+   * transaction, and every grant that this environment owns. Whoever comes later opens it again.
+   */
+  use(): () => void;
   /**
    * What another room keeps in a folder of its own in the state folder; made at the first call and
    * the same for all callers. `make` gets the folder, where others cannot write this process's

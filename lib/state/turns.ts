@@ -18,12 +18,14 @@ export interface Turn {
  * @throws what `attempt` throws, and the signal's reason
  */
 export async function inTurn<T>(
-  store: Pick<Store, 'waiters' | 'watch'>,
+  store: Pick<Store, 'waiters' | 'watch' | 'use'>,
   signal: AbortSignal | undefined,
   attempt: (turn: Turn) => Promise<T | undefined>,
 ): Promise<T> {
   const { waiters } = store;
   let ticket: Ticket | undefined;
+  // The place is given up after the last look.
+  const end = store.use();
   const turn: Turn = {
     isOurs: () => waiters.isFirst(ticket),
     wait: () => {
@@ -37,5 +39,6 @@ export async function inTurn<T>(
     );
   } finally {
     if (ticket) waiters.leave(ticket);
+    end();
   }
 }

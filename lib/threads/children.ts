@@ -2,27 +2,31 @@
 import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
+import type { Store } from '../state/store.js';
 
 // By grant, whichever object started them: releasing by the id must not overlook them.
-const children = new Map<string, Set<ChildProcess>>();
+const children = () => new Map<string, Set<ChildProcess>>();
 
 /** Counts a child as running on a grant until it exits. */
-export function watchChild(uid: string, child: ChildProcess): void {
-  const ofGrant = children.get(uid) ?? new Set();
-  children.set(uid, ofGrant.add(child));
+export function watchChild(store: Store, uid: string, child: ChildProcess): void {
+  const all = store.registry.of(children);
+  const end = store.use();
+  const ofGrant = all.get(uid) ?? new Set();
+  all.set(uid, ofGrant.add(child));
   child.once('exit', () => {
     ofGrant.delete(child);
-    if (ofGrant.size === 0) children.delete(uid);
+    if (ofGrant.size === 0) all.delete(uid);
+    end();
   });
 }
 
-export const hasChild = (uid: string) => children.has(uid);
+export const hasChild = ({ registry }: Store, uid: string) => registry.of(children).has(uid);
 
 /**
  * @throws ERR_CHILD_ALIVE while a child runs on a grant; `what`: what can not be done with its CPUs
  */
-export function checkNoChild({ uid }: Pick<PodAssignment, 'uid'>, what: string): void {
-  const [child] = children.get(uid) ?? [];
+export function checkNoChild({ registry }: Store, { uid }: Pick<PodAssignment, 'uid'>, what: string): void {
+  const [child] = registry.of(children).get(uid) ?? [];
   if (!child) return;
   throw new NumalignError(
     'ERR_CHILD_ALIVE',

@@ -3,6 +3,7 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import type { Store } from '../state/store.js';
 import { checkNoChild } from './children.js';
 
 /** The threads of this process that run on the grant. */
@@ -22,11 +23,11 @@ export interface GrantThreads<T> extends Followers<T> {
 }
 
 /** The threads of this process that are pinned for a grant. */
-export function threadsOf(uid: string): GrantThreads<PinResult> {
+export function threadsOf(store: Store, uid: string): GrantThreads<PinResult> {
   const follow = (cpus: CpuSet) => toPinResult(native.followGrant(uid, cpus.words), true);
   return {
     narrow: (cpus) => {
-      checkNoChild({ uid }, 'taken from it');
+      checkNoChild(store, { uid }, 'taken from it');
       const result = follow(cpus);
       const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
       if (!stuck) return result;
@@ -42,6 +43,6 @@ export function threadsOf(uid: string): GrantThreads<PinResult> {
     },
     widen: follow,
     park: (pool) => toPinResult(native.parkGrant(uid, pool.words), true),
-    checkCanLeave: () => checkNoChild({ uid }, 'taken from it'),
+    checkCanLeave: () => checkNoChild(store, { uid }, 'taken from it'),
   };
 }

@@ -5,6 +5,7 @@ import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import { NodeSet } from '../machine/cpu-set.js';
 
 /**
@@ -94,9 +95,16 @@ function refusalOf(error: unknown): string {
   throw error;
 }
 
-// The policy that the calling thread has for a grant, and the one from before the first pin. The
-// variable is this environment's, and so is the thread.
-let pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
+interface ThreadMemory {
+  /**
+   * The policy that the calling thread has for a grant: the one from before the first pin. An
+   * environment has one thread.
+   */
+  pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
+}
+
+const newThreadMemory = (): ThreadMemory => ({ pinned: undefined });
+const threadMemory = () => ENVIRONMENT.of(newThreadMemory);
 
 /** What is asked of the calling thread's memory. */
 export interface MemoryPin {
@@ -116,7 +124,7 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
     const before = native.memoryPolicy();
     now = before;
     native.setMemoryPolicy(ASKED_MODES[mode], 0, nodes.words);
-    pinned = { grant, before: pinned?.before ?? before };
+    threadMemory().pinned = { grant, before: threadMemory().pinned?.before ?? before };
     now = native.memoryPolicy();
   } catch (error) {
     reason = refusalOf(error);
@@ -155,7 +163,8 @@ export const OTHER_THREAD: MemoryPinResult = Object.freeze({
  * undoes that. Does nothing on other threads.
  */
 export function unpinMemory(grant: string): () => void {
-  const was = pinned;
+  const memory = threadMemory();
+  const was = memory.pinned;
   if (was === undefined || was.grant !== grant) return () => {};
   let policy: NativePolicy;
   try {
@@ -165,9 +174,9 @@ export function unpinMemory(grant: string): () => void {
     return () => {};
   }
   if (!trySetPolicy(was.before)) return () => {};
-  pinned = undefined;
+  memory.pinned = undefined;
   return () => {
-    if (trySetPolicy(policy)) pinned = was;
+    if (trySetPolicy(policy)) memory.pinned = was;
   };
 }
 
@@ -176,7 +185,7 @@ export function unpinMemory(grant: string): () => void {
  * grant: the grant's own have changed.
  */
 export function followMemory(grant: string, nodes: NodeSet): void {
-  if (pinned?.grant !== grant) return;
+  if (threadMemory().pinned?.grant !== grant) return;
   try {
     const { mode, flags } = native.memoryPolicy();
     trySetPolicy({ mode, flags, nodes: nodes.words });

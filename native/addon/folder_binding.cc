@@ -224,6 +224,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::identity>("identity"),
                            InstanceMethod<&FolderObject::in_memory>("isInMemory"),
                            InstanceMethod<&FolderObject::become>("become"),
+                           InstanceMethod<&FolderObject::close>("close"),
                            InstanceMethod<&FolderObject::is_current>("isCurrent"),
                            InstanceMethod<&FolderObject::with_own_files>("withOwnFiles"),
                            InstanceMethod<&FolderObject::read>("read"),
@@ -291,6 +292,11 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void become(const Napi::CallbackInfo& info) {
     (void)of(info[0], "other folder");
     folder_ = Unwrap(info[0].As<Napi::Object>())->folder_;
+    waiters_.reset();
+  }
+  // The descriptor goes once no job uses it any more.
+  void close(const Napi::CallbackInfo&) {
+    folder_ = std::make_shared<const Folder>(folder_->closed());
     waiters_.reset();
   }
   Napi::Value in_memory(const Napi::CallbackInfo& info) {

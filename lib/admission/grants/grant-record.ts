@@ -10,15 +10,20 @@ import { findGrant, ownerAlive } from './held-grant.js';
 
 // Grants that this environment is giving back: from when its threads have left nothing may go there
 // any more.
-const endingGrants = new Set<string>();
+const endingGrants = () => new Set<string>();
 
 /** Does what ends a grant: until it is done or has failed, {@link GrantRecord.check} throws. */
-export async function ending<T>({ uid }: PodAssignment, action: () => Promise<T>): Promise<T> {
-  endingGrants.add(uid);
+export async function ending<T>(
+  { ledger }: Site,
+  { uid }: PodAssignment,
+  action: () => Promise<T>,
+): Promise<T> {
+  const all = ledger.registry.of(endingGrants);
+  all.add(uid);
   try {
     return await action();
   } finally {
-    endingGrants.delete(uid);
+    all.delete(uid);
   }
 }
 
@@ -110,7 +115,7 @@ export class GrantRecord {
   check(): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
-    if (this.released || !pod || endingGrants.has(uid)) {
+    if (this.released || !pod || this.site.ledger.registry.of(endingGrants).has(uid)) {
       throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
     }
     this.pod = pod;

@@ -13,7 +13,7 @@ import type { ResizeRequest } from '../../input/request.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import type { Followers } from '../../threads/followers.js';
 import type { Site } from '../site.js';
-import { type EnforcedCommit, RESIZES_UNDER_WAY, reclaim, transact } from '../transact.js';
+import { type EnforcedCommit, reclaim, resizesUnderWay, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /**
@@ -42,8 +42,11 @@ export async function resize<T>(
       },
     );
   }
-  if (RESIZES_UNDER_WAY.has(uid)) throw busy(uid);
-  RESIZES_UNDER_WAY.add(uid);
+  const underWay = site.ledger.registry.of(resizesUnderWay);
+  if (underWay.has(uid)) throw busy(uid);
+  underWay.add(uid);
+  // It is announced by the lock of this environment, whosever the grant is.
+  const end = site.ledger.use();
   let isAnnounced = false;
   try {
     for (;;) {
@@ -58,10 +61,11 @@ export async function resize<T>(
       if (done) return done;
     }
   } finally {
-    RESIZES_UNDER_WAY.delete(uid);
+    underWay.delete(uid);
     // Every transaction of this process calls off what it has announced and does not do any more:
     // this one need not be waited for.
     if (isAnnounced) reclaim(site).catch(() => {});
+    end();
   }
 }
 

@@ -55,7 +55,7 @@ export interface Substitution<T> {
 }
 
 // Lost CPUs without substitutes by the grant's id, as they were told last: each loss is told once.
-const revocations = new Map<string, CpuSet>();
+const revocations = () => new Map<string, CpuSet>();
 
 /**
  * Looks whether CPUs that a grant runs on have gone offline, and gives it as many others for them:
@@ -82,7 +82,7 @@ export async function substituteLostCpus<T>(
   const state = removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
   const pod = settledGrant(state, grant);
   if (!pod) {
-    if (!findGrant(state, grant)) revocations.delete(grant.uid);
+    if (!findGrant(state, grant)) site.ledger.registry.of(revocations).delete(grant.uid);
     return undefined;
   }
   const { lost, error, ...outlook } = substituted(site, state, pod, defaults);
@@ -105,10 +105,10 @@ function told<T>(
   error: NumalignError | null,
   threads: GrantThreads<T>,
 ): Substitution<T> | undefined {
-  const before = revocations.get(pod.uid) ?? CpuSet.EMPTY;
+  const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
   if (lost.equals(before)) return undefined;
-  if (lost.isEmpty) revocations.delete(pod.uid);
-  else revocations.set(pod.uid, lost);
+  if (lost.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
+  else site.ledger.registry.of(revocations).set(pod.uid, lost);
   const cpus = runningCpus(pod);
   const isParked = cpus.isSubsetOf(lost);
   const followed = isParked ? threads.park(sharedPool(state, cpusNow(site.topology))) : threads.widen(cpus);
@@ -153,8 +153,8 @@ function carryOut<T>(
       throw failure;
     }
     const revoked = after.intersection(lost);
-    if (revoked.isEmpty) revocations.delete(pod.uid);
-    else revocations.set(pod.uid, revoked);
+    if (revoked.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
+    else site.ledger.registry.of(revocations).set(pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
     const followed = isParked ? threads.park(sharedPool(next, present)) : threads.widen(after);
     const substitutes = after.difference(cpus);

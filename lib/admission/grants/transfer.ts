@@ -49,7 +49,7 @@ export interface Leaving<T> extends Vacate<T, unknown> {
 }
 
 // Tokens that this environment has shown itself: such a grant stays where it is.
-const shownHere = new Set<string>();
+const shownHere = () => new Set<string>();
 
 // What stands in the way for a while only: a lock that is held for long, a full disk. The other
 // side waits meanwhile.
@@ -76,7 +76,7 @@ export function handedOver<T>(
   const look = () => {
     const pod = findPod(assignmentsOf(site, ledger.read()), uid);
     if (pod?.transfer === token) return undefined;
-    if (pod?.formerOwner !== owner.uuid) return shownHere.delete(token);
+    if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(shownHere).delete(token);
     if (!leaving.canLeave()) return undefined;
     return transact(site, undefined, async (state, commit) => {
       const moved = leaving.leave(sharedPool(state, cpusNow(site.topology)));
@@ -125,11 +125,11 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
       upcoming: null,
     };
     // Before anybody can see it.
-    if (isOwn) shownHere.add(token);
+    if (isOwn) ledger.registry.of(shownHere).add(token);
     try {
       await commit(replacePod(state, taken));
     } catch (error) {
-      shownHere.delete(token);
+      ledger.registry.of(shownHere).delete(token);
       throw error;
     }
     return taken;

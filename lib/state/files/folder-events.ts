@@ -2,6 +2,7 @@
 // user has few (128).
 import { native } from '../../base/native.js';
 import type { NativeInotify } from '../../base/native-files.js';
+import { ENVIRONMENT } from '../../base/registry.js';
 
 // inotify(7)
 export const IN_CLOSE_WRITE = 0x8;
@@ -15,9 +16,56 @@ const IN_MASK_ADD = 0x20000000;
 /** `mask`: of one event, or IN_Q_OVERFLOW where events were lost. */
 export type FolderListener = (mask: number, name: string) => void;
 
-let inotify: NativeInotify | undefined;
-// One folder under two paths is one watch.
-const listeners = new Map<number, Set<FolderListener>>();
+class FolderEvents {
+  #inotify: NativeInotify | undefined;
+  // One folder under two paths is one watch.
+  readonly #listeners = new Map<number, Set<FolderListener>>();
+
+  watch(path: string, mask: number, listener: FolderListener): () => void {
+    this.#inotify ??= new native.Inotify((...event) => this.#tell(...event));
+    try {
+      const watch = this.#inotify.add(path, mask | IN_MASK_ADD);
+      this.#listeners.set(watch, (this.#listeners.get(watch) ?? new Set()).add(listener));
+      return () => this.#end(watch, listener);
+    } catch (error) {
+      this.#closeUnused();
+      throw error;
+    }
+  }
+
+  #end(watch: number, listener: FolderListener): void {
+    const all = this.#listeners.get(watch);
+    all?.delete(listener);
+    if (all?.size === 0) {
+      this.#listeners.delete(watch);
+      this.#inotify?.remove(watch);
+    }
+    this.#closeUnused();
+  }
+
+  // In the next turn: managers that are opened and closed in one turn share an instance, and the
+  // kernel may take milliseconds to close it.
+  #closeUnused(): void {
+    if (this.#listeners.size > 0) return;
+    setImmediate(() => {
+      if (this.#listeners.size > 0) return;
+      this.#inotify?.close();
+      this.#inotify = undefined;
+    }).unref();
+  }
+
+  #tell(watch: number, mask: number, name: string): void {
+    // The folder was removed.
+    if (mask & IN_IGNORED) this.#listeners.delete(watch);
+    const all =
+      mask & IN_Q_OVERFLOW
+        ? [...this.#listeners.values()].flatMap((some) => [...some])
+        : this.#listeners.get(watch);
+    for (const listener of [...(all ?? [])]) listener(mask, name);
+  }
+}
+
+const folderEvents = () => new FolderEvents();
 
 /**
  * Calls the listener with what happens in a folder, and never keeps the process alive. Answers how
@@ -25,42 +73,5 @@ const listeners = new Map<number, Set<FolderListener>>();
  * @throws ERR_SYSCALL where the kernel has no instance or no watch left, or there is no such folder
  */
 export function watchFolder(path: string, mask: number, listener: FolderListener): () => void {
-  inotify ??= new native.Inotify(tell);
-  try {
-    const watch = inotify.add(path, mask | IN_MASK_ADD);
-    listeners.set(watch, (listeners.get(watch) ?? new Set()).add(listener));
-    return () => end(watch, listener);
-  } catch (error) {
-    closeUnused();
-    throw error;
-  }
-}
-
-function end(watch: number, listener: FolderListener): void {
-  const all = listeners.get(watch);
-  all?.delete(listener);
-  if (all?.size === 0) {
-    listeners.delete(watch);
-    inotify?.remove(watch);
-  }
-  closeUnused();
-}
-
-// In the next turn: managers that are opened and closed in one turn share an instance, and the
-// kernel may take milliseconds to close it.
-function closeUnused(): void {
-  if (listeners.size > 0) return;
-  setImmediate(() => {
-    if (listeners.size > 0) return;
-    inotify?.close();
-    inotify = undefined;
-  }).unref();
-}
-
-function tell(watch: number, mask: number, name: string): void {
-  // The folder was removed.
-  if (mask & IN_IGNORED) listeners.delete(watch);
-  const all =
-    mask & IN_Q_OVERFLOW ? [...listeners.values()].flatMap((some) => [...some]) : listeners.get(watch);
-  for (const listener of [...(all ?? [])]) listener(mask, name);
+  return ENVIRONMENT.of(folderEvents).watch(path, mask, listener);
 }

@@ -1,5 +1,6 @@
 // What the lock's file says of the process that has the lock, and whether that process is stopped.
 // For people: it decides nothing.
+import { ENVIRONMENT } from '../../base/registry.js';
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owner-record.js';
 
@@ -13,13 +14,11 @@ export interface LockHolder {
   readonly isStopped: boolean;
 }
 
-let ownNote: string | undefined;
+const writeNote = () =>
+  `${process.pid} ${processCommand()}\nstarted ${identifySelf().start} in ${pidNamespace()}\n`;
 
 /** This process, as the lock's file shall name it: a line for people, and by which to find it. */
-export function lockNote(): string {
-  ownNote ??= `${process.pid} ${processCommand()}\nstarted ${identifySelf().start} in ${pidNamespace()}\n`;
-  return ownNote;
-}
+export const lockNote = () => ENVIRONMENT.of(writeNote);
 
 export function lockHolder(note: string): LockHolder {
   const [holder = '', found = ''] = note.split('\n');

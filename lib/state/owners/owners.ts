@@ -284,6 +284,11 @@ export class Owners implements OwnerRegistry {
     return isLocked(this.#folder, own.record.uuid, this.#path);
   }
 
+  /** This environment owns nothing any more. REQUIRES: no grant, no transaction. */
+  close(): void {
+    this.#forgetOwn();
+  }
+
   #forgetOwn(): void {
     for (const lock of this.#own ? [this.#own.lock, ...this.#own.earlier] : []) lock.close();
     this.#own = undefined;

@@ -51,6 +51,8 @@ class Folder {
   // This folder; new files in it are writable by nobody but their owner, so that what is in a file
   // is its owner's word.
   Result<Folder> with_own_files() const;
+  // This folder without a descriptor: what needs one fails with EBADF.
+  Folder closed() const { return Folder(path_, UniqueFd(), file_mode_, in_memory_); }
   // A folder inside this one.
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;
 

@@ -1,0 +1,28 @@
+// Registry: what the rooms keep in memory for one owner, which it does not outlive: a state that
+// this environment uses, or the environment itself.
+
+/** Makes what is kept, and is the name under which it is. */
+export type Make<Owner, T> = (owner: Owner) => T;
+
+export class Registry<Owner> {
+  readonly #owner: Owner;
+  readonly #kept = new Map<Make<Owner, unknown>, unknown>();
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  /** What `make` has answered at the first call with it: the same for all callers. */
+  of<T>(make: Make<Owner, T>): T {
+    if (!this.#kept.has(make)) this.#kept.set(make, make(this.#owner));
+    return this.#kept.get(make) as T;
+  }
+
+  /** Whether nothing is in the maps and sets that are kept here. */
+  get isEmpty(): boolean {
+    return [...this.#kept.values()].every((kept) => !(kept as { size?: number }).size);
+  }
+}
+
+/** Of this environment: the main thread, or a Worker. */
+export const ENVIRONMENT = new Registry<void>(undefined);

@@ -1,0 +1,82 @@
+// StateFolder: the folder of a state with what is in it, as long as it is open.
+import { join } from 'node:path';
+import type { NativeFolder } from '../base/native-files.js';
+import { explaining, openFolder, ownFilesIn } from './folder.js';
+import type { StatePart } from './store.js';
+
+interface OpenPart {
+  readonly folder: NativeFolder;
+  readonly part: StatePart;
+}
+
+/** Its folders are the same objects whenever it is opened again. */
+export class StateFolder {
+  readonly folder: NativeFolder;
+  readonly owners: NativeFolder;
+  readonly waiting: NativeFolder;
+  readonly #path: string;
+  readonly #scope: 'machine' | 'private';
+  // By the name of the folder.
+  readonly #parts = new Map<string, OpenPart>();
+  #isOpen = true;
+
+  /** Opens it, or makes it. @throws ERR_STATE_FOLDER */
+  constructor(path: string, scope: 'machine' | 'private') {
+    this.#path = path;
+    this.#scope = scope;
+    const { folder, owners, waiting } = openFolder(path, scope);
+    this.folder = folder;
+    this.owners = owners;
+    this.waiting = waiting;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get #folders(): NativeFolder[] {
+    const parts = [...this.#parts.values()].map(({ folder }) => folder);
+    return [this.folder, this.owners, this.waiting, ...parts];
+  }
+
+  /** Whether the folders that are open are those that their paths lead to. */
+  get isCurrent(): boolean {
+    return this.#folders.every((folder) => folder.isCurrent());
+  }
+
+  /** See {@link Store.part}. @throws ERR_STATE_FOLDER */
+  part<Part extends StatePart>(name: string, make: (folder: NativeFolder, path: string) => Part): Part {
+    const known = this.#parts.get(name);
+    if (known) return known.part as Part;
+    const folder = explaining(this.#path, () => ownFilesIn(this.folder, name));
+    const part = make(folder, join(this.#path, name));
+    this.#parts.set(name, { folder, part });
+    return part;
+  }
+
+  rejoinParts(): void {
+    for (const { part } of this.#parts.values()) part.rejoin();
+  }
+
+  /** Opens, or makes, what its path leads to now. @throws ERR_STATE_FOLDER */
+  reopen(): void {
+    const { folder, owners, waiting } = openFolder(this.#path, this.#scope);
+    const made = [folder, owners, waiting];
+    try {
+      for (const name of this.#parts.keys())
+        made.push(explaining(this.#path, () => ownFilesIn(folder, name)));
+      this.#folders.forEach((each, i) => {
+        each.become(made[i]!);
+      });
+      this.#isOpen = true;
+    } finally {
+      for (const each of made) each.close();
+    }
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    for (const { part } of this.#parts.values()) part.close();
+    for (const folder of this.#folders) folder.close();
+  }
+}
