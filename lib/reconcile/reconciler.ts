@@ -3,19 +3,14 @@
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
-import { weaker } from '../account/levels.js';
-import { cpusOf, type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-assignment.js';
 import { publish, traced } from '../admission/diagnostics.js';
 import { substituteLostCpus } from '../admission/grants/substitute.js';
 import type { Site } from '../admission/site.js';
-import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
-import { countChanges } from '../cgroups/cgroup-files.js';
-import { isPartitioned } from '../enforcement/cpuset-layout.js';
 import {
   type Comparison,
   type Drift,
-  type DriftKind,
   type Found,
   type Hotplug,
   type ReconcileReport,
@@ -28,6 +23,7 @@ import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
+import { type Repair, repair } from './repair.js';
 
 /** A manager, as far as it has to do with reconciling. */
 export interface Reconciling {
@@ -50,10 +46,6 @@ const PAUSE_MS = 100;
 const FRESH_MS = 1000;
 const SETTLE_MS = 200;
 const MOST_LOOKS = 6;
-// What a repair has brought to light is repaired in the same round; what it has made good with it
-// is no drift of its own.
-const PASSES = 4;
-const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
 
 const NOTHING_DONE: ReconcileReport = Object.freeze({
   checked: 0,
@@ -195,9 +187,10 @@ export class Reconciler {
     }
     if (!comparison) return { ...NOTHING_DONE, hotplug };
     const isGivenUp = ({ key }: Found) => this.#fights.isContested(key);
-    const outcome = comparison.found.every(isGivenUp)
+    const outcome: Repair = comparison.found.every(isGivenUp)
       ? { different: comparison.found, drifts: [], writes: 0 }
-      : await this.#repair(site);
+      : await repair(site, this.#fights, (state) => this.#compare(site, state));
+    if (outcome.isPostponed) this.#generation = undefined;
     this.#fights.settle(new Set(outcome.different.map(({ key }) => key)));
     for (const drift of outcome.drifts) this.#tell(client, drift);
     return Object.freeze({
@@ -246,95 +239,7 @@ export class Reconciler {
     const isGivenUp = (key: string) => this.#fights.isContested(key);
     return together([compareThreads(site, state, isGivenUp), site.enforcer.compare(state, isGivenUp)]);
   }
-
-  /** Under the lock. */
-  #repair(site: Site) {
-    return transact(site, undefined, async (state, commit, recorded) => {
-      if (commit.refusal) return { different: [], drifts: [], writes: 0 };
-      // What dead owners had is given back to begin with; whatever is wrong besides, the next round
-      // finds.
-      if (state !== recorded) {
-        await commit(state, true);
-        this.#generation = undefined;
-        return { different: [], drifts: [], writes: 1 };
-      }
-      const before = countChanges();
-      const tried = new Map<
-        string,
-        { readonly found: Found; readonly error: string; readonly isLost: boolean }
-      >();
-      let masks = 0;
-      let different: readonly Found[] = [];
-      for (let pass = 0; pass <= PASSES; pass++) {
-        const { found } = this.#compare(site, state);
-        if (pass === 0) different = found;
-        const todo = found.filter(({ key }) => !tried.has(key) && !this.#fights.isContested(key));
-        if (todo.length === 0 || pass === PASSES) break;
-        const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
-        for (const each of first.length > 0 ? first : todo) {
-          const isLost = this.#fights.meet(each.key) === 'lost';
-          let error = '';
-          try {
-            if (!isLost) masks += each.repair();
-          } catch (thrown) {
-            if (!(thrown instanceof NumalignError)) throw thrown;
-            error = thrown.message;
-          }
-          tried.set(each.key, { found: each, error, isLost });
-        }
-      }
-      if (tried.size === 0) return { different, drifts: [], writes: 0 };
-      const left = new Set(this.#compare(site, state).found.map(({ key }) => key));
-      const drifts: Drift[] = [...tried.values()].map(({ found: { key, kind, uid, what }, error, isLost }) =>
-        Object.freeze({
-          ...{ kind, uid, what: error === '' ? what : `${what}: ${error}` },
-          ...{ repaired: !left.has(key), contested: isLost },
-        }),
-      );
-      const lost = [...tried.values()]
-        .filter(({ found }) => left.has(found.key))
-        .map(({ found }) => found.kind);
-      const lowered = await this.#lower(site, state, commit, lost);
-      const writes = countChanges() - before + masks + (lowered.length > 0 ? 1 : 0);
-      return { different, drifts: [...drifts, ...lowered], writes };
-    });
-  }
-
-  // Where others are not kept off as the record says, the record is to say so.
-  async #lower(
-    site: Site,
-    state: Assignments,
-    commit: EnforcedCommit,
-    lost: readonly Found['kind'][],
-  ): Promise<Drift[]> {
-    if (!lost.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
-    const { enforcer } = site;
-    let next = state;
-    if (lost.includes('partition')) {
-      next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
-      enforcer.apply(next);
-    }
-    const now = enforcer.levelNow(next);
-    next = withLevels(next, (pod) =>
-      isPartitioned(pod) || cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, now),
-    );
-    const changed = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
-    if (changed.length === 0) return [];
-    await commit(next, true);
-    return changed.map(({ uid, enforcement: { level } }) => {
-      const what = `the CPUs of grant ${uid} are kept from others at the level ${level} only`;
-      return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
-    });
-  }
 }
 
 // By the wall clock: one that was set is no more than a wait too many, or too few.
 const ageOf = ({ writtenAt }: Pick<Checkpoint, 'writtenAt'>) => Math.abs(Date.now() - Date.parse(writtenAt));
-
-function withLevels(state: Assignments, levelOf: (pod: PodAssignment) => EnforcementLevel): Assignments {
-  const pods = state.pods.map((pod) => {
-    const level = levelOf(pod);
-    return level === pod.enforcement.level ? pod : { ...pod, enforcement: { ...pod.enforcement, level } };
-  });
-  return { ...state, pods };
-}

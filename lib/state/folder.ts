@@ -8,6 +8,7 @@ import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { overlayOf } from '../cgroups/mounts.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
+import { partOf, using } from './files/parts.js';
 import { PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
 import { checkWritable } from './files/writable.js';
 import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
@@ -200,21 +201,4 @@ export function openFolder(path: string, scope: 'machine' | 'private'): OpenFold
       throw error;
     }
   });
-}
-
-/** A folder in the state folder, made where there is none. */
-export const partOf = (folder: NativeFolder, name: string) =>
-  folder.child(name, true, folder.owner().mode, -1);
-
-/** The same; new files in it are writable by nobody but their owner. */
-export const ownFilesIn = (folder: NativeFolder, name: string) =>
-  using(partOf(folder, name), (part) => part.withOwnFiles());
-
-/** Closes the folder once `action` has answered. */
-export function using<T>(folder: NativeFolder, action: (folder: NativeFolder) => T): T {
-  try {
-    return action(folder);
-  } finally {
-    folder.close();
-  }
 }

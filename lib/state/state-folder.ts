@@ -1,7 +1,8 @@
 // StateFolder: the folder of a state with what is in it, as long as it is open.
 import { join } from 'node:path';
 import type { NativeFolder } from '../base/native-files.js';
-import { explaining, openFolder, ownFilesIn } from './folder.js';
+import { ownFilesIn } from './files/parts.js';
+import { explaining, openFolder } from './folder.js';
 import type { StatePart } from './store.js';
 
 interface OpenPart {

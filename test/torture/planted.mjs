@@ -30,7 +30,7 @@ const BUGS = [
     name: 'the lock file is removed after use',
     file: 'lib/state/ledger.ts',
     before: ['    } finally {\n      lock.release();'],
-    after: '    } finally {\n      this.#folder.remove(LOCK);\n      lock.release();',
+    after: "    } finally {\n      this.#folder.folder.remove('lock');\n      lock.release();",
     find: 'torture.mjs',
   },
   {
@@ -50,7 +50,7 @@ const BUGS = [
   },
   {
     name: 'a state that was put back is taken for the newest',
-    file: 'lib/state/ledger.ts',
+    file: 'lib/state/state-reader.ts',
     before: ["return why ? { kind: 'damaged', why, generation: checkpoint.generation, checkpoint } : found;"],
     after: 'return why ? found : found;',
     find: 'torture.mjs',

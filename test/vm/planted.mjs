@@ -44,9 +44,9 @@ const BUGS = [
   },
   {
     name: 'the record goes on saying what is not so any more',
-    file: 'lib/reconcile/reconciler.ts',
-    before: ['    if (changed.length === 0) return [];'],
-    after: '    if (changed.length >= 0) return [];',
+    file: 'lib/reconcile/repair.ts',
+    before: ['  if (changed.length === 0) return [];'],
+    after: '  if (changed.length >= 0) return [];',
     test: 'drift',
     find: 'what is changed back again and again is left to whoever does it, and the record says what is left',
   },

@@ -4,7 +4,7 @@ import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { decodeCheckpoint } from '../../state/files/checkpoint.js';
-import { ARCHIVE_FOLDER } from '../../state/ledger.js';
+import { ARCHIVE_FOLDER } from '../../state/files/put-aside.js';
 import { childOf, openExisting } from './state-view.js';
 
 const QUARANTINE_FOLDER = 'quarantine';

@@ -1,16 +1,15 @@
 // Owners: who a grant belongs to, and whether it still lives. A process owns through a locked file
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
-import { type Assignments, isHeldBy } from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
+import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/request.js';
 import type { Checkpoint } from '../files/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../files/owner-file.js';
-import { lockRange } from '../files/owner-locks.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../files/owner-file.js';
 import {
   type FoundOwners,
   findOwners,
@@ -19,23 +18,10 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
+import { OwnOwner } from './own-owner.js';
 import { byFile, isSame, union } from './owner-pods.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
-
-// This environment (main thread or Worker) as an owner: its locked file says which grants are its
-// own.
-interface OwnOwner {
-  readonly record: OwnerRecord;
-  readonly lock: NativeOwner;
-  /**
-   * Of files that were removed: where the folder is now that they were in, its users see that this
-   * process lives.
-   */
-  readonly earlier: readonly NativeOwner[];
-  /** What is in the file. */
-  file: OwnerFile;
-}
 
 function harmlessly(action: () => unknown): void {
   try {
@@ -53,6 +39,7 @@ export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
   readonly #path: string;
   #bootId: string;
+  // This environment, where it owns something.
   #own: OwnOwner | undefined;
   #header: Header | undefined;
   // Counts the transactions of this environment.
@@ -72,14 +59,8 @@ export class Owners implements OwnerRegistry {
 
   recordFor(owner: OwnerChoice): OwnerRecord {
     if (owner !== 'process') return newOwner(owner, randomUUID());
-    this.#own ??= this.#makeOwn();
+    this.#own ??= new OwnOwner(this.#folder, this.#path, this.#header!);
     return this.#own.record;
-  }
-
-  #makeOwn(): OwnOwner {
-    const record = newOwner('process', randomUUID());
-    const file = fileOf(record, this.#header!, []);
-    return { record, lock: this.#createFile(record.uuid, encodeOwnerFile(file)), earlier: [], file };
   }
 
   /** Whether this environment has a grant. */
@@ -130,24 +111,9 @@ export class Owners implements OwnerRegistry {
   reassert(): boolean {
     const own = this.#own;
     if (!own) return false;
-    const { record, file, lock, earlier } = own;
-    if (file.pods.length === 0) {
-      if (!lock.isCurrent(this.#folder)) this.#forgetOwn();
-      return false;
-    }
-    const text = encodeOwnerFile(file);
-    const isThere = lock.isCurrent(this.#folder);
-    if (isThere && this.#folder.read(record.uuid)?.toString('utf8') === text) return false;
-    if (isThere) {
-      lock.write(text);
-      return true;
-    }
-    this.#own = { ...own, lock: this.#createFile(record.uuid, text), earlier: [...earlier, lock] };
-    return true;
-  }
-
-  #createFile(uuid: string, text: string): NativeOwner {
-    return this.#folder.createOwner(uuid, text, ...lockRange(uuid, this.#path));
+    if (this.holdsGrant) return own.reassert();
+    if (!own.isCurrent) this.close();
+    return false;
   }
 
   isOwn(owner: OwnerRecord): boolean {
@@ -155,7 +121,7 @@ export class Owners implements OwnerRegistry {
   }
 
   ownFd(): number | undefined {
-    return this.#own?.lock.fd;
+    return this.#own?.fd;
   }
 
   /**
@@ -166,7 +132,7 @@ export class Owners implements OwnerRegistry {
     const { pods, settings } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
-    harmlessly(() => this.#own && this.#writeOwn(this.#ownOf(pods)));
+    this.#followOwn(pods);
     harmlessly(() => this.#sweep(pods));
   }
 
@@ -197,7 +163,7 @@ export class Owners implements OwnerRegistry {
       if (turn !== this.#turn) return;
       // No state is in force that they could follow: what they claim is all that is known.
       if (!isCommitted && before === undefined) return;
-      harmlessly(() => this.#own && this.#writeOwn(this.#ownOf((isCommitted ? next : before)?.pods ?? [])));
+      this.#followOwn((isCommitted ? next : before)?.pods ?? []);
       for (const uuid of isCommitted ? gone : changed.map(([uuid]) => uuid)) {
         const pods = isCommitted ? undefined : old.get(uuid);
         harmlessly(() => (pods ? this.#write(pods) : this.#folder.remove(uuid)));
@@ -208,8 +174,9 @@ export class Owners implements OwnerRegistry {
       }
     };
     try {
-      // After a recovery the file is written in any case: it may be damaged too.
-      if (this.#own) this.#writeOwn(union(this.#own.file.pods, this.#ownOf(next.pods)), before === undefined);
+      // After a recovery the file may be damaged too.
+      const own = this.#own;
+      own?.write(this.#header!, union(own.file.pods, own.ofIts(next.pods)), before === undefined);
       for (const [uuid, pods] of changed) this.#write(union(old.get(uuid) ?? [], pods));
     } catch (error) {
       settle(false);
@@ -218,27 +185,8 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
-  #ownOf(pods: readonly PodAssignment[]): PodAssignment[] {
-    const uuid = this.#own?.record.uuid;
-    return uuid === undefined ? [] : pods.filter((pod) => isHeldBy(pod, uuid));
-  }
-
-  #writeOwn(pods: readonly PodAssignment[], anew = false): void {
-    const own = this.#own!;
-    if (!anew && isSame(own.file.pods, pods)) {
-      // The same objects compare faster the next time.
-      own.file = { ...own.file, pods };
-      return;
-    }
-    const file = fileOf(own.record, this.#header!, pods);
-    try {
-      own.lock.write(encodeOwnerFile(file));
-    } catch (error) {
-      // What fitted before fits again.
-      own.lock.write(encodeOwnerFile(own.file));
-      throw error;
-    }
-    own.file = file;
+  #followOwn(pods: readonly PodAssignment[]): void {
+    harmlessly(() => this.#own?.write(this.#header!, this.#own.ofIts(pods)));
   }
 
   // The file of an owner that is no process. REQUIRES: a pod, all of one owner.
@@ -280,17 +228,13 @@ export class Owners implements OwnerRegistry {
         { value: uid, valid: pods.map((pod) => pod.uid) },
       );
     }
-    this.#forgetOwn();
+    this.close();
     return isLocked(this.#folder, own.record.uuid, this.#path);
   }
 
-  /** This environment owns nothing any more. REQUIRES: no grant, no transaction. */
+  /** This environment owns nothing any more. */
   close(): void {
-    this.#forgetOwn();
-  }
-
-  #forgetOwn(): void {
-    for (const lock of this.#own ? [this.#own.lock, ...this.#own.earlier] : []) lock.close();
+    this.#own?.close();
     this.#own = undefined;
   }
 

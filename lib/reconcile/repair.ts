@@ -1,0 +1,129 @@
+// Repair: under the lock, what is not as the record says is made so; where that fails, the record
+// says what is so.
+import type { Assignments } from '../account/assignments.js';
+import { weaker } from '../account/levels.js';
+import { cpusOf, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
+import type { Site } from '../admission/site.js';
+import { type EnforcedCommit, transact } from '../admission/transact.js';
+import { NumalignError } from '../base/errors.js';
+import { countChanges } from '../cgroups/cgroup-files.js';
+import { isPartitioned } from '../enforcement/cpuset-layout.js';
+import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
+import type { Fights } from './fights.js';
+
+// What a repair has brought to light is repaired in the same round; what it has made good with it
+// is no drift of its own.
+const PASSES = 4;
+const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
+
+/** What a repair has come to. */
+export interface Repair {
+  /** What was different before. */
+  readonly different: readonly Found[];
+  readonly drifts: readonly Drift[];
+  readonly writes: number;
+  /** Something else was to be done first: the next round compares. */
+  readonly isPostponed?: boolean;
+}
+
+interface Attempt {
+  readonly found: Found;
+  readonly error: string;
+  readonly isLost: boolean;
+}
+
+/** `compare`: with what is so now. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */
+export function repair(
+  site: Site,
+  fights: Fights,
+  compare: (state: Assignments) => Comparison,
+): Promise<Repair> {
+  return transact(site, undefined, async (state, commit, recorded) => {
+    if (commit.refusal) return { different: [], drifts: [], writes: 0 };
+    // What dead owners had is given back to begin with; whatever is wrong besides, the next round
+    // finds.
+    if (state !== recorded) {
+      await commit(state, true);
+      return { different: [], drifts: [], writes: 1, isPostponed: true };
+    }
+    const before = countChanges();
+    const { different, attempts, masks } = attemptAll(fights, () => compare(state).found);
+    if (attempts.length === 0) return { different, drifts: [], writes: 0 };
+    const left = new Set(compare(state).found.map(({ key }) => key));
+    const drifts = attempts.map((attempt) => driftOf(attempt, left));
+    const lost = attempts.filter(({ found }) => left.has(found.key)).map(({ found }) => found.kind);
+    const lowered = await lower(site, state, commit, lost);
+    const writes = countChanges() - before + masks + (lowered.length > 0 ? 1 : 0);
+    return { different, drifts: [...drifts, ...lowered], writes };
+  });
+}
+
+// Each thing once. `masks`: of threads, that were changed.
+function attemptAll(fights: Fights, find: () => readonly Found[]) {
+  const attempts = new Map<string, Attempt>();
+  let masks = 0;
+  let different: readonly Found[] = [];
+  for (let pass = 0; pass <= PASSES; pass++) {
+    const found = find();
+    if (pass === 0) different = found;
+    const todo = found.filter(({ key }) => !attempts.has(key) && !fights.isContested(key));
+    if (todo.length === 0 || pass === PASSES) break;
+    const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
+    for (const each of first.length > 0 ? first : todo) {
+      const isLost = fights.meet(each.key) === 'lost';
+      let error = '';
+      try {
+        if (!isLost) masks += each.repair();
+      } catch (thrown) {
+        if (!(thrown instanceof NumalignError)) throw thrown;
+        error = thrown.message;
+      }
+      attempts.set(each.key, { found: each, error, isLost });
+    }
+  }
+  return { different, attempts: [...attempts.values()], masks };
+}
+
+function driftOf(
+  { found: { key, kind, uid, what }, error, isLost }: Attempt,
+  left: ReadonlySet<string>,
+): Drift {
+  return Object.freeze({
+    ...{ kind, uid, what: error === '' ? what : `${what}: ${error}` },
+    ...{ repaired: !left.has(key), contested: isLost },
+  });
+}
+
+// Where others are not kept off as the record says, the record is to say so.
+async function lower(
+  { enforcer }: Site,
+  state: Assignments,
+  commit: EnforcedCommit,
+  lost: readonly DriftKind[],
+): Promise<Drift[]> {
+  if (!lost.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
+  let next = state;
+  if (lost.includes('partition')) {
+    next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
+    enforcer.apply(next);
+  }
+  const now = enforcer.levelNow(next);
+  next = withLevels(next, (pod) =>
+    isPartitioned(pod) || cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, now),
+  );
+  const changed = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
+  if (changed.length === 0) return [];
+  await commit(next, true);
+  return changed.map(({ uid, enforcement: { level } }) => {
+    const what = `the CPUs of grant ${uid} are kept from others at the level ${level} only`;
+    return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
+  });
+}
+
+function withLevels(state: Assignments, levelOf: (pod: PodAssignment) => EnforcementLevel): Assignments {
+  const pods = state.pods.map((pod) => {
+    const level = levelOf(pod);
+    return level === pod.enforcement.level ? pod : { ...pod, enforcement: { ...pod.enforcement, level } };
+  });
+  return { ...state, pods };
+}

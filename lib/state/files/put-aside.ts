@@ -1,0 +1,29 @@
+// What is put aside in a state folder: damaged files, and states of earlier boots.
+import type { NativeFolder } from '../../base/native-files.js';
+import { type Checkpoint, encodeCheckpoint } from './checkpoint.js';
+import { partOf, using } from './parts.js';
+import type { FoundState } from './state-files.js';
+
+const QUARANTINE = 'quarantine';
+export const ARCHIVE_FOLDER = 'archive';
+
+/** Moves a damaged file aside. Answers its name there, if any. */
+export function quarantine(folder: NativeFolder, name: string, { kind }: FoundState): string[] {
+  if (kind !== 'damaged') return [];
+  return using(partOf(folder, QUARANTINE), (aside) => {
+    const time = new Date().toISOString().replace(/[-:]/g, '');
+    let newName = `${time}-${name}`;
+    for (let n = 2; aside.version(newName) !== undefined; n++) newName = `${time}.${n}-${name}`;
+    folder.move(name, aside, newName);
+    return [newName];
+  });
+}
+
+/** Keeps a copy of a checkpoint; answers its name below the folder. REQUIRES: the lock. */
+export async function archive(folder: NativeFolder, checkpoint: Checkpoint): Promise<string> {
+  const name = `${checkpoint.bootId.replace(/[^0-9a-z-]/g, '')}-${checkpoint.generation}.json`;
+  await using(partOf(folder, ARCHIVE_FOLDER), (archive) =>
+    archive.replaceDurably(name, '', Buffer.from(encodeCheckpoint(checkpoint)), 0),
+  );
+  return `${ARCHIVE_FOLDER}/${name}`;
+}
