@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { discover, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
+import { type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
@@ -11,6 +12,7 @@ import { openFilesIn } from '../support/open-files.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SYNTHETIC = 'numa:2(memory=8GiB) core:8 pu:1';
+const dist = (file: string) => new URL(`../../dist/${file}`, import.meta.url);
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 async function open(stateDir: string, options: ManagerOptions = {}): Promise<Manager> {
@@ -158,7 +160,8 @@ describe('a state folder', () => {
   it('may be one of thousands, with few descriptors', { timeout: 300_000 }, () => {
     const program = `
       import { rmSync } from 'node:fs';
-      import { discover, openManager } from '${new URL('../../dist/index.js', import.meta.url)}';
+      import { openManager } from '${dist('index.js')}';
+      import { discover } from '${dist('entries/topology.js')}';
       const topology = await discover({ synthetic: '${SYNTHETIC}' });
       for (let i = 0; i < ${budget(2000, 300)}; i++) {
         const stateDir = process.argv[1] + i;
