@@ -100,7 +100,7 @@ export interface CpuQuota {
 export interface EnforcementShortfall {
   readonly code: 'ENFORCEMENT_SHORTFALL';
   readonly message: string;
-  readonly level: EnforcementLevel;
+  readonly enforcement: EnforcementLevel;
 }
 
 /** The machine's recorded settings name what it does not have at present. They stay as they are. */
@@ -241,7 +241,7 @@ export function enforcementWarnings(
   return shortfalls.map((why) => ({
     code: 'ENFORCEMENT_SHORTFALL',
     message: `enforced by the level ${level}: ${why}`,
-    level,
+    enforcement: level,
   }));
 }
 

@@ -75,7 +75,7 @@ export interface AuditTotals extends ThreadCounters, CpuCounters {
  */
 export interface GrantAudit {
   readonly grant: string;
-  readonly level: EnforcementLevel;
+  readonly enforcement: EnforcementLevel;
   /** Wall-clock time in ISO 8601. */
   readonly since: string;
   readonly elapsedMs: number;
@@ -234,7 +234,7 @@ function runTime(
 }
 
 /** What the account says up to its last snapshot. */
-export function auditOf(account: Account, grant: string, level: EnforcementLevel): GrantAudit {
+export function auditOf(account: Account, grant: string, enforcement: EnforcementLevel): GrantAudit {
   const { since, last, ended, foreign, throttling } = account;
   const threads = last.threads.map((thread) => {
     const { pid, tid, role, cpus, processor } = thread;
@@ -251,7 +251,7 @@ export function auditOf(account: Account, grant: string, level: EnforcementLevel
   );
   return {
     grant,
-    level,
+    enforcement,
     since: new Date(since.time).toISOString(),
     elapsedMs: Math.max(last.bootNs - since.bootNs, 0) / 1e6,
     threads,

@@ -95,7 +95,7 @@ describe('grant.audit', () => {
   it('tells of the CPUs what is to be read, null where there is nothing', async () => {
     const { grant } = await acquire();
     grant.pin();
-    const { cpus, totals, level, since, elapsedMs } = spinUntil(grant, (now) => {
+    const { cpus, totals, enforcement, since, elapsedMs } = spinUntil(grant, (now) => {
       const { busyNs, interrupts, softirqs } = now.cpus[0]!;
       return busyNs! > 0 && interrupts! > 0 && softirqs! > 0;
     });
@@ -107,7 +107,7 @@ describe('grant.audit', () => {
     expect(cpus[0]!.softirqs).toBeGreaterThan(0);
     expect(cpus[0]!.frequencyKHz === null).toBe(!hasFrequency);
     expect(totals.interrupts).toBe(cpus[0]!.interrupts);
-    expect(level).toBe(grant.enforcement);
+    expect(enforcement).toBe(grant.enforcement);
     expect(Date.parse(since)).toBeLessThanOrEqual(Date.now());
     expect(elapsedMs).toBeGreaterThan(0);
   });

@@ -69,7 +69,7 @@ function rowOf(audit: GrantAudit, { id, name, cpus }: GrantInfo, length: number)
     printable(id.slice(0, length)),
     name === id ? '-' : printable(name),
     cpusText(cpus),
-    audit.level,
+    audit.enforcement,
     String(audit.threads.length),
     runText(audit),
     delayText(audit),

@@ -406,7 +406,7 @@ describe('a partition', () => {
     const grant = await actor.acquire({ cpu: 2 });
     assert.equal(grant.enforcement, 'members');
     assert.deepEqual(
-      grant.warnings.map(({ code, level }) => [code, level]),
+      grant.warnings.map(({ code, enforcement }) => [code, enforcement]),
       [
         ['ENFORCEMENT_SHORTFALL', 'members'],
         ['ENFORCEMENT_SHORTFALL', 'members'],
