@@ -5,7 +5,7 @@ import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';
 import { type CpusNow, isolatedPool, universe } from '../../account/pools.js';
 import type { PodContainer } from '../../admission/plan.js';
 import { type MemoryTable, memoryTables } from '../../decision/memory-tables.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { StateView } from '../pages/state-view.js';
 import { shownIdLength } from '../pages/status-text.js';
@@ -28,6 +28,11 @@ export interface Holdings {
   readonly reserved: CpuSet;
   readonly isolated: CpuSet;
   readonly memory: readonly MemoryTable[];
+}
+
+/** The CPUs that any of them has. */
+export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
+  return holders.reduce((cpus, holder) => cpus.union(holder.cpus), CpuSet.EMPTY);
 }
 
 /** Those that a state folder tells of. */

@@ -1,10 +1,9 @@
 // A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
 import { MEMORY } from '../../input/memory-types.js';
-import { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { NumaNode, PciDevice } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
 import {
-  type CpuUse,
   cpuUse,
   devicesElsewhere,
   type MachineBox,
@@ -13,29 +12,16 @@ import {
   type PackageBox,
   shownDevices,
 } from '../pages/machine-boxes.js';
-import { besideText } from '../pages/resource-text.js';
 import { machineLine } from '../pages/topology-tree.js';
 import { counted, formatBytes } from '../terminal/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
-import type { Holdings } from './holdings.js';
+import { exclusiveCpus, type Holdings } from './holdings.js';
+import { memoryBar, type Portion } from './legend.js';
 import {
-  COLUMN_GAP,
-  LEAST_ROWS,
-  type LegendEntry,
-  legendLeft,
-  legendRow,
-  memoryBar,
-  type Portion,
-  spaced,
-} from './legend.js';
-import {
-  cpusDetails,
-  detailsOf,
   filled,
   framed,
   HEAD_WIDTH,
   ISOLATED,
-  joined,
   type Look,
   lookOf,
   SMALL,
@@ -43,6 +29,7 @@ import {
   TEXT,
   USES,
 } from './look.js';
+import { machineLegend } from './machine-legend.js';
 import { styleSheet } from './style.js';
 import { element, hoverText } from './svg.js';
 
@@ -73,7 +60,7 @@ export function machinePicture(topology: Topology, { holdings, note }: PictureOp
     ],
     2,
   );
-  const legend = picture.legend(width);
+  const legend = machineLegend(topology, holdings, width);
   const page = stack([head, machine, ...(legend ? [legend] : [])], 14);
   const [w, h] = [Math.ceil(width + 2 * MARGIN), Math.ceil(page.height + 2 * MARGIN)];
   const attributes = {
@@ -109,7 +96,7 @@ class Picture {
     this.#topology = topology;
     this.#holdings = holdings;
     const holders = holdings?.holders ?? [];
-    this.#exclusive = holders.reduce((cpus, holder) => cpus.union(holder.cpus), CpuSet.EMPTY);
+    this.#exclusive = exclusiveCpus(holders);
     for (const [i, holder] of holders.entries()) {
       const look = lookOf(holder, i);
       for (const cpu of holder.cpus) this.#holderOfCpu.set(cpu, look);
@@ -260,48 +247,5 @@ class Picture {
     const cells = Array.from(offline, (cpu) => this.#cpu(cpu, this.#holderOfCpu.get(cpu) ?? USES.offline));
     const content = offline.size > MAX_OFFLINE_CELLS ? [] : [grid(cells, this.#cell.gap, MAX_WIDTH / 2)];
     return [framed('box', 'Offline', about, content)];
-  }
-
-  /** Who has what, in words: no colour is needed to read it. */
-  legend(width: number): Block | undefined {
-    const entries = this.#legendEntries().filter(({ details }) => details !== '');
-    if (entries.length === 0) return undefined;
-    const names = Math.min(Math.max(...entries.map(({ text }) => textWidth(text, TEXT))), width * 0.45);
-    const widest = Math.max(
-      ...entries.map(({ details }) => legendLeft(names) + textWidth(spaced(details), TEXT)),
-    );
-    const count = Math.min(
-      Math.max(1, Math.floor((width + COLUMN_GAP) / (widest + COLUMN_GAP))),
-      Math.ceil(entries.length / LEAST_ROWS),
-    );
-    const column = (width + COLUMN_GAP) / count - COLUMN_GAP;
-    const rows = entries.map((entry) => legendRow(entry, names, column));
-    const each = Math.ceil(rows.length / count);
-    return row(
-      Array.from({ length: count }, (_, i) => stack(rows.slice(i * each, (i + 1) * each), 4)),
-      COLUMN_GAP,
-    );
-  }
-
-  #legendEntries(): LegendEntry[] {
-    const [{ isolated, cpus }, holdings] = [this.#topology, this.#holdings];
-    if (!holdings) return [{ ...ISOLATED, details: cpusDetails(isolated.intersection(cpus)) }];
-    const { holders, memory } = holdings;
-    const cpusOf = (use: CpuUse) =>
-      CpuSet.from([...cpus].filter((cpu) => cpuUse(holdings, this.#exclusive, cpu) === use));
-    const system = memory.map(({ node, type, systemReserved }) => ({
-      nodes: [node],
-      type,
-      bytes: systemReserved,
-    }));
-    const spanning = holders.some((holder) => holder.memory.some(({ nodes }) => nodes.length > 1));
-    return [
-      ...holders.map((holder, i) => ({ ...lookOf(holder, i), details: detailsOf(holder) })),
-      ...(spanning ? [{ ...SPANNING, details: 'memory that is booked on several NUMA nodes together' }] : []),
-      { ...USES.free, details: cpusDetails(cpusOf('free')) },
-      { ...USES.reserved, details: joined([cpusDetails(cpusOf('reserved')), besideText(system, {})]) },
-      { ...USES.isolated, details: cpusDetails(cpusOf('isolated')) },
-      { ...USES.unmanaged, details: cpusDetails(cpusOf('unmanaged')) },
-    ];
   }
 }
