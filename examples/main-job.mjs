@@ -40,7 +40,7 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
   console.log(`The kernel says:      ${kernelsWord()}`);
   console.log(`Shared pool:          ${manager.sharedPool}`);
   const state = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
-  const [{ cpus }] = state.pods.find((pod) => pod.uid === grant.id).containers;
+  const [{ cpus }] = state.pods.find((pod) => pod.uid === grant.uid).containers;
   console.log(
     `On disk:              ${manager.stateDir}/state.json, generation ${state.generation}: CPU ${cpus} for "${grant.name}"\n`,
   );

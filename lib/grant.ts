@@ -81,10 +81,10 @@ export class Grant extends GrantThreads {
         before,
         request,
         this.#placement,
-        threadsOf(site.ledger, this.id),
+        threadsOf(site.ledger, this.uid),
       );
       this.#record.pod = pod;
-      followMemory(this.id, this.memoryNodes);
+      followMemory(this.uid, this.memoryNodes);
       if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });

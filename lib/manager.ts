@@ -408,9 +408,9 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return result;
   }
 
-  /** The grant with this id, whoever made it. @throws ERR_UNKNOWN_GRANT */
-  grant(id: string): Grant {
-    return new Grant(this.#site, this.#config.placement, this.#find(id));
+  /** The grant with this uid, whoever made it. @throws ERR_UNKNOWN_GRANT */
+  grant(uid: string): Grant {
+    return new Grant(this.#site, this.#config.placement, this.#find(uid));
   }
 
   /**
@@ -419,7 +419,7 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * @throws ERR_UNKNOWN_TRANSFER where the token was used or withdrawn, or the other has ended;
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason, as long as the grant is the other's;
    *   ERR_OWNER_ALIVE where the signal aborts while the other has not left: the grant is this
-   *   process's then (`details.value` is its id)
+   *   process's then (`details.value` is its uid)
    */
   async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
@@ -428,20 +428,20 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
     return new Grant(site, this.#config.placement, await takeOver(site, token, checkSignal(signal)));
   }
 
-  #find(id: string): PodAssignment {
+  #find(uid: string): PodAssignment {
     const state = this.#state();
-    const pod = findPod(state, id);
-    if (!pod) throw unknownGrant(id, state, this.#ledger.path);
+    const pod = findPod(state, uid);
+    if (!pod) throw unknownGrant(uid, state, this.#ledger.path);
     return pod;
   }
 
   /**
-   * Releases a grant by its id: one of this process, a persistent one, a cgroup's, or one whose
+   * Releases a grant by its uid: one of this process, a persistent one, a cgroup's, or one whose
    * owner is dead.
    * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
-  async release(id: string): Promise<void> {
-    await releaseGrant(this.#site, this.#find(id));
+  async release(uid: string): Promise<void> {
+    await releaseGrant(this.#site, this.#find(uid));
   }
 
   /**
@@ -489,8 +489,8 @@ export class Manager extends EventEmitter<ManagerEvents & ListenerEvents> {
    * As {@link Grant.audit}, of anybody's grant: since the first look at it.
    * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
    */
-  audit(id: string, options: AuditOptions = {}): GrantAudit {
-    return this.grant(id).audit(options);
+  audit(uid: string, options: AuditOptions = {}): GrantAudit {
+    return this.grant(uid).audit(options);
   }
 
   /**

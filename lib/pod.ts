@@ -58,7 +58,7 @@ export class Pod {
     const found = this.containers.find((container) => container.name === name);
     if (found) {
       const attach = (pid: number) =>
-        tracedApply(this.#site, { id: this.uid, cpus: found.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+        tracedApply(this.#site, { uid: this.uid, cpus: found.cpus ?? CpuSet.EMPTY }, 'attach', () =>
           attachProcess(this.#site, this.#pod, name, pid),
         );
       return { ...found, attach };

@@ -36,10 +36,10 @@ async function acquire(): Promise<void> {
   // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
   // takes the whole process only, which placeThreads() moves.
   const { pinMemory } = await import('./threads/memory.js');
-  pinMemory({ grant: grant.id, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
+  pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
   await grant.placeThreads(placement);
   // As `numalign run` does.
-  process.env.NUMALIGN_GRANT = grant.id;
+  process.env.NUMALIGN_GRANT = grant.uid;
   process.env.NUMALIGN_CPUS = grant.cpus.toString();
   process.env[ACQUIRED_BY] = String(process.pid);
 }

@@ -113,8 +113,8 @@ function checkDevices(manager: Manager, registered: readonly DeviceSpec[]): void
   const ids = manager.grants().flatMap(({ devices }) => (devices[GPU] ?? []).map(({ id }) => id));
   expect(new Set(ids).size).toBe(ids.length);
   for (const id of ids) expect(known.get(id)?.healthy).toBe(true);
-  for (const { id } of manager.grants()) {
-    const together = manager.pod(id).containers.filter(({ kind }) => kind !== 'init');
+  for (const { uid } of manager.grants()) {
+    const together = manager.pod(uid).containers.filter(({ kind }) => kind !== 'init');
     const own = together.flatMap((each) => (each.devices[GPU] ?? []).map((device) => device.id));
     expect(new Set(own).size).toBe(own.length);
   }
@@ -158,16 +158,16 @@ describe('random sequences of admit, start, release and reopen', () => {
         async (which, sequence) => {
           const options = machines[which]!;
           let manager = await openManager(options);
-          for (const { id } of manager.grants()) await manager.release(id);
+          for (const { uid } of manager.grants()) await manager.release(uid);
           for (const each of sequence) {
             const grants = manager.grants();
             if (each.do === 'admit') await admit(manager, each);
             if (each.do === 'start' && grants.length > 0) {
-              const pod = manager.pod(grants[each.which % grants.length]!.id);
+              const pod = manager.pod(grants[each.which % grants.length]!.uid);
               await pod.markStarted(pod.containers[each.container % pod.containers.length]!.name);
             }
             if (each.do === 'release' && grants.length > 0) {
-              await manager.release(grants[each.which % grants.length]!.id);
+              await manager.release(grants[each.which % grants.length]!.uid);
             }
             if (each.do === 'reopen') {
               const before = [manager.grants(), manager.memory];
@@ -178,7 +178,7 @@ describe('random sequences of admit, start, release and reopen', () => {
             checkMemory(manager);
             checkDevices(manager, options.devices[GPU]!);
           }
-          for (const { id } of manager.grants()) await manager.release(id);
+          for (const { uid } of manager.grants()) await manager.release(uid);
           expect(manager.memory.every(({ reserved }) => reserved === 0)).toBe(true);
           manager.close();
         },

@@ -241,7 +241,7 @@ describe('a rejection', () => {
         { node: 0, free: 1, possible: 6 },
         { node: 1, free: 8, possible: 8 },
       ],
-      holders: [{ id: 'db', name: 'database', pid: process.pid }],
+      holders: [{ uid: 'db', name: 'database', pid: process.pid }],
     });
     expect(cpu!.hints?.toJSON()).toEqual([{ nodes: '0-1', preferred: true }]);
     expect(explanation.text.split('\n')).toEqual([
@@ -328,7 +328,7 @@ describe('a rejection', () => {
       { node: 1, free: 1, possible: 1 },
     ]);
     expect(odd!.nodes).toEqual([]);
-    expect(cpu!.holders).toEqual([{ id: '', name: 'the pod itself', holds: '0-1', pid: null }]);
+    expect(cpu!.holders).toEqual([{ uid: '', name: 'the pod itself', holds: '0-1', pid: null }]);
   });
 
   it('names no policy where none would admit', async () => {

@@ -85,7 +85,7 @@ describe('a reboot', () => {
         message: expect.stringContaining('granted no more: keep'),
         file,
         generation,
-        lapsed: [{ id: keep.id, name: 'keep', cpus: keep.cpus, memory: keep.memory, devices: {} }],
+        lapsed: [{ uid: keep.uid, name: 'keep', cpus: keep.cpus, memory: keep.memory, devices: {} }],
       },
     ]);
     expect(readdirSync(join(stateDir, 'archive'))).toEqual([file.slice('archive/'.length)]);
@@ -100,7 +100,7 @@ describe('a reboot', () => {
     // Told once: it is the state of this boot now.
     expect((await openAt(stateDir)).warnings).toEqual([]);
     expect(keep.flags).toEqual([]);
-    expect((await errorOf(() => after.release(keep.id))).code).toBe('ERR_UNKNOWN_GRANT');
+    expect((await errorOf(() => after.release(keep.uid))).code).toBe('ERR_UNKNOWN_GRANT');
   });
 
   it('keeps a state of every boot, and one that was archived before a crash only once', async () => {
@@ -150,13 +150,13 @@ describe('CPUs that are offline', () => {
     expect(part.warnings).toEqual([
       {
         code: 'GRANT_FLAGGED',
-        message: `grant ${grant.id} (kept): CPUs 2,9 are offline`,
-        uid: grant.id,
+        message: `grant ${grant.uid} (kept): CPUs 2,9 are offline`,
+        uid: grant.uid,
         flags: [{ code: 'CPU_OFFLINE', message: 'CPUs 2,9 are offline', cpus: CpuSet.parse('2,9') }],
       },
     ]);
-    expect(part.grant(grant.id).flags).toEqual(part.grants()[0]!.flags);
-    expect(part.pod(grant.id).flags).toEqual(part.grants()[0]!.flags);
+    expect(part.grant(grant.uid).flags).toEqual(part.grants()[0]!.flags);
+    expect(part.pod(grant.uid).flags).toEqual(part.grants()[0]!.flags);
     expect([part.freeCpus, part.sharedPool].map(String)).toEqual(['3-8,11-14', '0,3-8,11-14']);
     // All that is left, but for what is shared.
     const rest = await part.acquire({ cpu: 10, name: 'rest', owner: 'persistent' });
@@ -167,7 +167,7 @@ describe('CPUs that are offline', () => {
     expect(again.warnings).toEqual([]);
     expect(cpusIn(again)).toEqual({ kept: '1-2,9-10', rest: '3-8,11-14' });
     expect(String(again.freeCpus)).toBe('15');
-    await again.release(grant.id);
+    await again.release(grant.uid);
     expect(String(again.freeCpus)).toBe('1-2,9-10,15');
   });
 
@@ -201,7 +201,7 @@ describe('CPUs that are offline', () => {
     expect((await errorOf(() => part.acquire({ cpu: 1 }))).code).toBe('ERR_INSUFFICIENT_CPUS');
     await part.configure({ managedCPUs: null });
     expect(String(part.sharedPool)).toBe('2-7,10-15');
-    await part.release(grant.id);
+    await part.release(grant.uid);
     expect(part.grants()).toEqual([]);
   });
 });
@@ -276,7 +276,7 @@ describe('CPUs that are elsewhere', () => {
     expect(flagsIn(back)).toEqual({ package: [], beside: [] });
 
     expect(flagsIn(await openAt(stateDir, moved))).toEqual({ package: ['CPU_MOVED'], beside: [] });
-    await after.release(grant.id);
+    await after.release(grant.uid);
     await after.acquire({ cpu: 4, name: 'next', owner: 'persistent' });
     await after.acquire({ cpu: 6, name: 'last', owner: 'persistent' });
     expect(Object.values(cpusIn(after)).join()).toContain('3');
@@ -335,11 +335,11 @@ describe('a machine that changes again and again', () => {
               expect(error.code).toMatch(/ERR_INSUFFICIENT_CPUS|ERR_SHARED_POOL_EMPTY|ERR_TOPOLOGY_AFFINITY/);
             });
           }
-          const [id] = manager
+          const [uid] = manager
             .grants()
-            .map((grant) => grant.id)
+            .map((grant) => grant.uid)
             .slice(release ?? 100);
-          if (id !== undefined) await manager.release(id);
+          if (uid !== undefined) await manager.release(uid);
           held = cpusIn(manager);
           const sets = manager.grants().map(({ cpus }) => cpus);
           const all = sets.reduce((union, cpus) => union.union(cpus), CpuSet.EMPTY);
@@ -403,7 +403,7 @@ describe('memory', () => {
     expect(after.memory[0]).toMatchObject({ total: 4 * GI, reserved: 6 * GI, free: 0 });
     const next = await after.acquire({ cpu: 1, memory: '1Gi' });
     expect(next.memory).toMatchObject([{ nodes: [1] }]);
-    await after.release(one.id);
+    await after.release(one.uid);
     expect(flagsIn(after)).toMatchObject({ two: [] });
     expect(after.memory[0]).toMatchObject({ reserved: 3 * GI, free: 1 * GI });
     await next.release();
@@ -590,11 +590,11 @@ describe.runIf(canMount && affinity().size > 1)('a manager that is open while a 
     const refused = await agent.ask('acquire', { cpu: 1 });
     expect(refused.error).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
     setOnline(affinity());
-    const { id } = await agent.tell('acquire', { cpu: rest.length });
+    const { uid } = await agent.tell('acquire', { cpu: rest.length });
     setOnline(CpuSet.of(first!));
     const [grant] = await agent.tell('grants');
-    expect(grant).toMatchObject({ id, flags: [{ code: 'CPU_OFFLINE', cpus: String(CpuSet.from(rest)) }] });
-    await agent.tell('release', { id });
+    expect(grant).toMatchObject({ uid, flags: [{ code: 'CPU_OFFLINE', cpus: String(CpuSet.from(rest)) }] });
+    await agent.tell('release', { uid });
     expect(await agent.tell('sharedPool')).toBe(String(first));
     await agent.kill();
   });

@@ -38,7 +38,7 @@ describe('numalign:admit', () => {
         error: null,
         code: null,
         outcome: 'admitted',
-        uid: grant.id,
+        uid: grant.uid,
         name: 'gateway',
         policy: 'restricted',
         scope: 'container',
@@ -129,8 +129,8 @@ describe('numalign:release', () => {
     const cpus = grant.cpus.toString();
     const told = messagesOf('release');
     if (by === 'the grant') await grant.release();
-    else if (by === 'its id') await manager.release(grant.id);
-    else await manager.pod(grant.id).release();
+    else if (by === 'its id') await manager.release(grant.uid);
+    else await manager.pod(grant.uid).release();
     // Twice is once.
     await grant.release();
     expect(told[0]).toEqual({
@@ -139,7 +139,7 @@ describe('numalign:release', () => {
       durationMs: expect.any(Number),
       error: null,
       code: null,
-      uid: grant.id,
+      uid: grant.uid,
       name: 'gateway',
       cpus,
       handedOver: false,
@@ -153,7 +153,7 @@ describe('numalign:release', () => {
     const child = grant.spawn('sleep', ['60']);
     const told = messagesOf('release');
     expect(await grant.handOver()).toBe(true);
-    expect(told).toMatchObject([{ uid: grant.id, handedOver: true }]);
+    expect(told).toMatchObject([{ uid: grant.uid, handedOver: true }]);
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
@@ -173,7 +173,7 @@ describe('numalign:apply', () => {
     const placed = await grant.placeThreads();
     const child = grant.spawn('true');
     await once(child, 'exit');
-    const same = { uid: grant.id, cpus: grant.cpus.toString(), error: null, code: null };
+    const same = { uid: grant.uid, cpus: grant.cpus.toString(), error: null, code: null };
     const { main, workers, pool: placedPool, v8, others } = placed;
     const numPlaced = [main, workers, placedPool, v8, others].reduce(
       (sum, { moved }) => sum + moved.length,

@@ -102,22 +102,22 @@ const texts = (found: { lost: CpuSet; substitutes: CpuSet; revoked: CpuSet; retu
 describe('a grant whose CPUs go offline', () => {
   it('gets as many others, near those that are left, and its threads follow', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
-    const { id } = await machine.manager.acquire({ cpu: 4, name: 'gateway' });
-    expect(machine.cpusOf(id)).toEqual([['1-2,9-10', '']]);
-    expect(await machine.substitute(id)).toBeUndefined();
+    const { uid } = await machine.manager.acquire({ cpu: 4, name: 'gateway' });
+    expect(machine.cpusOf(uid)).toEqual([['1-2,9-10', '']]);
+    expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('2,9');
     const { generation } = machine.manager;
-    const found = await machine.substitute(id);
+    const found = await machine.substitute(uid);
     expect(texts(found)).toEqual(['2,9', '3,11', '', '']);
     expect(found).toMatchObject({ error: null, isParked: false, followed: 'widen 1,3,10-11' });
     // Nothing that is online was given up: nobody has to leave before the commit.
     expect(machine.said).toEqual(['widen 1,3,10-11']);
-    expect(machine.cpusOf(id)).toEqual([['1,3,10-11', '']]);
+    expect(machine.cpusOf(uid)).toEqual([['1,3,10-11', '']]);
     expect(machine.manager.generation).toBe(generation + 1);
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(await machine.substitute(uid)).toBeUndefined();
     // They are free when they come back.
     await machine.take('');
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(await machine.substitute(uid)).toBeUndefined();
     expect(String(machine.manager.freeCpus)).toBe('2,4-7,9,12-15');
     expect(machine.manager.generation).toBe(generation + 1);
   });
@@ -126,50 +126,50 @@ describe('a grant whose CPUs go offline', () => {
     'gets them also where the machine has been looked at anew since: %s',
     async (isForgotten) => {
       const machine = await Machine.open();
-      const { id } = await machine.manager.acquire({ cpu: 2 });
-      expect(machine.cpusOf(id)).toEqual([['0,8', '']]);
+      const { uid } = await machine.manager.acquire({ cpu: 2 });
+      expect(machine.cpusOf(uid)).toEqual([['0,8', '']]);
       await machine.take('0,8', isForgotten);
-      expect(texts(await machine.substitute(id))).toEqual(['0,8', '1,9', '', '']);
+      expect(texts(await machine.substitute(uid))).toEqual(['0,8', '1,9', '', '']);
     },
   );
 
   it('keeps what it has on record where there is no room, and is told once until something changes', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
-    const { id } = await machine.manager.acquire({ cpu: 3 });
-    expect(machine.cpusOf(id)).toEqual([['0-2', '']]);
+    const { uid } = await machine.manager.acquire({ cpu: 3 });
+    expect(machine.cpusOf(uid)).toEqual([['0-2', '']]);
     const { generation } = machine.manager;
     await machine.take('0');
-    const found = await machine.substitute(id);
+    const found = await machine.substitute(uid);
     expect(texts(found)).toEqual(['0', '', '0', '']);
     expect(found?.error?.code).toBe('ERR_SHARED_POOL_EMPTY');
     expect(found).toMatchObject({ isParked: false, followed: 'widen 0-2' });
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('0-1');
-    expect(texts(await machine.substitute(id))).toEqual(['0-1', '', '0-1', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['0-1', '', '0-1', '']);
     await machine.take('0-2');
-    expect(await machine.substitute(id)).toMatchObject({ isParked: true, followed: 'park 3' });
+    expect(await machine.substitute(uid)).toMatchObject({ isParked: true, followed: 'park 3' });
     await machine.take('0');
-    expect(texts(await machine.substitute(id))).toEqual(['0', '', '0', '1-2']);
+    expect(texts(await machine.substitute(uid))).toEqual(['0', '', '0', '1-2']);
     await machine.take('');
-    expect(texts(await machine.substitute(id))).toEqual(['', '', '', '0']);
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(texts(await machine.substitute(uid))).toEqual(['', '', '', '0']);
+    expect(await machine.substitute(uid)).toBeUndefined();
     expect(machine.said).toEqual(['widen 0-2', 'widen 0-2', 'park 3', 'widen 0-2', 'widen 0-2']);
     expect(machine.manager.generation).toBe(generation);
-    expect(machine.cpusOf(id)).toEqual([['0-2', '']]);
+    expect(machine.cpusOf(uid)).toEqual([['0-2', '']]);
   });
 
   it('gets substitutes as soon as somebody makes room', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const other = await machine.manager.acquire({ cpu: 1 });
-    const { id } = await machine.manager.acquire({ cpu: 2 });
-    expect(machine.cpusOf(id)).toEqual([['1-2', '']]);
+    const { uid } = await machine.manager.acquire({ cpu: 2 });
+    expect(machine.cpusOf(uid)).toEqual([['1-2', '']]);
     await machine.take('1-2');
-    expect(await machine.substitute(id)).toMatchObject({ isParked: true });
+    expect(await machine.substitute(uid)).toMatchObject({ isParked: true });
     await other.release();
     // Of the two only one could be had: all or none.
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('1');
-    expect(texts(await machine.substitute(id))).toEqual(['1', '0', '', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['1', '0', '', '']);
     expect(machine.said).toEqual(['park 3', 'widen 0,2']);
   });
 
@@ -177,52 +177,52 @@ describe('a grant whose CPUs go offline', () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const acquire = (options: Partial<AcquireOptions>) => machine.manager.acquire({ cpu: 7, ...options });
     const aligned = await acquire({ policy: 'single-numa-node' });
-    expect(machine.cpusOf(aligned.id)).toEqual([['1-3,8-11', '']]);
+    expect(machine.cpusOf(aligned.uid)).toEqual([['1-3,8-11', '']]);
     await machine.take('1');
-    expect(texts(await machine.substitute(aligned.id))).toEqual(['1', '', '1', '']);
-    expect(machine.cpusOf(aligned.id)).toEqual([['1-3,8-11', '']]);
+    expect(texts(await machine.substitute(aligned.uid))).toEqual(['1', '', '1', '']);
+    expect(machine.cpusOf(aligned.uid)).toEqual([['1-3,8-11', '']]);
     await aligned.release();
     const loose = await acquire({ policy: 'best-effort' });
-    expect(machine.cpusOf(loose.id)).toEqual([['1-3,8-11', '']]);
-    expect(texts(await machine.substitute(loose.id))).toEqual(['1', '4', '', '']);
+    expect(machine.cpusOf(loose.uid)).toEqual([['1-3,8-11', '']]);
+    expect(texts(await machine.substitute(loose.uid))).toEqual(['1', '4', '', '']);
   });
 
   it('holds the siblings of what it has, and lets go of those of what it has lost', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
-    const { id } = await machine.manager.acquire({ cpu: 2, smt: 'hold-sibling' });
-    expect(machine.cpusOf(id)).toEqual([['1-2', '9-10']]);
+    const { uid } = await machine.manager.acquire({ cpu: 2, smt: 'hold-sibling' });
+    expect(machine.cpusOf(uid)).toEqual([['1-2', '9-10']]);
     await machine.take('1');
-    expect(texts(await machine.substitute(id))).toEqual(['1', '3', '', '']);
-    expect(machine.cpusOf(id)).toEqual([['2-3', '10-11']]);
+    expect(texts(await machine.substitute(uid))).toEqual(['1', '3', '', '']);
+    expect(machine.cpusOf(uid)).toEqual([['2-3', '10-11']]);
     // On 10 nothing runs: it is the grant's when it comes back.
     await machine.take('10');
-    expect(await machine.substitute(id)).toBeUndefined();
+    expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('10-11,3', true);
-    expect(texts(await machine.substitute(id))).toEqual(['3', '1', '', '']);
-    expect(machine.cpusOf(id)).toEqual([['1-2', '9-10']]);
+    expect(texts(await machine.substitute(uid))).toEqual(['3', '1', '', '']);
+    expect(machine.cpusOf(uid)).toEqual([['1-2', '9-10']]);
   });
 
   it('of whole cores gets whole cores, and its threads leave the half that is left before it is anybody’s', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
-    const { id } = await machine.manager.acquire({ cpu: 4, ...options });
-    expect(machine.cpusOf(id)).toEqual([['1-2,9-10', '']]);
+    const { uid } = await machine.manager.acquire({ cpu: 4, ...options });
+    expect(machine.cpusOf(uid)).toEqual([['1-2,9-10', '']]);
     await machine.take('9');
-    expect(texts(await machine.substitute(id))).toEqual(['9', '3,11', '', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['9', '3,11', '', '']);
     expect(machine.said).toEqual(['narrow 2,10', 'widen 2-3,10-11']);
     await machine.take('9-11');
-    expect(texts(await machine.substitute(id))).toEqual(['10-11', '4-5,12-13', '', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['10-11', '4-5,12-13', '', '']);
     expect(machine.said.slice(2)).toEqual(['park 0-3,6-8,14-15', 'widen 4-5,12-13']);
   });
 
   it('of isolated CPUs gets isolated ones', async () => {
     const machine = await Machine.open({ isolatedCPUs: '2-4' });
-    const { id } = await machine.manager.acquire({ cpu: 2, isolatedCpus: 'require' });
-    expect(machine.cpusOf(id)).toEqual([['2-3', '']]);
+    const { uid } = await machine.manager.acquire({ cpu: 2, isolatedCpus: 'require' });
+    expect(machine.cpusOf(uid)).toEqual([['2-3', '']]);
     await machine.take('2');
-    expect(texts(await machine.substitute(id))).toEqual(['2', '4', '', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['2', '4', '', '']);
     await machine.take('2-3');
-    expect(texts(await machine.substitute(id))).toEqual(['3', '', '3', '']);
+    expect(texts(await machine.substitute(uid))).toEqual(['3', '', '3', '']);
   });
 
   it('stays as it is while a resize of it is announced', async () => {
@@ -230,18 +230,18 @@ describe('a grant whose CPUs go offline', () => {
     const grant = await machine.manager.acquire({ cpu: 2 });
     const signal = new AbortController();
     const resized = grant.resize({ cpu: 3, noticeMs: 60_000, signal: signal.signal }).catch(() => {});
-    await vi.waitFor(() => expect(machine.pod(grant.id).upcoming).not.toBeNull(), { timeout: 20_000 });
+    await vi.waitFor(() => expect(machine.pod(grant.uid).upcoming).not.toBeNull(), { timeout: 20_000 });
     await machine.take('0');
-    expect(await machine.substitute(grant.id)).toBeUndefined();
+    expect(await machine.substitute(grant.uid)).toBeUndefined();
     signal.abort();
     await resized;
-    expect(texts(await machine.substitute(grant.id))).toEqual(['0', '1', '', '']);
+    expect(texts(await machine.substitute(grant.uid))).toEqual(['0', '1', '', '']);
   });
 
   it('keeps what it has where something runs that cannot leave what would be given up', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
-    const { id } = await machine.manager.acquire({ cpu: 4, ...options });
+    const { uid } = await machine.manager.acquire({ cpu: 4, ...options });
     const error = new NumalignError('ERR_CHILD_ALIVE', 'a child runs there');
     const stuck = () => {
       throw error;
@@ -253,13 +253,13 @@ describe('a grant whose CPUs go offline', () => {
       ['1-2,9-10', 'widen 3-4,11-12'],
     ] as const) {
       await machine.take(offline);
-      const found = await machine.substitute(id, threads);
+      const found = await machine.substitute(uid, threads);
       expect(machine.said.splice(0)).toEqual([said]);
       // Where nothing that is online has to be given up, nobody stands in the way.
       const isGiven = offline === '1-2,9-10';
       expect(found?.error).toBe(isGiven ? null : error);
       expect(String(found?.revoked)).toBe(isGiven ? '' : offline);
-      expect(machine.cpusOf(id)).toEqual([[isGiven ? '3-4,11-12' : '1-2,9-10', '']]);
+      expect(machine.cpusOf(uid)).toEqual([[isGiven ? '3-4,11-12' : '1-2,9-10', '']]);
     }
   });
 });
@@ -332,13 +332,13 @@ describe('whatever goes offline', () => {
               .acquire(asked)
               .catch((error: NumalignError) => expect(error.code).toBeDefined());
           }
-          const before = new Map(machine.manager.grants().map(({ id }) => [id, machine.pod(id)]));
+          const before = new Map(machine.manager.grants().map(({ uid }) => [uid, machine.pod(uid)]));
           for (const { offline, isForgotten } of times) {
             await machine.take(String(offline), isForgotten && offline.size < 16);
-            for (const [id, was] of before) {
-              const now = machine.pod(id);
-              const found = await machine.substitute(id);
-              const after = machine.pod(id);
+            for (const [uid, was] of before) {
+              const now = machine.pod(uid);
+              const found = await machine.substitute(uid);
+              const after = machine.pod(uid);
               expect(after.containers[0]!.cpus.size).toBe(was.containers[0]!.cpus.size);
               const offlineNow = after.containers[0]!.cpus.intersection(offline);
               if (found) {

@@ -18,7 +18,7 @@ it('shows of grants, pods and managers what they have, also when they are no mor
   const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
   const containers = [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }];
   const pod = await manager.admit({ name: 'job', containers });
-  expect(inspect(grant)).toMatch(/^Grant \{\n {2}id: '.*',\n {2}name: 'gateway',\n {2}cpus: CpuSet\(0-1\),/);
+  expect(inspect(grant)).toMatch(/^Grant \{\n {2}uid: '.*',\n {2}name: 'gateway',\n {2}cpus: CpuSet\(0-1\),/);
   expect(inspect(pod)).toMatch(/^Pod \{\n {2}uid: '.*',\n {2}name: 'job',/);
   expect(inspect(manager)).toMatch(
     /^Manager \{ id: \d+, scope: 'memory', stateDir: '', cpus: CpuSet\(0-7\) \}$/,

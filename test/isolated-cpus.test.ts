@@ -25,8 +25,8 @@ describe('the isolated CPUs of a machine', () => {
   it('are none where nobody says so', async () => {
     const manager = await simulate(MACHINE);
     expect(sets(manager)).toEqual(['0-15', '0-15', '', '']);
-    const { id } = await manager.acquire({ cpu: 2, isolatedCpus: 'prefer' });
-    expect(manager.grants()).toMatchObject([{ id, isIsolated: false }]);
+    const { uid } = await manager.acquire({ cpu: 2, isolatedCpus: 'prefer' });
+    expect(manager.grants()).toMatchObject([{ uid, isIsolated: false }]);
   });
 
   it('are neither shared nor given to who does not ask for them', async () => {

@@ -48,7 +48,7 @@ describe('exportKubelet', () => {
     expect(manager.pod('pod').container('a').cpus).toBeNull();
     const grant = await manager.acquire({ cpu: 1, name: 'gateway', smt: 'hold-sibling' });
     const { defaultCpuSet, entries } = parseCpuManagerState(manager.exportKubelet().cpuManagerState);
-    expect(entries).toEqual(new Map([[grant.id, new Map([['main', grant.cpus.union(grant.held)]])]]));
+    expect(entries).toEqual(new Map([[grant.uid, new Map([['main', grant.cpus.union(grant.held)]])]]));
     expect(defaultCpuSet).toEqual(manager.sharedPool);
   });
 
@@ -110,7 +110,7 @@ describe('importKubelet', () => {
       hint: { nodes: null },
     });
     expect(to.grants()[0]).toMatchObject({
-      id: 'pod',
+      uid: 'pod',
       name: 'pod',
       owner: { kind: 'persistent', pid: null },
     });
@@ -315,9 +315,9 @@ describe('whatever is granted', () => {
         expect(to.exportKubelet()).toEqual(files);
         expect(to.sharedPool).toEqual(from.sharedPool);
         expect(to.memory).toEqual(from.memory);
-        const taken = new Set(to.grants().map(({ id }) => id));
-        for (const { id } of from.grants()) {
-          if (!taken.has(id)) expect(from.pod(id).containers.every(holdsNothing)).toBe(true);
+        const taken = new Set(to.grants().map(({ uid }) => uid));
+        for (const { uid } of from.grants()) {
+          if (!taken.has(uid)) expect(from.pod(uid).containers.every(holdsNothing)).toBe(true);
         }
       }),
       { numRuns: 200 },

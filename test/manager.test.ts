@@ -48,7 +48,7 @@ describe('acquire', () => {
     expect(manager.generation).toBe(generation);
     expect(pods).toMatchObject([
       {
-        uid: grant.id,
+        uid: grant.uid,
         name: 'gateway',
         owner: { kind: 'process', pid: process.pid },
         containers: [{ cpus: String(grant.cpus) }],
@@ -206,7 +206,7 @@ describe('pin of a grant', () => {
     const [a, b] = [await manager.acquire({ cpu: 1 }), await other.acquire({ cpu: 1 })];
     a.pin({ threads: 'current' });
     const error = await errorOf(() => b.pin());
-    expect(error).toMatchObject({ code: 'ERR_ALREADY_PINNED', details: { tid: process.pid, grant: a.id } });
+    expect(error).toMatchObject({ code: 'ERR_ALREADY_PINNED', details: { tid: process.pid, grant: a.uid } });
     expect(b.pin({ threads: 'current', replace: true }).moved.length).toBe(1);
     await a.release();
     expect(affinity().equals(b.cpus)).toBe(true);
@@ -232,7 +232,7 @@ describe('a grant', () => {
   it('cannot be pinned to once it was released by its id, nor by a manager that does not own it', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
-    await manager.release(grant.id);
+    await manager.release(grant.uid);
     expect((await errorOf(() => grant.pin())).code).toBe('ERR_GRANT_RELEASED');
     expect((await errorOf(() => grant.spawn('true'))).code).toBe('ERR_GRANT_RELEASED');
     expect((await errorOf(() => grant.unpin())).code).toBe('ERR_GRANT_RELEASED');
@@ -266,10 +266,10 @@ describe('release', () => {
   it('works by id, once, and says what there is when there is no such grant', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
-    await manager.release(grant.id);
+    await manager.release(grant.uid);
     await grant.release();
-    const error = await errorOf(() => manager.release(grant.id));
-    expect(error).toMatchObject({ code: 'ERR_UNKNOWN_GRANT', details: { value: grant.id, valid: [] } });
+    const error = await errorOf(() => manager.release(grant.uid));
+    expect(error).toMatchObject({ code: 'ERR_UNKNOWN_GRANT', details: { value: grant.uid, valid: [] } });
   });
 
   it('frees a persistent grant, which outlives its maker, from any manager', async () => {
@@ -278,9 +278,9 @@ describe('release', () => {
     manager.close();
     const later = await open({ stateDir: manager.stateDir });
     expect(later.grants()).toMatchObject([
-      { id: grant.id, alive: true, owner: { kind: 'persistent', pid: null } },
+      { uid: grant.uid, alive: true, owner: { kind: 'persistent', pid: null } },
     ]);
-    await later.grant(grant.id).release();
+    await later.grant(grant.uid).release();
     expect(later.grants()).toEqual([]);
   });
 });
@@ -362,11 +362,11 @@ describe('the state folder', () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     unlinkSync(join(manager.stateDir, 'state.json'));
-    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
-    const opened = async () => (await open({ stateDir: manager.stateDir })).grants().map(({ id }) => id);
-    expect(await opened()).toEqual([grant.id]);
+    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
+    const opened = async () => (await open({ stateDir: manager.stateDir })).grants().map(({ uid }) => uid);
+    expect(await opened()).toEqual([grant.uid]);
     rmSync(manager.stateDir, { recursive: true });
-    expect(await opened()).toEqual([grant.id]);
+    expect(await opened()).toEqual([grant.uid]);
   });
 
   it('archives the grants of an earlier boot', async () => {
@@ -399,11 +399,11 @@ describe('the state folder', () => {
         '-e',
         `import { openManager } from './dist/index.js';
          const manager = await openManager({ stateDir: ${JSON.stringify(manager.stateDir)} });
-         console.log(manager.grants().map(({ id, alive }) => id + ' ' + alive).join());`,
+         console.log(manager.grants().map(({ uid, alive }) => uid + ' ' + alive).join());`,
       ],
       { encoding: 'utf8' },
     );
-    expect(other.stdout.trim()).toBe(`${grant.id} true`);
+    expect(other.stdout.trim()).toBe(`${grant.uid} true`);
     await grant.release();
   });
 
@@ -494,7 +494,7 @@ describe('openManager', () => {
     expect([first.cpus, second.cpus, manager.sharedPool].map(String)).toEqual(['1-2', '3', '0']);
     expect((await openManager({ topology })).grants()).toEqual([]);
     await first.release();
-    expect(manager.grants().map(({ id, alive }) => [id, alive])).toEqual([[second.id, true]]);
+    expect(manager.grants().map(({ uid, alive }) => [uid, alive])).toEqual([[second.uid, true]]);
     const controller = new AbortController();
     controller.abort();
     expect((await errorOf(() => manager.acquire({ cpu: 1, signal: controller.signal }))).name).toBe(
@@ -508,7 +508,7 @@ describe('openManager', () => {
     const grant = await one.acquire({ cpu: ALL.size - 1 });
     expect(String(two.sharedPool)).toBe(RESERVED);
     expect((await errorOf(() => two.acquire({ cpu: 1 }))).code).toBe('ERR_INSUFFICIENT_CPUS');
-    await two.grant(grant.id).release();
+    await two.grant(grant.uid).release();
     expect(one.sharedPool.equals(ALL)).toBe(true);
   });
 

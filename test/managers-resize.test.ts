@@ -90,15 +90,15 @@ describe('a resize that another process has announced', () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: 'package:2 [numa(memory=8GiB)] core:4 pu:1' });
-    const { id } = await agent.tell('acquire', { cpu: 2, owner: 'persistent' });
+    const { uid } = await agent.tell('acquire', { cpu: 2, owner: 'persistent' });
     const manager = await open(
       await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:1' }),
       stateDir,
     );
-    const resizing = agent.ask('resize', { id, cpu: 3, noticeMs: 2_000 });
+    const resizing = agent.ask('resize', { uid, cpu: 3, noticeMs: 2_000 });
     await changed(manager, () => manager.grants()[0]!.upcoming !== null);
-    const error = await errorOf(() => manager.grant(id).resize({ cpu: 4 }));
-    expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: id } });
+    const error = await errorOf(() => manager.grant(uid).resize({ cpu: 4 }));
+    expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: uid } });
     expect(manager.grants()[0]!.upcoming!.size).toBe(3);
     expect((await resizing).error).toBeUndefined();
     expect(manager.grants()[0]!.cpus.size).toBe(3);

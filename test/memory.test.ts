@@ -121,7 +121,7 @@ describe('grant.pin', () => {
   it('can pin again after a release that came to nothing', async () => {
     const { grant, node } = await acquire();
     grant.pin();
-    const again = unpinMemory(grant.id);
+    const again = unpinMemory(grant.uid);
     expect(kernelsPolicy()).toBe('default');
     again();
     expect(kernelsPolicy()).toBe(`prefer:${node}`);
@@ -294,15 +294,15 @@ describe('the memory of a buffer', () => {
           const manager = await openManager({ stateDir: workerData.stateDir });
           const stream = new ReadableStream({
             type: 'bytes',
-            start: (controller) => controller.enqueue(manager.grant(workerData.id).buffer('4Mi').fill(7)),
+            start: (controller) => controller.enqueue(manager.grant(workerData.uid).buffer('4Mi').fill(7)),
           });
           const { value } = await stream.getReader().read();
           parentPort.postMessage(value, [value.buffer]);
           setInterval(() => {}, 1000);
         });`)};
       await grant.release();
-      const { id } = await manager.acquire({ cpu: 1, owner: 'persistent' });
-      const workerData = { dist: DIST, stateDir: manager.stateDir, id };
+      const { uid } = await manager.acquire({ cpu: 1, owner: 'persistent' });
+      const workerData = { dist: DIST, stateDir: manager.stateDir, uid };
       const worker = new Worker(body, { eval: true, execArgv: [], workerData });
       const bytes = await new Promise((resolve) => worker.once('message', resolve));
       const before = bytes[5];

@@ -76,14 +76,14 @@ describe('an error', () => {
     for (const value of [undefined, 5, grant]) {
       expect(await errorOf(() => manager.release(value as never))).toMatchObject({
         code: 'ERR_INVALID_ARGUMENT',
-        message: expect.stringMatching(/^a grant is named by its id, a text \(grant\.id, pod\.uid\), not /),
-        details: { value, valid: [grant.id] },
+        message: expect.stringMatching(/^a grant is named by its uid, a text, not /),
+        details: { value, valid: [grant.uid] },
       });
     }
     const byName = await errorOf(() => manager.release('gateway'));
     expect([byName.code, byName.message]).toEqual([
       'ERR_UNKNOWN_GRANT',
-      `there is no grant "gateway" in memory: that is the name of ${grant.id}; give the id`,
+      `there is no grant "gateway" in memory: that is the name of ${grant.uid}; give the uid`,
     ]);
   });
 
@@ -103,7 +103,7 @@ describe('what is printed', () => {
     ]) {
       const grant = await manager.acquire({ cpu: 1 });
       expect(inspect(grant)).toMatch(/^Grant \{/);
-      await release(grant.id);
+      await release(grant.uid);
       expect(inspect(grant)).toMatch(/^Grant \(released\) \{/);
     }
   });

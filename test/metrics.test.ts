@@ -233,9 +233,9 @@ describe('collectMetrics', () => {
     const { manager, scrape } = await collected({ reservedSystemCPUs: '0' }, { watch: true });
     const agent = new Agent();
     await agent.tell('open', { stateDir: manager.stateDir, simulate: MACHINE });
-    const { id } = await agent.tell('acquire', { cpu: 2 });
+    const { uid } = await agent.tell('acquire', { cpu: 2 });
     await agent.tell('acquire', { cpu: 2 });
-    await agent.tell('release', { id });
+    await agent.tell('release', { uid });
     const both = async (added: number, removed: number) => {
       const page = await scrape();
       return (
@@ -269,7 +269,7 @@ describe('collectMetrics', () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true });
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
-    const labels = { grant: grant.id, name: 'gateway' };
+    const labels = { grant: grant.uid, name: 'gateway' };
     const counters = [
       'run_seconds',
       'run_delay_seconds',

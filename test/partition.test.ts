@@ -135,12 +135,12 @@ function checkPartition(manager: Manager): void {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings;
   const { sharedPool, freeIsolatedCpus } = manager;
   let exclusive = CpuSet.EMPTY;
-  for (const { id, cpus, isIsolated } of manager.grants()) {
+  for (const { uid, cpus, isIsolated } of manager.grants()) {
     expect(isIsolated ? cpus.isSubsetOf(isolatedCPUs) : !cpus.intersects(isolatedCPUs)).toBe(true);
-    expect(cpus.intersects(exclusive), `the CPUs of ${id} are somebody else's too`).toBe(false);
+    expect(cpus.intersects(exclusive), `the CPUs of ${uid} are somebody else's too`).toBe(false);
     exclusive = exclusive.union(cpus);
     // Those of containers that run at the same time are apart.
-    const together = manager.pod(id).containers.filter(({ kind }) => kind !== 'init');
+    const together = manager.pod(uid).containers.filter(({ kind }) => kind !== 'init');
     const sum = together.reduce((n, container) => n + (container.cpus?.size ?? 0) + container.held.size, 0);
     const union = together.reduce((set, c) => set.union(c.cpus ?? CpuSet.EMPTY).union(c.held), CpuSet.EMPTY);
     expect(union.size).toBe(sum);
@@ -165,7 +165,7 @@ function checkOnDisk(manager: Manager): void {
       pod.uid,
       pod.containers.map(({ cpus, held, hint }) => [cpus, held, hint]),
     ]),
-  ).toEqual(manager.grants().map(({ id }) => [id, view(id)]));
+  ).toEqual(manager.grants().map(({ uid }) => [uid, view(uid)]));
 }
 
 describe('random sequences of admit, release and reopen', () => {
@@ -175,7 +175,7 @@ describe('random sequences of admit, release and reopen', () => {
         const { topology, stateDir } = machines[which % machines.length]!;
         const open = () => openManager({ topology, stateDir });
         let manager = await open();
-        for (const { id } of manager.grants()) await manager.release(id);
+        for (const { uid } of manager.grants()) await manager.release(uid);
         const ids = topology.cpus.toArray();
         const reservedSystemCPUs = CpuSet.from(ids.slice(0, reserve % Math.min(4, ids.length)));
         const most = Math.floor((ids.length - reservedSystemCPUs.size) / 2);
@@ -185,7 +185,7 @@ describe('random sequences of admit, release and reopen', () => {
           if (step.do === 'admit') await admit(manager, step);
           if (step.do === 'release') {
             const grants = manager.grants();
-            if (grants.length > 0) await manager.release(grants[step.which % grants.length]!.id);
+            if (grants.length > 0) await manager.release(grants[step.which % grants.length]!.uid);
           }
           if (step.do === 'reopen') {
             const before = manager.grants();

@@ -105,7 +105,7 @@ export class ManagerWatch {
   #newlyFlagged(infos: readonly GrantInfo[]): GrantInfo[] {
     const before = this.#flags;
     this.#flags = flagsOf(infos);
-    return infos.filter(({ id }) => before.has(id) && before.get(id) !== this.#flags.get(id));
+    return infos.filter(({ uid }) => before.has(uid) && before.get(uid) !== this.#flags.get(uid));
   }
 
   // `infos`: of all grants now.
@@ -119,7 +119,7 @@ export class ManagerWatch {
     const { added, removed, changed, haveSettingsChanged } = difference(old, state);
     const earlier = this.#watched.infos([...removed, ...changed.map((each) => each.before)], old);
     const befores = earlier.slice(removed.length);
-    const present = new Map(infos.map((info) => [info.id, info]));
+    const present = new Map(infos.map((info) => [info.uid, info]));
     return Object.freeze({
       before: before.generation,
       generation: now.generation,
@@ -147,5 +147,5 @@ export class ManagerWatch {
 }
 
 function flagsOf(infos: readonly GrantInfo[]): ReadonlyMap<string, string> {
-  return new Map(infos.map(({ id, flags }) => [id, flags.map(({ message }) => message).join('; ')]));
+  return new Map(infos.map(({ uid, flags }) => [uid, flags.map(({ message }) => message).join('; ')]));
 }

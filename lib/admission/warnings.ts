@@ -52,7 +52,7 @@ export interface ResourceUnknown {
 
 /** A grant that stays until somebody releases it, as it was before the machine was started anew. */
 export interface LapsedGrant {
-  readonly id: string;
+  readonly uid: string;
   readonly name: string;
   readonly cpus: CpuSet;
   readonly memory: readonly MemoryBlock[];
@@ -130,7 +130,7 @@ export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
     .filter(({ owner }) => owner.kind === 'persistent')
     .map((pod) =>
       Object.freeze({
-        id: pod.uid,
+        uid: pod.uid,
         name: pod.name,
         cpus: cpusOf(pod),
         memory: Object.freeze(memoryOf(pod)),

@@ -30,7 +30,7 @@ export interface OfferedHints {
 
 /** Who holds what is missing. */
 export interface Holder {
-  readonly id: string;
+  readonly uid: string;
   readonly name: string;
   /**
    * What of the resource, for people: a list of CPUs, bytes and their NUMA nodes, ids of devices.
@@ -98,13 +98,13 @@ type HeldText = (pod: PodAssignment) => string;
 
 function holders({ pods }: Assignments, heldBy: HeldText): Holder[] {
   return pods
-    .map((pod) => ({ id: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid }))
+    .map((pod) => ({ uid: pod.uid, name: pod.name, holds: heldBy(pod), pid: pod.owner.pid }))
     .filter(({ holds }) => holds !== '');
 }
 
 /** Everybody with exclusive CPUs; the pod's own containers last, where they have some already. */
 export function holdersOf({ state, pod, taken }: Draft): Holder[] {
-  const own = { id: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
+  const own = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
   return [...holders(state, (each) => cpusOf(each).toString()), ...(taken.isEmpty ? [] : [own])];
 }
 

@@ -19,7 +19,7 @@ interface Unbalanced {
 
 /** What the state says of one grant. */
 export interface GrantInfo {
-  readonly id: string;
+  readonly uid: string;
   readonly name: string;
   readonly cpus: CpuSet;
   /** Of the CPUs. */
@@ -73,7 +73,7 @@ export function grantInfo(
   const cpus = presentCpus(pod);
   const { kind, pid, command } = pod.owner;
   return {
-    id: pod.uid,
+    uid: pod.uid,
     name: pod.name,
     cpus,
     numaNodes: topology.nodesOf(cpus),

@@ -31,7 +31,7 @@ export interface Drift {
  * `hotplug`.
  */
 export interface Hotplug {
-  readonly id: string;
+  readonly uid: string;
   /** What the grant runs on now. */
   readonly cpus: CpuSet;
   readonly lost: CpuSet;

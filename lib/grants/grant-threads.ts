@@ -81,10 +81,10 @@ export class GrantThreads extends GrantView {
         const { result, threads } = undoPin(
           topology,
           this.#record.group,
-          this.id,
+          this.uid,
           sharedPool(state, cpusNow(topology)),
         );
-        unpinMemory(this.id);
+        unpinMemory(this.uid);
         this.#workerCpus = undefined;
         this.#record.site.enforcer.apply(state, threads);
         return readAgain(result);
@@ -169,14 +169,14 @@ export class GrantThreads extends GrantView {
     const ownerFd = pod.owner.kind === 'process' ? site.ledger.owners.ownFd() : undefined;
     const ids = Object.entries(this.devices).map(([name, list]) => [name, list.map(({ id }) => id)]);
     const variables = {
-      NUMALIGN_GRANT: this.id,
+      NUMALIGN_GRANT: this.uid,
       NUMALIGN_CPUS: this.cpus.toString(),
       NUMALIGN_DEVICES: JSON.stringify(Object.fromEntries(ids)),
     };
     const child = tracedApply(site, this, 'spawn', () =>
       spawnOn(target, variables, ownerFd, command, args, options),
     );
-    if (child.pid !== undefined) watchChild(site.ledger, this.id, child);
+    if (child.pid !== undefined) watchChild(site.ledger, this.uid, child);
     return child;
   }
 
@@ -190,7 +190,7 @@ export class GrantThreads extends GrantView {
    *   ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async attach(pid: number): Promise<Attachment> {
-    openGrant(this.id, () => this.#record.checkUsable());
+    openGrant(this.uid, () => this.#record.checkUsable());
     return tracedApply(this.#record.site, this, 'attach', () =>
       attachProcess(this.#record.site, this.#record.pod, undefined, pid),
     );
@@ -230,7 +230,7 @@ export class GrantThreads extends GrantView {
     const { site, pod, cpusToStay, group } = this.#record;
     const { enforcement } = pod;
     return {
-      grant: this.id,
+      grant: this.uid,
       owner: pod.owner.uuid,
       cpus: cpusToStay,
       memoryNodes: this.memoryNodes,
@@ -249,7 +249,7 @@ export class GrantThreads extends GrantView {
   // Threads of this process run on it from now on.
   #noteRunning(): void {
     if (this.#record.pod.owner.kind !== 'process')
-      this.#record.site.enforcer.members?.registry.notePinned(this.id);
+      this.#record.site.enforcer.members?.registry.notePinned(this.uid);
     beginAudit(this.#record.site, this.#record.pod);
   }
 
@@ -262,7 +262,7 @@ export class GrantThreads extends GrantView {
     const { enforcement } = this;
     return new NumalignError(
       'ERR_ENFORCEMENT',
-      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.id}, enforced by the level ${enforcement}, has none`,
+      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.uid}, enforced by the level ${enforcement}, has none`,
       {
         value: enforcement,
         valid: "memory: 'bind', or a grant that is enforced by the level cpuset or a stronger one",

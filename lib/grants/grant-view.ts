@@ -19,7 +19,7 @@ import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 /** What {@link Grant} tells. Changes nothing. */
 export class GrantView {
   /** Its pod's uid, by which it is released. */
-  readonly id: string;
+  readonly uid: string;
   readonly name: string;
   readonly #record: GrantRecord;
   readonly #found: readonly Warning[];
@@ -28,7 +28,7 @@ export class GrantView {
   constructor(record: GrantRecord, warnings: readonly Warning[]) {
     this.#record = record;
     this.#found = warnings;
-    this.id = record.pod.uid;
+    this.uid = record.pod.uid;
     this.name = record.pod.name;
   }
 
@@ -130,10 +130,10 @@ export class GrantView {
   }
 
   toJSON() {
-    const { id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
+    const { uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
     const { isIsolated, enforcement, flags, warnings } = this;
     return {
-      ...{ id, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
+      ...{ uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
       ...{ isIsolated, enforcement, flags, warnings },
     };
   }

@@ -220,7 +220,7 @@ export class Reconciler {
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);
       const hotplug = Object.freeze({
-        id: pod.uid,
+        uid: pod.uid,
         cpus,
         lost,
         substitutes,

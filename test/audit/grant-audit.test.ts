@@ -181,7 +181,7 @@ describe('grant.audit', () => {
     expect(thrownBy(() => grant.audit({ reset: 1 } as object))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
     await grant.release();
     expect(thrownBy(() => grant.audit())).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
-    expect(thrownBy(() => manager.audit(grant.id))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
+    expect(thrownBy(() => manager.audit(grant.uid))).toMatchObject({ code: 'ERR_UNKNOWN_GRANT' });
     const simulated = await openManager({ topology: await discover({ synthetic: 'core:4 pu:1' }) });
     const other = await simulated.acquire({ cpu: 1 });
     expect(await errorOf(() => other.audit())).toMatchObject({ code: 'ERR_SIMULATED_MACHINE' });
@@ -194,9 +194,9 @@ describe.runIf(canUnshare)('an audit where not everything is to be seen', () => 
   async function auditUnder(prefix: string[]) {
     const agent = new Agent(prefix);
     await agent.tell('open', { stateDir: makeStateDir() });
-    const { id } = await agent.tell('acquire', { cpu: 1 });
-    await agent.tell('pin', { id });
-    return agent.tell('audit', { id });
+    const { uid } = await agent.tell('acquire', { cpu: 1 });
+    await agent.tell('pin', { uid });
+    return agent.tell('audit', { uid });
   }
 
   it('has null for what cannot be read', async () => {
@@ -226,19 +226,19 @@ describe('manager.audit', () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     const pid = await agent.tell('open', { stateDir });
-    const { id } = await agent.tell('acquire', { cpu: 1 });
+    const { uid } = await agent.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    expect(manager.audit(id)).toMatchObject({ grant: id, threads: [], elapsedMs: 0 });
-    await agent.tell('pin', { id });
-    const { threads } = manager.audit(id);
+    expect(manager.audit(uid)).toMatchObject({ grant: uid, threads: [], elapsedMs: 0 });
+    await agent.tell('pin', { uid });
+    const { threads } = manager.audit(uid);
     expect(threads.find(({ tid }) => tid === pid)).toMatchObject({ pid, role: 'main' });
-    expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(id).cpus))).toBe(
+    expect(threads.every((thread) => thread.pid === pid && thread.cpus.equals(manager.grant(uid).cpus))).toBe(
       true,
     );
     // Where its process ends, the grant does.
-    await agent.tell('unpin', { id });
-    const after = manager.audit(id);
+    await agent.tell('unpin', { uid });
+    const after = manager.audit(uid);
     expect(after.threads).toEqual([]);
     expect(after.totals.endedThreads).toBeGreaterThanOrEqual(threads.length);
   });

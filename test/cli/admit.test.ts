@@ -55,13 +55,13 @@ describe('numalign admit', () => {
     );
     expect((await status(folder)).grants).toMatchObject([
       {
-        id: gateway,
+        uid: gateway,
         name: 'gateway',
         cpus: '1',
         owner: { kind: 'persistent' },
         containers: [{ name: 'setup', cpus: '1' }, {}, { name: 'log', cpus: null }],
       },
-      { id: web, name: 'web', cpus: '', alive: true, containers: [{ cpus: null }, { cpus: null }] },
+      { uid: web, name: 'web', cpus: '', alive: true, containers: [{ cpus: null }, { cpus: null }] },
     ]);
     const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
@@ -127,20 +127,20 @@ describe('numalign admit', () => {
     const [first] = (await status(folder)).grants;
     const again = await admit(folder, pod('one', 1, ', namespace: prod'));
     expect([again.code, again.stdout]).toEqual([1, '']);
-    expect(again.stderr).toContain(`pod prod/one is admitted already, as ${first!.id}: release it first`);
+    expect(again.stderr).toContain(`pod prod/one is admitted already, as ${first!.uid}: release it first`);
     expect(again.stderr).toMatch(/\[ERR_POD_CONFLICT\]\n$/);
     const web = (metadata: string) => SHARED.replace('name: web', `name: one${metadata}`);
     for (const other of ['', ', namespace: test', ', namespace: prod, uid: two'])
       expect((await admit(folder, web(other))).stderr).toBe('');
-    expect((await numalign(['release', first!.id, '--state-dir', folder])).code).toBe(0);
+    expect((await numalign(['release', first!.uid, '--state-dir', folder])).code).toBe(0);
     const after = await numalign(['release', 'one', '--state-dir', folder, '--output', 'json']);
     const { grants } = await status(folder);
     const { code, message, details } = JSON.parse(after.stderr).error;
     expect([code, details.valid]).toEqual([
       'ERR_INVALID_ARGUMENT',
-      grants.map((grant: { id: string }) => grant.id),
+      grants.map((grant: { uid: string }) => grant.uid),
     ]);
-    for (const { id } of grants) expect(message).toContain(id);
+    for (const { uid } of grants) expect(message).toContain(uid);
   });
 
   it('refuses the second of two pods of one name in a file, and keeps none', async () => {
@@ -169,7 +169,7 @@ describe('numalign admit', () => {
     expect(lines).toContain('  held by "one": 1');
     expect(lines.at(-2)).toMatch(/^admitted before and released again: one, web \[ERR_\w+\]$/);
     // That one was not of this call.
-    expect((await status(folder)).grants).toMatchObject([{ id: 'before' }]);
+    expect((await status(folder)).grants).toMatchObject([{ uid: 'before' }]);
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)(

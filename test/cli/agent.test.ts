@@ -63,7 +63,7 @@ describe('numalign agent', () => {
     const before = await scrape(served);
     const other = new Agent();
     await other.tell('open', { stateDir: folder });
-    const { id, cpus } = await other.tell('acquire', { cpu: 1, memory: '64Mi', name: 'gateway' });
+    const { uid, cpus } = await other.tell('acquire', { cpu: 1, memory: '64Mi', name: 'gateway' });
     expect(cpus).not.toBe('');
     expect((await other.ask('acquire', { cpu: 4096 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
 
@@ -82,10 +82,10 @@ describe('numalign agent', () => {
     expect(page.types).not.toHaveProperty('kubelet_topology_manager_admission_requests_total');
     expect(page.types).not.toHaveProperty('numalign_admissions_total');
     expect(
-      page.value('numalign_grant_interrupts_total', { grant: id, name: 'gateway' }),
+      page.value('numalign_grant_interrupts_total', { grant: uid, name: 'gateway' }),
     ).toBeGreaterThanOrEqual(0);
 
-    await other.tell('release', { id });
+    await other.tell('release', { uid });
     expect((await scrape(served)).value(EXCLUSIVE)).toBe(0);
   });
 

@@ -130,7 +130,7 @@ describe('in bash', () => {
   it('ids of grants are offered where one is meant, and none that the shell would expand', () => {
     const [folder, id] = [newFolder(), '3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34'];
     const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({
-      id: each,
+      uid: each,
     }));
     writeFileSync(join(folder, 'status.json'), formatJson({ grants, lapsed: [] }));
     writeFileSync(join(folder, 'numalign'), `#!/bin/sh\ncat ${folder}/status.json\n`, { mode: 0o755 });

@@ -27,7 +27,7 @@ interface StatusJson {
   sharedPool: string;
   sharedMembers: object[];
   waiting: object[];
-  grants: { id: string; enforcement: string; cgroup: string | null; alive: boolean }[];
+  grants: { uid: string; enforcement: string; cgroup: string | null; alive: boolean }[];
 }
 
 async function status(folder: string): Promise<StatusJson> {
@@ -71,10 +71,10 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect(run.output.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(cpuset\), grant \S+\n$/);
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([
-      { enforcement: 'cpuset', cgroup: `${tree.rootPath}/${grants[0]!.id}%2Fmain`, alive: true },
+      { enforcement: 'cpuset', cgroup: `${tree.rootPath}/${grants[0]!.uid}%2Fmain`, alive: true },
     ]);
     expect(sharedMembers).toMatchObject([{ kind: 'process', pid: run.process.pid }]);
-    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.uid}%2Fmain`, '1']);
     expect([cpusetOf(run.process.pid!), `${allowed(run.process.pid!)}`]).toEqual([`${ROOT}/shared`, '0']);
     run.process.kill('SIGTERM');
     expect((await run.ended).signal).toBe('SIGTERM');
@@ -96,7 +96,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     run.process.kill('SIGKILL');
     await run.ended;
     const [grant] = (await status(folder)).grants;
-    expect([grant?.alive, cpusetOf(pid)]).toEqual([true, `${ROOT}/${grant?.id}%2Fmain`]);
+    expect([grant?.alive, cpusetOf(pid)]).toEqual([true, `${ROOT}/${grant?.uid}%2Fmain`]);
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
@@ -256,10 +256,10 @@ describe('numalign admit and attach', () => {
         folder,
       ]);
       expect(moved).toMatchObject({ code: 0, stdout: `process ${pid} is on CPU 1 of gateway\n` });
-      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.id}%2Fmain`, '1']);
+      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/${grants[0]!.uid}%2Fmain`, '1']);
       const text = (await numalign(['status', '--state-dir', folder])).stdout;
       expect(text).toContain(
-        `\n  ${grants[0]!.id.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`,
+        `\n  ${grants[0]!.uid.slice(0, 8)} gateway, container main: ${grants[0]!.cgroup}\n`,
       );
       expect((await numalign(['release', 'gateway', '--state-dir', folder])).code).toBe(0);
       expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0-1']);
@@ -272,8 +272,8 @@ describe('numalign admit and attach', () => {
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const look = async () => (await numalign(['status', '--state-dir', folder])).stdout;
     const [grant] = (await status(folder)).grants;
-    const [id, cgroup] = [grant!.id, grant!.cgroup!];
-    const title = `${id.slice(0, 8)} gateway, container main: ${cgroup}`;
+    const [uid, cgroup] = [grant!.uid, grant!.cgroup!];
+    const title = `${uid.slice(0, 8)} gateway, container main: ${cgroup}`;
     expect(await look()).toContain(`\n  ${title} (not made yet)\n`);
     const [main, log] = [idler(), idler()];
     await numalign(['attach', 'gateway', `${main}`, '--container', 'main', '--state-dir', folder]);
@@ -285,11 +285,11 @@ describe('numalign admit and attach', () => {
     const { grants, sharedMembers } = await status(folder);
     expect(grants).toMatchObject([{ cgroups: [{ container: 'main', path: cgroup, isMade: true }] }]);
     expect(sharedMembers).toContainEqual(
-      expect.objectContaining({ pid: main, grant: id, container: 'main' }),
+      expect.objectContaining({ pid: main, grant: uid, container: 'main' }),
     );
     const all = idler();
     await numalign(['attach', 'gateway', `${all}`, '--state-dir', folder]);
-    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${id}%2F%2Eall\n`);
+    expect(await look()).toContain(`gateway, all containers: ${join(cgroup, '..')}/${uid}%2F%2Eall\n`);
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
@@ -369,7 +369,7 @@ describe('a grant whose owner was killed', () => {
     const pid = await printedPid(run);
     const { grants } = await status(folder);
     expect(grants).toMatchObject([{ survivors: [] }]);
-    const before = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
+    const before = await numalign(['release', grants[0]!.uid, '--state-dir', folder]);
     expect(before.stderr).toMatch(
       new RegExp(`belongs to process ${run.process.pid} .*, which still runs on its CPUs`),
     );
@@ -382,7 +382,7 @@ describe('a grant whose owner was killed', () => {
     const wide = { env: { COLUMNS: '200' } };
     const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
     expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep`);
-    const release = await numalign(['release', grants[0]!.id, '--state-dir', folder]);
+    const release = await numalign(['release', grants[0]!.uid, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
       new RegExp(
@@ -391,7 +391,7 @@ describe('a grant whose owner was killed', () => {
     );
     process.kill(pid, 'SIGKILL');
     await until(async () => (await status(folder)).grants[0]?.alive === false, 'the death of the grant');
-    expect((await numalign(['release', grants[0]!.id, '--state-dir', folder])).code).toBe(0);
+    expect((await numalign(['release', grants[0]!.uid, '--state-dir', folder])).code).toBe(0);
   });
 });
 

@@ -10,7 +10,7 @@ const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
 const [core, another] = (await discover()).cores;
 
 interface StatusJson {
-  grants: { id: string; cpus: string; alive: boolean; owner: { pid: number } }[];
+  grants: { uid: string; cpus: string; alive: boolean; owner: { pid: number } }[];
 }
 
 async function grants(folder: string): Promise<StatusJson['grants']> {
@@ -88,7 +88,7 @@ describe('numalign run', () => {
     expect(code).toBe(0);
     expect(stderr).toMatch(/^[^\n]*\n$/);
     expect(JSON.parse(stderr)).toMatchObject({
-      id: stdout.trim(),
+      uid: stdout.trim(),
       name: 'job',
       cpus: '1',
       enforcement: 'members',
@@ -267,7 +267,7 @@ describe('numalign run', () => {
     const [grant] = await grants(folder);
     expect(grant).toMatchObject({ cpus: '1', alive: true });
     expect(stderr).toContain(
-      `numalign: sh left processes running; grant ${grant?.id} ends with the last of them\n`,
+      `numalign: sh left processes running; grant ${grant?.uid} ends with the last of them\n`,
     );
 
     process.kill(pid, 'SIGKILL');

@@ -171,7 +171,7 @@ describe('numalign state import', () => {
     expect(filesIn(again)).toEqual(filesIn(folder));
     const status = JSON.parse((await numalign(['status', '--state-dir', other, '--output', 'json'])).stdout);
     expect(status.grants).toMatchObject([
-      { id: 'pod-a', cpus: '1', owner: { kind: 'persistent' }, alive: true },
+      { uid: 'pod-a', cpus: '1', owner: { kind: 'persistent' }, alive: true },
     ]);
     const twice = await importFrom(folder, other);
     expect(twice.code).toBe(1);

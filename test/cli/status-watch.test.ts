@@ -50,7 +50,7 @@ describe('numalign status --watch', () => {
     expect(stdout).toMatch(
       /^ID +NAME +CPUS +ENFORCEMENT +THREADS +RUN +DELAY +INVOLUNTARY +FOREIGN +INTERRUPTS +THROTTLED$/m,
     );
-    const row = `^${grant.id.slice(0, 8)} +gateway +${grant.cpus} +members +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
+    const row = `^${grant.uid.slice(0, 8)} +gateway +${grant.cpus} +members +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
     expect(stdout).toMatch(new RegExp(row, 'm'));
     // Nobody draws on what is no screen.
     expect(stdout).not.toContain('\u001b');
@@ -127,8 +127,12 @@ describe('numalign status --watch', () => {
     expect(documents.at(-1).grants[0].audit.threads).toHaveLength(1);
     for (const [i, { time, generation, grants }] of documents.entries()) {
       expect(generation).toBe(2);
-      const { id, cpus, owner, audit } = grants[0];
-      expect({ id, cpus, pid: owner.pid }).toEqual({ id: grant.id, cpus: `${grant.cpus}`, pid: process.pid });
+      const { uid, cpus, owner, audit } = grants[0];
+      expect({ uid, cpus, pid: owner.pid }).toEqual({
+        uid: grant.uid,
+        cpus: `${grant.cpus}`,
+        pid: process.pid,
+      });
       expect(audit.threads.every(({ tid }: { tid: number }) => tid === process.pid)).toBe(true);
       expect(Date.parse(audit.since)).toBeLessThan(Date.parse(time));
       if (i > 0)

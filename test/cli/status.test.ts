@@ -45,7 +45,7 @@ describe('numalign status', () => {
 
   it('shows settings, shared pool, free CPUs and a table of grants, and changes nothing', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const before = readFileSync(join(folder, 'state.json'), 'utf8');
     const { code, stdout } = await numalign(['status', '--state-dir', folder]);
     expect(code).toBe(0);
@@ -57,7 +57,7 @@ describe('numalign status', () => {
     expect(stdout).toMatch(/^ID {8}NAME {5}CPUS {2}NUMA {2}OWNER {7}STATE {2}ENFORCEMENT {2}SINCE$/m);
     expect(stdout).toMatch(
       new RegExp(
-        `^${id.slice(0, 8)} {2}gateway {2}${cpus} +0 +persistent +alive +members +\\d{4}-\\d\\d-\\d\\d .*Z$`,
+        `^${uid.slice(0, 8)} {2}gateway {2}${cpus} +0 +persistent +alive +members +\\d{4}-\\d\\d-\\d\\d .*Z$`,
         'm',
       ),
     );
@@ -66,7 +66,7 @@ describe('numalign status', () => {
 
   it('gives the same as JSON', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const status = JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout);
     expect(status).toMatchObject({
       stateDir: folder,
@@ -76,7 +76,7 @@ describe('numalign status', () => {
       settings: { managesAll: true, reservedSystemCPUs: '0', strictCPUReservation: false },
       grants: [
         {
-          id,
+          uid,
           name: 'gateway',
           cpus: cpus.toString(),
           numaNodes: '0',
@@ -90,7 +90,7 @@ describe('numalign status', () => {
 
   it('shows what can be told of a damaged state, says so, and changes nothing', async () => {
     const folder = newFolder();
-    const { id } = await persistentGrant(folder, 'gateway');
+    const { uid } = await persistentGrant(folder, 'gateway');
     const file = join(folder, 'state.json');
     const damaged = readFileSync(file, 'utf8').replace('gateway', 'getaway');
     writeFileSync(file, damaged);
@@ -104,7 +104,7 @@ describe('numalign status', () => {
     expect(JSON.parse(json)).toMatchObject({
       damage: expect.stringContaining('checksum'),
       refusal: null,
-      grants: [{ id }],
+      grants: [{ uid }],
     });
     expect(readFileSync(file, 'utf8')).toBe(damaged);
   });
@@ -124,31 +124,31 @@ describe('numalign status, of a machine or settings that have changed', () => {
 
   it('shows flags of grants below them, and as JSON', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const configured = await numalign(['configure', '--reserved', `${cpus}`, '--state-dir', folder]);
-    const line = `  ${id.slice(0, 8)} gateway: CPU ${cpus} is reserved for the system by now\n`;
+    const line = `  ${uid.slice(0, 8)} gateway: CPU ${cpus} is reserved for the system by now\n`;
     expect(configured.stdout).toContain(`\nflagged: kept until released\n${line}`);
     const text = await status(folder, 'text');
     expect(text).toMatch(/persistent +alive, flagged +members/);
     expect(text).toContain(`\nflagged: kept until released\n${line}`);
     expect(JSON.parse(await status(folder, 'json')).grants).toMatchObject([
-      { id, flags: [{ code: 'CPU_RESERVED', cpus: `${cpus}` }] },
+      { uid, flags: [{ code: 'CPU_RESERVED', cpus: `${cpus}` }] },
     ]);
   });
 
   it('numalign configure prints the settings before and after as JSON, as status does, and what it has flagged', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const configured = ['configure', '--reserved', `${cpus}`, '--state-dir', folder, '--output', 'json'];
     const { before, after, flagged } = JSON.parse((await numalign(configured)).stdout);
     expect(after).toEqual({ ...before, reservedSystemCPUs: `${cpus}` });
     expect(JSON.parse(await status(folder, 'json')).settings).toEqual(after);
-    expect(flagged).toMatchObject([{ id, name: 'gateway', flags: [{ code: 'CPU_RESERVED' }] }]);
+    expect(flagged).toMatchObject([{ uid, name: 'gateway', flags: [{ code: 'CPU_RESERVED' }] }]);
   });
 
   it('shows which CPUs are offline or elsewhere now, and which settings name what is not there', async () => {
     const folder = newFolder();
-    const { id } = await persistentGrant(folder, 'gateway');
+    const { uid } = await persistentGrant(folder, 'gateway');
     const online = CpuSet.from((await discover()).cpus);
     // As the state would be of a machine with more CPUs, of which some are gone.
     rewrite(folder, (state) => ({
@@ -162,7 +162,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     }));
     const text = await status(folder, 'text');
     expect(text).toContain('warning: reservedSystemCPUs names CPU 1002, not online at present\n');
-    expect(text).toContain(`${id.slice(0, 8)} gateway: CPUs 1000-1001 are offline\n`);
+    expect(text).toContain(`${uid.slice(0, 8)} gateway: CPUs 1000-1001 are offline\n`);
     const json = JSON.parse(await status(folder, 'json'));
     expect(json.warnings).toMatchObject([{ code: 'SETTING_UNMET', option: 'reservedSystemCPUs' }]);
     expect(json.free).toBe(String(online.difference(CpuSet.of(0))));
@@ -170,11 +170,11 @@ describe('numalign status, of a machine or settings that have changed', () => {
 
   it('says which persistent grants have ended with an earlier boot, before and after it is archived', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     rewrite(folder, (state) => ({ ...state, bootId: 'another-boot' }));
     const before = await status(folder, 'text');
     expect(before).toContain('The state is of an earlier boot: its grants are void.\n');
-    expect(before).toContain(`Persistent ones among them, not granted again: gateway (${id}): ${cpus}\n`);
+    expect(before).toContain(`Persistent ones among them, not granted again: gateway (${uid}): ${cpus}\n`);
     expect(existsSync(join(folder, 'archive'))).toBe(false);
 
     const { stderr } = await numalign(['configure', '--no-strict', '--state-dir', folder]);
@@ -185,7 +185,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     expect(after).toContain('No grants.');
     const heading = 'states of earlier boots, with the persistent grants that ended with them:';
     expect(after).toMatch(
-      new RegExp(`^${heading}\n  archive/another-boot-3.json, .*Z: gateway \\(${id}\\): ${cpus}$`, 'm'),
+      new RegExp(`^${heading}\n  archive/another-boot-3.json, .*Z: gateway \\(${uid}\\): ${cpus}$`, 'm'),
     );
     const { archives, lapsed } = JSON.parse(await status(folder, 'json'));
     expect(lapsed).toEqual([]);
@@ -193,7 +193,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
       {
         file: 'archive/another-boot-3.json',
         generation: 3,
-        lapsed: [{ id, name: 'gateway', cpus: `${cpus}` }],
+        lapsed: [{ uid, name: 'gateway', cpus: `${cpus}` }],
       },
     ]);
   });
@@ -229,18 +229,18 @@ describe('numalign release', () => {
     ['its name', () => 'gateway'],
   ])('releases a grant by %s', async (_, text) => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
-    const { code, stdout } = await numalign(['release', text(id), '--state-dir', folder]);
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
+    const { code, stdout } = await numalign(['release', text(uid), '--state-dir', folder]);
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: `released grant ${id} (gateway): ${cpus.size === 1 ? 'CPU' : 'CPUs'} ${cpus}\n`,
+      stdout: `released grant ${uid} (gateway): ${cpus.size === 1 ? 'CPU' : 'CPUs'} ${cpus}\n`,
     });
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain('No grants.');
   });
 
   it('tells as JSON what was released', async () => {
     const folder = newFolder();
-    const { id, cpus } = await persistentGrant(folder, 'gateway');
+    const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const { code, stdout } = await numalign([
       'release',
       'gateway',
@@ -252,7 +252,7 @@ describe('numalign release', () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({
       stateDir: folder,
-      grant: id,
+      grant: uid,
       name: 'gateway',
       cpus: `${cpus}`,
       alive: true,
@@ -261,10 +261,10 @@ describe('numalign release', () => {
 
   it('lists what there is where the grant is unknown', async () => {
     const folder = newFolder();
-    const { id } = await persistentGrant(folder, 'gateway');
-    const { code, stderr } = await numalign(['release', id.slice(0, 3), '--state-dir', folder]);
+    const { uid } = await persistentGrant(folder, 'gateway');
+    const { code, stderr } = await numalign(['release', uid.slice(0, 3), '--state-dir', folder]);
     expect(code).toBe(1);
-    expect(stderr).toContain(`there is ${id} (gateway) [ERR_UNKNOWN_GRANT]`);
+    expect(stderr).toContain(`there is ${uid} (gateway) [ERR_UNKNOWN_GRANT]`);
   });
 
   it('makes no folder where there is none', async () => {

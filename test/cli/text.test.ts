@@ -132,7 +132,7 @@ describe('the table of grants', () => {
   it('has a row for a container that holds more than it runs on, without control characters', () => {
     const [cpus, held] = [CpuSet.parse('4-5'), CpuSet.parse('36-37')];
     const grant = {
-      id: 'abcdefgh-1',
+      uid: 'abcdefgh-1',
       name: 'job',
       cpus: cpus.union(held),
       numaNodes: NodeSet.of(0),
@@ -164,13 +164,13 @@ describe('the table of grants', () => {
 
 describe('finding a grant', () => {
   const grants = [
-    { id: 'abcd1111-0', name: 'job' },
-    { id: 'abcd2222-0', name: 'other' },
-    { id: 'ffff3333-0', name: 'abcd1111' },
-    { id: 'eeee4444-0', name: 'twin' },
-    { id: 'eeee5555-0', name: 'twin' },
+    { uid: 'abcd1111-0', name: 'job' },
+    { uid: 'abcd2222-0', name: 'other' },
+    { uid: 'ffff3333-0', name: 'abcd1111' },
+    { uid: 'eeee4444-0', name: 'twin' },
+    { uid: 'eeee5555-0', name: 'twin' },
   ];
-  const find = (text: string) => findGrant(grants, text, '/s').id;
+  const find = (text: string) => findGrant(grants, text, '/s').uid;
 
   it('takes an id, a beginning of at least 4 characters, or a name', () => {
     expect(find('abcd1111-0')).toBe('abcd1111-0');

@@ -40,7 +40,7 @@ function view(fields: Partial<StateView>): StateView {
 
 function grant(name: string, list: string, alive = true): StateView['grants'][number] {
   return {
-    id: `id-of-${name}`,
+    uid: `id-of-${name}`,
     name,
     cpus: cpus(list),
     numaNodes: NodeSet.of(0),

@@ -59,7 +59,7 @@ function withManager(change: (manager: Manager) => Partial<Record<keyof Manager,
 const withAdmit = (admit: (manager: Manager, pod: PlainPod, options: object) => Promise<unknown>) =>
   withManager((manager) => ({ admit: (pod: PlainPod, options: object) => admit(manager, pod, options) }));
 
-const isPlaced = (manager: Manager, pod: PlainPod) => manager.grants().some(({ id }) => id === pod.uid);
+const isPlaced = (manager: Manager, pod: PlainPod) => manager.grants().some(({ uid: id }) => id === pod.uid);
 
 /** The package, which on opening a folder again first does something to it. */
 function beforeReopening(change: (stateDir: string) => void): Numalign {

@@ -45,7 +45,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const { pid, threads } = await threadedIdler();
     const attached = await grant.attach(pid);
     expect(attached).toEqual({ pid, cpus: grant.cpus, guaranteed: true });
-    for (const tid of threads()) expect(cgroupOf(pid, tid)).toContain(grant.id);
+    for (const tid of threads()) expect(cgroupOf(pid, tid)).toContain(grant.uid);
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
     expect(manager.sharedMembers()).toContainEqual(expect.objectContaining({ kind: 'process', pid }));
     const parent = idler('sleep 1000 & echo; wait');
@@ -117,9 +117,9 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       const options = { stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) };
       const owner = new Agent();
       await owner.tell('open', options);
-      const { id, cpus } = await owner.tell('acquire', { cpu: 1 });
+      const { uid, cpus } = await owner.tell('acquire', { cpu: 1 });
       const pid = idler();
-      await owner.tell('attach', { id, pid });
+      await owner.tell('attach', { uid, pid });
       expect(masksOf(pid)).toEqual([cpus]);
       const manager = await opened(options);
       await owner.kill();
@@ -247,17 +247,17 @@ describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', (
     const [line] = await new Promise<Buffer[]>((resolve) =>
       spawned.stdout!.once('data', (...data) => resolve(data)),
     );
-    expect(String(line)).toContain(grant.id);
+    expect(String(line)).toContain(grant.uid);
     // The thread that starts it is back.
     expect(cgroupOf(process.pid)).toBe(home);
     const worker = grant.worker('setInterval(() => {}, 1000)', { eval: true });
     await new Promise((resolve) => worker.once('online', resolve));
     expect(
-      threadsOf(process.pid).filter((tid) => cgroupOf(process.pid, tid).includes(grant.id)),
+      threadsOf(process.pid).filter((tid) => cgroupOf(process.pid, tid).includes(grant.uid)),
     ).toHaveLength(1);
     const { guaranteed } = grant.pin({ threads: 'current' });
     expect(guaranteed).toBe(true);
-    expect(cgroupOf(process.pid)).toContain(grant.id);
+    expect(cgroupOf(process.pid)).toContain(grant.uid);
     await grant.unpin();
     expect(cgroupOf(process.pid)).toBe(home);
     await worker.terminate();

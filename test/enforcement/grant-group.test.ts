@@ -24,6 +24,6 @@ describe.skipIf(!isUsable)('a process of which a thread is pinned for another gr
       expect(cgroupOf('self')).toBe(home);
     }
     await grant.placeThreads({ replace: true });
-    expect(cgroupOf('self')).toContain(grant.id);
+    expect(cgroupOf('self')).toContain(grant.uid);
   });
 });

@@ -45,9 +45,9 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     const stateDir = sharedFolder();
     const alice = await agentOf(ALICE, stateDir);
     const bob = await agentOf(BOB, stateDir, outsider, HIDING);
-    const { id } = await bob.tell('acquire', { cpu: 1, require: 'members' });
+    const { uid } = await bob.tell('acquire', { cpu: 1, require: 'members' });
     expect(masksOf(alice.pid)).toEqual([await bob.tell('sharedPool')]);
-    await bob.tell('release', { id });
+    await bob.tell('release', { uid });
     await expect.poll(() => masksOf(alice.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
   });
 
@@ -112,10 +112,10 @@ describe.runIf(hasTimeNamespaces)('a member that a process of another time names
     await root.addSharedMember({ pid });
     const shifted = new Agent(SHIFTED);
     await shifted.tell('open', { stateDir, ...outsider });
-    const { id } = await shifted.tell('acquire', { cpu: 1, require: 'members' });
+    const { uid } = await shifted.tell('acquire', { cpu: 1, require: 'members' });
     expect(masksOf(pid)).toEqual([await shifted.tell('sharedPool')]);
     expect(root.sharedMembers()).toMatchObject([{ pid }]);
-    await shifted.tell('release', { id });
+    await shifted.tell('release', { uid });
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 

@@ -190,7 +190,7 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     ]);
     expect(masksOf(mine.pid!)).not.toContain(`${ALL}`);
     // And is no reason to keep what was granted.
-    await others.tell('release', { id: grant.id });
+    await others.tell('release', { uid: grant.uid });
     expect(masksOf(mine.pid!)).toEqual([`${ALL}`]);
     await others.tell('close');
   });
@@ -247,14 +247,14 @@ describe.skipIf(!isUsable)('a shared member with a grant that is no process’s'
     const stateDir = makeStateDir();
     const agent = new Agent();
     const pid = await agent.tell('open', { stateDir });
-    const { id, cpus } = await agent.tell('acquire', { cpu: 1, owner: 'persistent' });
-    await agent.tell('pin', { id });
+    const { uid, cpus } = await agent.tell('acquire', { cpu: 1, owner: 'persistent' });
+    await agent.tell('pin', { uid });
     const manager = await opened({ stateDir, sharedMember: false });
     expect(await manager.reconcile()).toMatchObject({ drifts: [] });
     // Every member is looked at, and moved where it should not be.
     await manager.addSharedMember({ pid: child('sleep', ['1000']).pid! });
     expect(masksOf(pid)).toEqual([cpus]);
-    await agent.tell('release', { id });
+    await agent.tell('release', { uid });
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 });

@@ -50,9 +50,9 @@ describe.runIf(canTry)('a member of another user', () => {
     const stateDir = sharedFolder();
     const member = await agentOf(user, stateDir);
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
-    const { id } = await bob.tell('acquire', { cpu: 1, require: 'members' });
+    const { uid } = await bob.tell('acquire', { cpu: 1, require: 'members' });
     expect(masksOf(member.pid)).toEqual([await bob.tell('sharedPool')]);
-    await bob.tell('release', { id });
+    await bob.tell('release', { uid });
     await expect.poll(() => masksOf(member.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
   });
 
@@ -60,12 +60,12 @@ describe.runIf(canTry)('a member of another user', () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
-    const { id } = await bob.tell('acquire', { cpu: 1 });
+    const { uid } = await bob.tell('acquire', { cpu: 1 });
     const pid = sleeper(ALICE);
     await root.addSharedMember({ pid });
     expect(masksOf(pid)).toEqual([String(root.sharedPool)]);
     const before = filesAndOwners(stateDir);
-    await bob.tell('release', { id });
+    await bob.tell('release', { uid });
     const isRequest = ([name]: (string | number)[]) => name === 'clear';
     expect(filesAndOwners(stateDir).filter((file) => !isRequest(file))).toEqual(before);
     await root.reconcile();

@@ -61,23 +61,23 @@ describe('a transfer', () => {
   it('calls off what the former owner had announced', async () => {
     const stateDir = makeStateDir();
     const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
-    const { id } = await old.tell('acquire', { cpu: 2 });
-    const token = await old.tell('transfer', { id });
-    const resizing = old.ask('resize', { id, cpu: 6, noticeMs: 1_500 });
+    const { uid } = await old.tell('acquire', { cpu: 2 });
+    const token = await old.tell('transfer', { uid });
+    const resizing = old.ask('resize', { uid, cpu: 6, noticeMs: 1_500 });
     const witness = await simulated(stateDir);
     while (witness.grants()[0]!.upcoming === null) await soon();
     await successor.tell('takeOver', { token });
     expect(witness.grants()).toMatchObject([{ upcoming: null }]);
     expect(witness.freeCpus.size).toBe(14);
     expect((await resizing).error).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
-    expect((await successor.tell('resize', { id, cpu: 3 })).cpus).toBe('0-2');
+    expect((await successor.tell('resize', { uid, cpu: 3 })).cpus).toBe('0-2');
   });
 
   it('is waited for until the signal aborts, and the grant is the successor’s then', async () => {
     const stateDir = makeStateDir();
     const old = await agentOn(stateDir);
-    const { id } = await old.tell('acquire', { cpu: 2 });
-    const token = await old.tell('transfer', { id });
+    const { uid } = await old.tell('acquire', { cpu: 2 });
+    const token = await old.tell('transfer', { uid });
     old.process.kill('SIGSTOP');
     const manager = await simulated(stateDir);
     const abort = new AbortController();
@@ -85,15 +85,15 @@ describe('a transfer', () => {
     while (manager.grants()[0]!.owner.pid !== process.pid) await soon();
     abort.abort();
     const error = await taking;
-    expect(error).toMatchObject({ code: 'ERR_OWNER_ALIVE', details: { value: id, pid: old.process.pid } });
-    expect(await errorOf(() => manager.release(id))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
-    expect(await errorOf(() => manager.grant(id).resize({ cpu: 3 }))).toMatchObject({
+    expect(error).toMatchObject({ code: 'ERR_OWNER_ALIVE', details: { value: uid, pid: old.process.pid } });
+    expect(await errorOf(() => manager.release(uid))).toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    expect(await errorOf(() => manager.grant(uid).resize({ cpu: 3 }))).toMatchObject({
       code: 'ERR_OWNER_ALIVE',
     });
     expect(manager.grants()).toMatchObject([{ alive: true, owner: { pid: process.pid } }]);
     old.process.kill('SIGCONT');
     await expect
-      .poll(async () => (await errorOf(() => manager.release(id))).code, { timeout: 20_000 })
+      .poll(async () => (await errorOf(() => manager.release(uid))).code, { timeout: 20_000 })
       .toBe('ERR_UNKNOWN_GRANT');
   });
 
@@ -115,7 +115,7 @@ describe('a transfer', () => {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGKILL');
       await ended;
-      expect((await taking).value).toMatchObject({ id: grant.id });
+      expect((await taking).value).toMatchObject({ uid: grant.uid });
       expect(await accepted).toBe(true);
     },
   );
@@ -201,7 +201,7 @@ describe('giving back', () => {
     onTestFinished(() => void pin(ALL));
     const grant = await manager.acquire({ cpu: 1 });
     // Looked up later it may be gone already: the commit is another thread's.
-    const again = manager.grant(grant.id);
+    const again = manager.grant(grant.uid);
     const releasing = grant.release();
     await Promise.resolve();
     expect(() => again.pin()).toThrow(expect.objectContaining({ code: 'ERR_GRANT_RELEASED' }));
@@ -222,7 +222,7 @@ describe('giving back', () => {
       expect(affinity().intersects(grant.cpus)).toBe(false);
       repair();
       const other = await manager.acquire({ cpu: ALL.size - 1 });
-      expect(manager.grants()).toMatchObject([{ id: other.id }]);
+      expect(manager.grants()).toMatchObject([{ uid: other.uid }]);
       await other.release();
     },
   );
@@ -304,10 +304,10 @@ describe('a state folder', () => {
     await isInside;
     rmSync(join(stateDir, 'lock'));
     const agent = await agentOn(stateDir);
-    const { id } = await agent.tell('acquire', { cpu: 4 });
+    const { uid } = await agent.tell('acquire', { cpu: 4 });
     proceed();
     await outcome;
-    expect(manager.grants()).toMatchObject([{ id }]);
+    expect(manager.grants()).toMatchObject([{ uid }]);
   });
 
   it('that has lost all its files, and is put together by somebody else, goes on above what others have seen', async () => {
@@ -333,7 +333,7 @@ describe('a state folder', () => {
     copyFileSync(join(stateDir, 'state.json'), join(stateDir, 'older'));
     const { cpus } = await owner.tell('acquire', { cpu: 4 });
     for (let i = 0; i < 3; i++)
-      await owner.tell('release', { id: (await owner.tell('acquire', { cpu: 1 })).id });
+      await owner.tell('release', { uid: (await owner.tell('acquire', { cpu: 1 })).uid });
     copyFileSync(join(stateDir, 'older'), join(stateDir, 'state.json'));
     const other = await agentOn(stateDir);
     const theirs = await other.tell('acquire', { cpu: 8 });

@@ -144,9 +144,9 @@ describe('acquire({ wait: true })', () => {
       while (readdirSync(join(stateDir, 'waiting')).length <= i) await soon();
     }
     await killed.kill();
-    await holder.tell('release', { id: grant.id });
+    await holder.tell('release', { uid: grant.uid });
     const served = await second.tell('settled', { key: 'a' });
-    expect(await second.tell('grants')).toMatchObject([{ id: served.id }]);
+    expect(await second.tell('grants')).toMatchObject([{ uid: served.uid }]);
     // The third is served when the second is killed: nobody commits anything then.
     await second.kill();
     expect((await third.tell('settled', { key: 'a' })).cpus).toBe(served.cpus);
@@ -226,7 +226,7 @@ describe('grant.resize', () => {
     expect(grant.cpus.isSubsetOf(large)).toBe(true);
     expect(grant.memory).toMatchObject([{ bytes: 2 ** 31 }]);
     expect(manager.freeCpus.size).toBe(15);
-    expect(manager.grants()).toMatchObject([{ id: grant.id, upcoming: null }]);
+    expect(manager.grants()).toMatchObject([{ uid: grant.uid, upcoming: null }]);
     await grant.release();
     expect(manager.freeCpus.size).toBe(16);
     expect(manager.memory.every((table) => table.reserved === 0)).toBe(true);
@@ -436,27 +436,27 @@ describe('grant.transfer', () => {
     if (ALL.size < 2) return;
     const [old, successor, witness] = [new Agent(), new Agent(), new Agent()];
     for (const agent of [old, successor, witness]) await agent.tell('open', { stateDir });
-    const { id, cpus } = await old.tell('acquire', { cpu: 1, name: 'gateway' });
-    await old.tell('pin', { id });
+    const { uid, cpus } = await old.tell('acquire', { cpu: 1, name: 'gateway' });
+    await old.tell('pin', { uid });
     await witness.tell('watch');
-    const token = await old.tell('transfer', { id });
+    const token = await old.tell('transfer', { uid });
     const taken = await successor.tell('takeOver', { token });
-    expect(taken).toMatchObject({ id, cpus });
+    expect(taken).toMatchObject({ uid, cpus });
     const oldMasks = await old.tell('threads');
     for (const thread of oldMasks)
       expect(CpuSet.parse(thread.cpus).intersects(CpuSet.parse(cpus))).toBe(false);
-    expect(await old.tell('accepted', { id })).toBe(true);
-    await successor.tell('pin', { id });
+    expect(await old.tell('accepted', { uid })).toBe(true);
+    await successor.tell('pin', { uid });
     expect(await successor.tell('mask')).toBe(cpus);
-    expect(await old.ask('pin', { id })).toMatchObject({ error: { code: 'ERR_GRANT_RELEASED' } });
+    expect(await old.ask('pin', { uid })).toMatchObject({ error: { code: 'ERR_GRANT_RELEASED' } });
     await old.kill();
     expect(await witness.tell('grants')).toMatchObject([
-      { id, alive: true, owner: { pid: successor.process.pid } },
+      { uid, alive: true, owner: { pid: successor.process.pid } },
     ]);
     expect(
       (await witness.tell('changes')).every((change: { removed: [] }) => change.removed.length === 0),
     ).toBe(true);
-    await successor.tell('release', { id });
+    await successor.tell('release', { uid });
     expect(await witness.tell('grants')).toEqual([]);
   });
 
@@ -472,7 +472,7 @@ describe('grant.transfer', () => {
     });
     const second = await grant.transfer();
     const taken = await (await simulated(stateDir)).takeOver(second.token);
-    expect(taken.id).toBe(grant.id);
+    expect(taken.uid).toBe(grant.uid);
     expect(await second.accepted).toBe(true);
     expect(await second.cancel()).toBe(false);
     expect(await errorOf(() => manager.takeOver(second.token))).toMatchObject({
@@ -486,8 +486,8 @@ describe('grant.transfer', () => {
     if (ALL.size < 2) return;
     const [old, successor] = [new Agent(), new Agent()];
     for (const agent of [old, successor]) await agent.tell('open', { stateDir });
-    const { id } = await old.tell('acquire', { cpu: 1 });
-    const token = await old.tell('transfer', { id });
+    const { uid } = await old.tell('acquire', { cpu: 1 });
+    const token = await old.tell('transfer', { uid });
     await old.kill();
     expect(await successor.ask('takeOver', { token })).toMatchObject({
       error: { code: 'ERR_UNKNOWN_TRANSFER' },
@@ -499,16 +499,16 @@ describe('grant.transfer', () => {
     if (ALL.size < 2) return;
     const [old, successor] = [new Agent(), new Agent()];
     for (const agent of [old, successor]) await agent.tell('open', { stateDir });
-    const { id } = await old.tell('acquire', { cpu: 1 });
-    const token = await old.tell('transfer', { id });
+    const { uid } = await old.tell('acquire', { cpu: 1 });
+    const token = await old.tell('transfer', { uid });
     old.process.kill('SIGSTOP');
     const taking = successor.tell('takeOver', { token });
     // Stopped on the CPUs: nobody else can have them.
     const manager = await openManager({ stateDir });
     while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
-    await expect(manager.release(id)).rejects.toMatchObject({ code: 'ERR_OWNER_ALIVE' });
+    await expect(manager.release(uid)).rejects.toMatchObject({ code: 'ERR_OWNER_ALIVE' });
     await old.kill();
-    expect(await taking).toMatchObject({ id });
+    expect(await taking).toMatchObject({ uid });
     await successor.kill();
     await expect.poll(() => manager.grants()).toEqual([]);
   });
@@ -558,11 +558,11 @@ describe("manager.on('change')", () => {
     while (changes.flatMap(({ added }: any) => added).length === 0) changes = await agent.tell('changes');
     await grant.release();
     while (changes.at(-1)?.generation !== generation + 1) changes = await agent.tell('changes');
-    expect(changes.flatMap((change: any) => change.added.map(({ id }: any) => id))).toEqual([grant.id]);
-    expect(changes.flatMap((change: any) => change.removed.map(({ id }: any) => id))).toEqual([grant.id]);
+    expect(changes.flatMap((change: any) => change.added.map(({ uid }: any) => uid))).toEqual([grant.uid]);
+    expect(changes.flatMap((change: any) => change.removed.map(({ uid }: any) => uid))).toEqual([grant.uid]);
     expect(changes[0].before).toBeLessThan(changes[0].generation);
     while (told.at(-1)?.generation !== generation + 1) await soon();
-    expect(told.flatMap(({ added }) => added.map(({ id }) => id))).toEqual([grant.id]);
+    expect(told.flatMap(({ added }) => added.map(({ uid }) => uid))).toEqual([grant.uid]);
     expect(String(told.at(-1)!.sharedPool)).toBe(String(ALL));
   });
 
@@ -578,12 +578,12 @@ describe("manager.on('change')", () => {
     await until(() => told.length === 1);
     expect(told[0]).toMatchObject({
       changed: [],
-      flagged: [{ id: grant.id, flags: [{ code: 'CPU_RESERVED' }] }],
+      flagged: [{ uid: grant.uid, flags: [{ code: 'CPU_RESERVED' }] }],
       settings: { reservedSystemCPUs: CpuSet.of(grant.cpus.first!) },
     });
     await manager.configure({ reservedSystemCPUs: '' });
     await until(() => told.length === 2);
-    expect(told[1]!.flagged).toMatchObject([{ id: grant.id, flags: [] }]);
+    expect(told[1]!.flagged).toMatchObject([{ uid: grant.uid, flags: [] }]);
   });
 
   it('reports each grant once, whether it hears of one commit or of several', async () => {
@@ -593,7 +593,7 @@ describe("manager.on('change')", () => {
     const grants = await Promise.all([1, 2, 3].map((cpu) => manager.acquire({ cpu })));
     while (told.at(-1)?.generation !== manager.generation) await soon();
     // Which of them comes first is up to the lock.
-    const idsOf = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
+    const idsOf = (list: readonly { uid: string }[]) => list.map(({ uid }) => uid).sort();
     expect(idsOf(told.flatMap(({ added }) => added))).toEqual(idsOf(grants));
     expect(told.map(({ before }) => before)).toEqual([
       told[0]!.before,
@@ -606,11 +606,11 @@ describe("manager.on('change')", () => {
     if (ALL.size < 2) return;
     const agent = new Agent();
     await agent.tell('open', { stateDir });
-    const { id } = await agent.tell('acquire', { cpu: 1 });
+    const { uid } = await agent.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir, ...NO_ROUNDS });
     onTestFinished(() => manager.close());
     const gone = new Promise<void>((resolve) => {
-      manager.on('change', ({ removed }) => removed.some((grant) => grant.id === id) && resolve());
+      manager.on('change', ({ removed }) => removed.some((grant) => grant.uid === uid) && resolve());
     });
     await agent.kill();
     await gone;

@@ -56,15 +56,15 @@ async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
     message: expect.stringContaining(`: ${REST}`),
   });
 
-  await agents[winner]!.tell('pin', { id: answers[winner]!.value.id });
+  await agents[winner]!.tell('pin', { uid: answers[winner]!.value.uid });
   expect(await agents[winner]!.tell('mask')).toBe(String(REST));
   const loser = agents[1 - winner]!;
   expect(await loser.tell('sharedPool')).toBe(RESERVED);
   await agents[winner]!.kill('SIGKILL');
   const second = await eventually(() => loser.tell('acquire', { cpu: REST.size }));
   expect(second.cpus).toBe(String(REST));
-  expect((await loser.tell('grants')).map((grant: { id: string }) => grant.id)).toEqual([second.id]);
-  await loser.tell('release', { id: second.id });
+  expect((await loser.tell('grants')).map((grant: { uid: string }) => grant.uid)).toEqual([second.uid]);
+  await loser.tell('release', { uid: second.uid });
   expect(await loser.tell('sharedPool')).toBe(String(ALL));
 }
 
@@ -98,7 +98,7 @@ describe.runIf(ALL.size > 1)('two processes', () => {
     const first = await openAgent(stateDir);
     const grant = await first.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir });
-    await expect(manager.release(grant.id)).rejects.toMatchObject({
+    await expect(manager.release(grant.uid)).rejects.toMatchObject({
       code: 'ERR_OWNER_ALIVE',
       details: { pid: first.process.pid },
     });
@@ -116,7 +116,7 @@ describe.runIf(ALL.size > 1)('two processes', () => {
     expect(mask).toBe(String(grant.cpus));
     expect(affinity().equals(ALL.difference(grant.cpus))).toBe(true);
     expect(await grant.handOver()).toBe(true);
-    expect(manager.grants()).toMatchObject([{ id: grant.id, alive: true }]);
+    expect(manager.grants()).toMatchObject([{ uid: grant.uid, alive: true }]);
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill('SIGKILL');
     await ended;
@@ -136,7 +136,7 @@ describe('a child started for a grant', () => {
       code: 'ERR_CHILD_ALIVE',
       details: { pid: child.pid },
     });
-    await expect(manager.release(grant.id)).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE' });
+    await expect(manager.release(grant.uid)).rejects.toMatchObject({ code: 'ERR_CHILD_ALIVE' });
     expect(manager.grants()).toHaveLength(1);
     child.kill('SIGKILL');
     await new Promise((resolve) => child.once('exit', resolve));

@@ -79,7 +79,7 @@ describe('a Worker', () => {
       `const manager = await numalign.openManager({ stateDir: workerData.stateDir });
        const grant = await manager.acquire({ cpu: 1 });
        grant.pin({ threads: 'process' });
-       parentPort.postMessage({ id: grant.id, cpus: String(grant.cpus) });`,
+       parentPort.postMessage({ uid: grant.uid, cpus: String(grant.cpus) });`,
       { stateDir },
     );
     const { cpus } = await message(worker);

@@ -27,7 +27,7 @@ async function open(
   const drifts: Drift[] = [];
   manager.on('drift', (drift) => drifts.push(drift));
   onTestFinished(async () => {
-    for (const { id, alive } of manager.grants()) if (alive) await manager.release(id);
+    for (const { uid, alive } of manager.grants()) if (alive) await manager.release(uid);
     manager.close();
   });
   return { manager, drifts, stateDir };
@@ -65,9 +65,9 @@ describe.skipIf(!canPlace)('masks', () => {
     const tids = drifts.map(({ what }) => Number(/^thread (\d+) /.exec(what)?.[1]));
     expect(tids.filter((each) => known.includes(each)).sort()).toEqual([tid, threadId()].sort());
     expect(report).toMatchObject({ repaired: tids.length, contested: 0, writes: tids.length });
-    expect(drifts.every(({ kind, uid, repaired }) => kind === 'thread' && uid === grant.id && repaired)).toBe(
-      true,
-    );
+    expect(
+      drifts.every(({ kind, uid, repaired }) => kind === 'thread' && uid === grant.uid && repaired),
+    ).toBe(true);
   });
 
   it.skipIf(ALL.size < 3)('that are narrower than the grant are left alone', async () => {
@@ -163,7 +163,7 @@ describe.skipIf(!canPlace)('masks', () => {
     expect(grant.enforcement).toBe('recorded');
     expect(drifts.slice(-2)).toMatchObject([
       { kind: 'member', repaired: false, contested: true },
-      { kind: 'level', uid: grant.id, repaired: false },
+      { kind: 'level', uid: grant.uid, repaired: false },
     ]);
   });
 
@@ -282,7 +282,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     grant.pin();
     expect(grant.enforcement).toBe('cpuset');
     expect((await opened.manager.reconcile()).drifts).toEqual([]);
-    return { ...opened, grant, group: groupOf(grant.id) };
+    return { ...opened, grant, group: groupOf(grant.uid) };
   }
 
   it('are counted with the threads', async () => {
@@ -297,7 +297,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     writeFileSync(join(root, group, 'cpuset.cpus'), String(ALL));
     expect(await manager.reconcile()).toMatchObject({ repaired: drifts.length, contested: 0 });
     expect(read(group, 'cpuset.cpus')).toBe(String(grant.cpus));
-    expect(ofGroups(drifts)).toMatchObject([{ uid: grant.id, repaired: true }]);
+    expect(ofGroups(drifts)).toMatchObject([{ uid: grant.uid, repaired: true }]);
     expect(affinity()).toEqual(grant.cpus);
   });
 
@@ -309,7 +309,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(read(group, 'cpuset.cpus')).toBe(String(grant.cpus));
     expect(read(group, 'cgroup.procs').split('\n')).toContain(String(process.pid));
     for (const { tid } of threads()) expect([tid, affinity(tid)]).toEqual([tid, grant.cpus]);
-    expect(drifts).toMatchObject([{ kind: 'cgroup', uid: grant.id, repaired: true }]);
+    expect(drifts).toMatchObject([{ kind: 'cgroup', uid: grant.uid, repaired: true }]);
     await grant.release();
     expect(existsSync(join(root, group))).toBe(false);
   });

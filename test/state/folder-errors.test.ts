@@ -52,7 +52,7 @@ describe('a state folder', () => {
         message: expect.stringContaining('read-only'),
       });
     }
-    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
     execFileSync('mount', ['-o', 'remount,rw', stateDir]);
     await grant.release();
@@ -85,10 +85,10 @@ describe('a state folder', () => {
     );
     // What is granted is not lost with the state either.
     writeFileSync(join(stateDir, 'state.json'), 'nonsense');
-    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
     rmSync(ballast);
     await manager.configure({});
-    expect(manager.grants().map(({ id }) => id)).toEqual([grant.id]);
+    expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
     await grant.release();
   });
 

@@ -45,7 +45,7 @@ describe('a state of a newer format', () => {
       expect(each.grants().map(({ name }) => name)).toEqual(['own', 'lasting']);
       expect(each.freeCpus.size).toBe(4);
       expect(String(each.settings.reservedSystemCPUs)).toBe('0');
-      expect(each.pod(grant.id).containers[0]!.cpus?.equals(grant.cpus)).toBe(true);
+      expect(each.pod(grant.uid).containers[0]!.cpus?.equals(grant.cpus)).toBe(true);
       expect(each.plan(POD).admitted).toBe(true);
     }
     expect((await errorOf(() => openManager({ topology, stateDir, reservedSystemCPUs: '1' }))).code).toBe(
@@ -62,7 +62,7 @@ describe('a state of a newer format', () => {
       ['acquire more than there is', (m) => m.acquire({ cpu: 100 })],
       ['admit', (m) => m.admit(POD, { owner: 'persistent' })],
       ['configure', (m) => m.configure({ reservedSystemCPUs: '1' })],
-      ['release', (m) => m.release(persistent.id)],
+      ['release', (m) => m.release(persistent.uid)],
       ['release of the own grant', () => grant.release()],
     ];
     for (const [name, write] of writers) {

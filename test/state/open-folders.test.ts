@@ -66,8 +66,8 @@ describe('a state folder', () => {
     const grant = await manager.acquire({ cpu: 2 });
     manager.close();
     const again = await open(stateDir);
-    expect(again.grants()).toMatchObject([{ id: grant.id, alive: true }]);
-    await again.release(grant.id);
+    expect(again.grants()).toMatchObject([{ uid: grant.uid, alive: true }]);
+    await again.release(grant.uid);
     again.close();
     expect(openFilesIn(stateDir)).toEqual([]);
   });
@@ -75,10 +75,10 @@ describe('a state folder', () => {
   it('that was closed is opened again, and what is granted there is found', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
-    const { id } = await manager.acquire({ cpu: 2, owner: 'persistent' });
+    const { uid } = await manager.acquire({ cpu: 2, owner: 'persistent' });
     manager.close();
     const again = await open(stateDir);
-    expect(again.grants()).toMatchObject([{ id }]);
+    expect(again.grants()).toMatchObject([{ uid }]);
     await again.acquire({ cpu: 2 });
     expect(again.generation).toBe(3);
   });
@@ -136,7 +136,7 @@ describe('a state folder', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     manager.close();
     const again = await openHere(stateDir);
-    expect(await errorOf(() => again.release(grant.id))).toMatchObject({ code: 'ERR_CHILD_ALIVE' });
+    expect(await errorOf(() => again.release(grant.uid))).toMatchObject({ code: 'ERR_CHILD_ALIVE' });
     again.close();
     expect(openFilesIn(stateDir)).not.toEqual([]);
     child.kill('SIGKILL');
@@ -149,12 +149,12 @@ describe('a state folder', () => {
   it('is forgotten with no audit that has begun', async () => {
     const stateDir = makeStateDir();
     const manager = await openHere(stateDir);
-    const { id } = await manager.acquire({ cpu: 1, owner: 'persistent' });
-    const { since } = manager.audit(id, { foreign: false });
+    const { uid } = await manager.acquire({ cpu: 1, owner: 'persistent' });
+    const { since } = manager.audit(uid, { foreign: false });
     manager.close();
     const again = await openHere(stateDir);
-    expect(again.audit(id, { foreign: false }).since).toBe(since);
-    await again.release(id);
+    expect(again.audit(uid, { foreign: false }).since).toBe(since);
+    await again.release(uid);
   });
 
   it('may be one of thousands, with few descriptors', { timeout: 300_000 }, () => {

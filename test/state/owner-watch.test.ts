@@ -29,9 +29,9 @@ it('wakes for no commit of a living process, and no look at who lives', async ()
   const other = new Agent();
   await other.tell('open', { stateDir, simulate: 'core:4 pu:1' });
   for (let n = 0; n < 5; n++) {
-    const { id } = await agent.tell('acquire', { cpu: 1 });
+    const { uid } = await agent.tell('acquire', { cpu: 1 });
     await other.tell('grants');
-    await agent.tell('release', { id });
+    await agent.tell('release', { uid });
   }
   await new Promise(setImmediate);
   expect(events).toEqual([]);

@@ -90,13 +90,13 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     const child = populate(inner);
     const grant = await manager.acquire({ cpu: 2, owner: { cgroup } });
     expect(manager.grants()).toMatchObject([
-      { id: grant.id, alive: true, owner: { kind: 'cgroup', pid: null } },
+      { uid: grant.uid, alive: true, owner: { kind: 'cgroup', pid: null } },
     ]);
     const later = await open(manager.stateDir);
     await (await later.acquire({ cpu: 1 })).release();
     expect(later.grants()).toHaveLength(1);
     await end(child);
-    expect(later.grants()).toMatchObject([{ id: grant.id, alive: false }]);
+    expect(later.grants()).toMatchObject([{ uid: grant.uid, alive: false }]);
     expect((await manager.acquire({ cpu: 7 })).cpus.intersects(grant.cpus)).toBe(true);
   });
 
@@ -153,8 +153,8 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     for (const name of ['state.json', 'state.prev.json'])
       writeFileSync(join(manager.stateDir, name), 'nonsense');
     await manager.configure({});
-    expect(manager.grants().map(({ id, cpus }) => [id, String(cpus)])).toEqual([
-      [grant.id, String(grant.cpus)],
+    expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([
+      [grant.uid, String(grant.cpus)],
     ]);
   });
 

@@ -26,7 +26,7 @@ const isRoot = process.getuid?.() === 0;
 
 interface Held {
   readonly agent: Agent;
-  readonly id: string;
+  readonly uid: string;
   readonly cpus: CpuSet;
 }
 
@@ -37,18 +37,18 @@ async function opener(stateDir: string, prefix: string[] = []): Promise<Agent> {
 }
 
 async function acquire(agent: Agent, options: object): Promise<Held> {
-  const { id, cpus } = await agent.tell('acquire', options);
-  return { agent, id, cpus: CpuSet.parse(cpus) };
+  const { uid, cpus } = await agent.tell('acquire', options);
+  return { agent, uid, cpus: CpuSet.parse(cpus) };
 }
 
-const idsOf = async (agent: Agent) => (await agent.tell('grants')).map(({ id }: { id: string }) => id);
+const idsOf = async (agent: Agent) => (await agent.tell('grants')).map(({ uid }: { uid: string }) => uid);
 
 /** All that is left is granted: none of it is anybody's. */
 async function expectNoDoubleGrant(next: Agent, ...held: readonly Held[]): Promise<void> {
   const taken = held.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
   const { cpus } = await acquire(next, { cpu: 7 - taken.size });
   expect(cpus.intersects(taken)).toBe(false);
-  expect(await idsOf(next)).toEqual(expect.arrayContaining(held.map(({ id }) => id)));
+  expect(await idsOf(next)).toEqual(expect.arrayContaining(held.map(({ uid }) => uid)));
 }
 
 function putBack(stateDir: string): void {
@@ -96,20 +96,20 @@ describe('the generation before, put back,', () => {
 
   it('gives nothing back that a living process was given by a resize', async () => {
     const stateDir = makeStateDir();
-    const { agent, id } = await acquire(await opener(stateDir), { cpu: 2 });
-    const { cpus } = await agent.tell('resize', { id, cpu: 4 });
+    const { agent, uid } = await acquire(await opener(stateDir), { cpu: 2 });
+    const { cpus } = await agent.tell('resize', { uid, cpu: 4 });
     await agent.tell('close');
     putBack(stateDir);
-    await expectNoDoubleGrant(await opener(stateDir), { agent, id, cpus: CpuSet.parse(cpus) });
+    await expectNoDoubleGrant(await opener(stateDir), { agent, uid, cpus: CpuSet.parse(cpus) });
   });
 
   it('does not keep a process from a resize that it has announced', async () => {
     const stateDir = makeStateDir();
-    const { agent, id, cpus } = await acquire(await opener(stateDir), { cpu: 2 });
+    const { agent, uid, cpus } = await acquire(await opener(stateDir), { cpu: 2 });
     const backup = join(makeStateDir(), 'backup');
     cpSync(stateDir, backup, { recursive: true });
     const witness = await opener(stateDir);
-    const resized = agent.tell('resize', { id, cpu: 4, noticeMs: 1_000 });
+    const resized = agent.tell('resize', { uid, cpu: 4, noticeMs: 1_000 });
     await expect.poll(async () => (await witness.tell('grants'))[0].upcoming).toBe('0-3');
     agent.process.kill('SIGSTOP');
     const [owner] = readdirSync(join(stateDir, 'owners'));
@@ -174,8 +174,8 @@ describe('an owner whose file was removed', () => {
     remove(stateDir);
     const next = await opener(stateDir);
     await expectNoDoubleGrant(next, held);
-    await held.agent.tell('release', { id: held.id });
-    expect(await idsOf(next)).not.toContain(held.id);
+    await held.agent.tell('release', { uid: held.uid });
+    expect(await idsOf(next)).not.toContain(held.uid);
   });
 
   it.each(removals)(
@@ -273,7 +273,7 @@ describe.runIf(isRoot)('a process that sees another boot id', () => {
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     const other = await acquire(await opener(stateDir, elsewhere(stateDir)), { cpu: 1, owner: 'persistent' });
     await expectNoDoubleGrant(await opener(stateDir), held, other);
-    expect(await idsOf(held.agent)).toContain(held.id);
+    expect(await idsOf(held.agent)).toContain(held.uid);
   });
 
   it('puts a damaged state together with what living processes hold', async () => {
@@ -302,11 +302,11 @@ describe.runIf(isRoot)('a folder that is open by two paths', () => {
     const script = `mount --bind ${stateDir} ${other} && exec "$0" --expose-gc "$1"`;
     const agent = new Agent(['unshare', '--mount', 'sh', '-c', script]);
     await agent.tell('open', { stateDir, simulate: MACHINE });
-    const { id, cpus } = await agent.tell('acquire', { cpu: 3 });
+    const { uid, cpus } = await agent.tell('acquire', { cpu: 3 });
     await agent.tell('close');
     await agent.tell('open', { stateDir: other, simulate: MACHINE });
-    await agent.tell('forget', { id });
-    await expectNoDoubleGrant(await opener(stateDir), { agent, id, cpus: CpuSet.parse(cpus) });
+    await agent.tell('forget', { uid });
+    await expectNoDoubleGrant(await opener(stateDir), { agent, uid, cpus: CpuSet.parse(cpus) });
   });
 });
 

@@ -113,15 +113,15 @@ describe('a recovery', () => {
   it('has the owner’s file say from which generation on its grants are held', async () => {
     const manager = await open();
     const { stateDir } = manager;
-    const { id } = await manager.acquire({ cpu: 2 });
+    const { uid } = await manager.acquire({ cpu: 2 });
     for (let i = 0; i < 3; i++) await manager.acquire({ cpu: 1, owner: 'persistent' });
     const { pods } = checkpointIn(stateDir, 'state.json').assignments;
-    const path = join(stateDir, 'owners', pods.find(({ uid }) => uid === id)!.owner.uuid);
+    const path = join(stateDir, 'owners', pods.find((pod) => pod.uid === uid)!.owner.uuid);
     writeFileSync(join(stateDir, 'state.json'), 'torn');
     writeFileSync(path, 'torn');
     await recover(manager);
     const file = decodeOwnerFile(readFileSync(path));
-    expect(file.pods.map(({ uid }) => uid)).toEqual([id]);
+    expect(file.pods.map(({ uid }) => uid)).toEqual([uid]);
     // An owner's file that is older than the last good generation claims only what that has on
     // record.
     expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.prev.json').generation - 1);

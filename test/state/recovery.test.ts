@@ -230,9 +230,9 @@ describe('a state', () => {
     const rival = new Agent();
     await rival.tell('open', options);
     expect(
-      (await rival.tell('grants')).map(({ id, alive }: { id: string; alive: boolean }) => [id, alive]),
-    ).toEqual([[kept.id, true]]);
-    await living.tell('release', { id: kept.id });
+      (await rival.tell('grants')).map(({ uid, alive }: { uid: string; alive: boolean }) => [uid, alive]),
+    ).toEqual([[kept.uid, true]]);
+    await living.tell('release', { uid: kept.uid });
     expect(await rival.tell('grants')).toEqual([]);
     expect(first.grants()).toEqual([]);
   });
@@ -284,7 +284,7 @@ describe('a living owner whose file cannot be read', () => {
   async function damagedOwner() {
     const { stateDir, manager, held } = await lived('added');
     const living = manager.grants().find(({ name }) => name === 'living')!;
-    const { uuid } = fileOf(stateDir).assignments.pods.find(({ uid }) => uid === living.id)!.owner;
+    const { uuid } = fileOf(stateDir).assignments.pods.find(({ uid }) => uid === living.uid)!.owner;
     return { stateDir, manager, held, uuid, path: join(stateDir, 'owners', uuid) };
   }
 
@@ -295,9 +295,9 @@ describe('a living owner whose file cannot be read', () => {
     await manager.acquire({ cpu: 2, owner: 'persistent', name: 'lasting', memory: '1Gi' });
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: MACHINE });
-    const { id } = await agent.tell('acquire', { cpu: 2, name: 'living', memory: '2Gi' });
+    const { uid } = await agent.tell('acquire', { cpu: 2, name: 'living', memory: '2Gi' });
     agent.process.kill('SIGSTOP');
-    const { uuid } = fileOf(stateDir).assignments.pods.find(({ uid }) => uid === id)!.owner;
+    const { uuid } = fileOf(stateDir).assignments.pods.find((pod) => pod.uid === uid)!.owner;
     return { stateDir, uuid, path: join(stateDir, 'owners', uuid) };
   }
 
@@ -384,7 +384,7 @@ describe('an owner’s file', () => {
       expect(file.generation).toBeLessThan(fileOf(stateDir).generation);
       expect(file.pods).toEqual(pods.filter(({ owner }) => owner.uuid === file.uuid));
     }
-    for (const { id } of manager.grants()) await manager.release(id);
+    for (const { uid } of manager.grants()) await manager.release(uid);
     expect(files().map(({ kind, pods }) => [kind, pods])).toEqual([['process', []]]);
   });
 

@@ -22,7 +22,7 @@ const verbs = {
   },
   async acquire(options) {
     const grant = await manager.acquire(options);
-    grants.set(grant.id, grant);
+    grants.set(grant.uid, grant);
     return grant;
   },
   // Answers at once: { wait: true } requests are settled by `settled`.
@@ -35,22 +35,22 @@ const verbs = {
   abort: ({ key }) => aborts.get(key).abort.abort(new Error('enough')),
   async settled({ key }) {
     const grant = await aborts.get(key).pending;
-    grants.set(grant.id, grant);
+    grants.set(grant.uid, grant);
     return grant;
   },
-  async resize({ id, ...options }) {
-    await grants.get(id).resize(options);
-    return grants.get(id);
+  async resize({ uid, ...options }) {
+    await grants.get(uid).resize(options);
+    return grants.get(uid);
   },
-  async transfer({ id }) {
-    const transfer = await grants.get(id).transfer();
-    transfers.set(id, transfer);
+  async transfer({ uid }) {
+    const transfer = await grants.get(uid).transfer();
+    transfers.set(uid, transfer);
     return transfer.token;
   },
-  accepted: ({ id }) => transfers.get(id).accepted,
+  accepted: ({ uid }) => transfers.get(uid).accepted,
   async takeOver({ token }) {
     const grant = await manager.takeOver(token);
-    grants.set(grant.id, grant);
+    grants.set(grant.uid, grant);
     return grant;
   },
   watch() {
@@ -58,17 +58,17 @@ const verbs = {
   },
   changes: () => changes,
   share: (target) => manager.addSharedMember(target),
-  attach: ({ id, pid }) => grants.get(id).attach(pid),
-  pin: ({ id, ...options }) => grants.get(id).pin(options).moved.length,
-  unpin: async ({ id }) => (await grants.get(id).unpin()).moved.length,
-  audit: ({ id, ...options }) => grants.get(id).audit(options),
+  attach: ({ uid, pid }) => grants.get(uid).attach(pid),
+  pin: ({ uid, ...options }) => grants.get(uid).pin(options).moved.length,
+  unpin: async ({ uid }) => (await grants.get(uid).unpin()).moved.length,
+  audit: ({ uid, ...options }) => grants.get(uid).audit(options),
   // By the grant that was acquired last.
   spawn: ([command, ...args]) => [...grants.values()].at(-1).spawn(command, args, { stdio: 'ignore' }).pid,
-  release: ({ id }) => grants.get(id).release(),
+  release: ({ uid }) => grants.get(uid).release(),
   close: () => manager.close(),
   // Nothing of this grant, or of the manager before, is referenced any more. Needs --expose-gc.
-  forget({ id }) {
-    grants.delete(id);
+  forget({ uid }) {
+    grants.delete(uid);
     globalThis.gc();
   },
   sharedPool: () => String(manager.sharedPool),

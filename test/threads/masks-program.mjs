@@ -242,7 +242,7 @@ class Sequence {
   async release(at) {
     const held = this.#held[at];
     if (!held) return;
-    if (held.isGone) await successor.release(held.grant.id);
+    if (held.isGone) await successor.release(held.grant.uid);
     else await held.grant.release();
     this.#free(held);
     this.#held[at] = undefined;

@@ -27,8 +27,8 @@ export class Successor {
     return this.#tell('takeOver', { token });
   }
 
-  release(id) {
-    return this.#tell('release', { id });
+  release(uid) {
+    return this.#tell('release', { uid });
   }
 
   /** Closes its manager. */

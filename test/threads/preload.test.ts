@@ -32,7 +32,7 @@ const APP = `
     cpus: String(grant?.cpus), name: grant?.name, mask: String(affinity()), isOpen: manager !== undefined,
     masks: [...new Set(threads().map(({ cpus }) => String(cpus)))],
     pool: threads().filter(({ role }) => role === 'pool').length,
-    variables: [process.env.NUMALIGN_GRANT === grant?.id, process.env.NUMALIGN_CPUS],
+    variables: [process.env.NUMALIGN_GRANT === grant?.uid, process.env.NUMALIGN_CPUS],
     memory: /^\\w+ (\\S+) .*stack/m.exec(readFileSync('/proc/thread-self/numa_maps', 'utf8'))?.[1],
   }));`;
 
@@ -100,7 +100,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
        const script = "import { grant } from 'numalign/preload';" +
          'console.log(JSON.stringify([grant === undefined, process.env.NUMALIGN_GRANT, process.env.NUMALIGN_CPUS]));';
        const words = ['--import', 'numalign/preload', '--input-type=module', '-e', script];
-       console.log(JSON.stringify([true, grant.id, String(grant.cpus)]));
+       console.log(JSON.stringify([true, grant.uid, String(grant.cpus)]));
        for (const env of [undefined, { PATH: process.env.PATH }]) {
          const child = grant.spawn(process.execPath, words, { stdio: 'inherit', ...(env && { env }) });
          await new Promise((resolve) => child.once('exit', resolve));
@@ -122,13 +122,13 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
        import { affinity } from ${JSON.stringify(join(ROOT, 'dist/entries/diagnostics.js'))};
        import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
        if (cluster.isPrimary) {
-         const { id } = grant;
+         const { uid } = grant;
          const worker = cluster.fork();
          worker.once('online', () => grant.release());
-         worker.once('message', ({ own, ...told }) => console.log(JSON.stringify({ ...told, isOwn: own !== id })));
+         worker.once('message', ({ own, ...told }) => console.log(JSON.stringify({ ...told, isOwn: own !== uid })));
        } else {
-         const { id, cpus } = grant;
-         process.send({ own: id, isPlaced: affinity().equals(cpus), isNamed: process.env.NUMALIGN_GRANT === id });
+         const { uid, cpus } = grant;
+         process.send({ own: uid, isPlaced: affinity().equals(cpus), isNamed: process.env.NUMALIGN_GRANT === uid });
          process.disconnect();
        }`,
     );

@@ -26,7 +26,7 @@ function report(event, facts = {}) {
 
 // ---- what this agent has
 
-/** By id: { grant, isPersistent, isPinned, child } */
+/** By uid: { grant, isPersistent, isPinned, child } */
 const held = new Map();
 const tokens = [];
 
@@ -39,7 +39,7 @@ function keysOf({ cpus, held: siblings, devices }) {
 
 // `bridge`: what it has now and had when it was dropped, it has had all the while.
 function holds(grant, isPersistent, bridge = false) {
-  report('holds', { uid: grant.id, keys: keysOf(grant), persistent: isPersistent, bridge });
+  report('holds', { uid: grant.uid, keys: keysOf(grant), persistent: isPersistent, bridge });
 }
 
 const mine = (filter = () => true) => [...held.values()].filter(filter);
@@ -54,7 +54,7 @@ function choose(filter) {
 }
 
 function unpinned(entry) {
-  if (entry.isPinned) report('unpinned', { uid: entry.grant.id });
+  if (entry.isPinned) report('unpinned', { uid: entry.grant.uid });
   entry.isPinned = false;
 }
 
@@ -77,7 +77,7 @@ async function acquire(options) {
   report('asks', { persistent: isPersistent });
   const grant = await manager.acquire(options);
   holds(grant, isPersistent);
-  held.set(grant.id, { grant, isPersistent, isPinned: false, child: undefined });
+  held.set(grant.uid, { grant, isPersistent, isPinned: false, child: undefined });
 }
 
 async function releaseBy(uid, isPersistent, release) {
@@ -101,7 +101,7 @@ const operations = {
     const entry = choose(isFreeToEnd);
     unpinned(entry);
     try {
-      await releaseBy(entry.grant.id, entry.isPersistent, () => entry.grant.release());
+      await releaseBy(entry.grant.uid, entry.isPersistent, () => entry.grant.release());
     } catch (error) {
       // It stays, with everything it had. Of a persistent one that cannot be known: others may
       // release it too.
@@ -112,10 +112,10 @@ const operations = {
   async releaseById() {
     const persistent = manager
       .grants()
-      .filter(({ owner, id }) => owner.kind === 'persistent' && !held.has(id));
+      .filter(({ owner, uid }) => owner.kind === 'persistent' && !held.has(uid));
     if (persistent.length === 0) return NOTHING_TO_DO;
-    const { id } = random.pick(persistent);
-    await releaseBy(id, true, () => manager.release(id));
+    const { uid } = random.pick(persistent);
+    await releaseBy(uid, true, () => manager.release(uid));
   },
   // Its own process is pinned for one grant at a time.
   async pin() {
@@ -124,7 +124,7 @@ const operations = {
     for (const other of mine(({ isPinned }) => isPinned)) unpinned(other);
     entry.grant.pin({ replace: true, memory: 'none' });
     entry.isPinned = true;
-    report('pinned', { uid: entry.grant.id, cpus: parseList(String(entry.grant.cpus)) });
+    report('pinned', { uid: entry.grant.uid, cpus: parseList(String(entry.grant.cpus)) });
   },
   async unpin() {
     const entry = choose(({ isPinned }) => isPinned);
@@ -138,7 +138,7 @@ const operations = {
     const child = entry.grant.spawn('sleep', [String(CHILD_SECONDS)], { stdio: 'ignore' });
     entry.child = child;
     report('child', {
-      uid: entry.grant.id,
+      uid: entry.grant.uid,
       pid: child.pid,
       until: begun + CHILD_SECONDS * 1e9,
       cpus: parseList(String(entry.grant.cpus)),
@@ -151,7 +151,7 @@ const operations = {
     const entry = choose(isFreeToEnd);
     const { grant, isPersistent } = entry;
     unpinned(entry);
-    report('drops', { uid: grant.id });
+    report('drops', { uid: grant.uid });
     try {
       const options = { cpu: random.pick(machine.amounts.cpu) };
       if (machine.amounts.memory.length > 0 && random.chance(3))
@@ -170,17 +170,17 @@ const operations = {
     const entry = choose(isOwn);
     const { grant } = entry;
     unpinned(entry);
-    report('drops', { uid: grant.id });
-    held.delete(grant.id);
+    report('drops', { uid: grant.uid });
+    held.delete(grant.uid);
     const transfer = await grant.transfer();
     const accepted = transfer.accepted.then(
       () => {
-        report('left', { uid: grant.id });
+        report('left', { uid: grant.uid });
         return true;
       },
       () => false,
     );
-    report('offers', { uid: grant.id, token: transfer.token });
+    report('offers', { uid: grant.uid, token: transfer.token });
     if (await Promise.race([accepted, sleep(500 + random.below(1000), false)])) return;
     // Nobody has come for it: it ends here, unless somebody comes at the last moment.
     await transfer.cancel();
@@ -191,9 +191,9 @@ const operations = {
   async takeOver() {
     const { uid, token } = tokens.shift();
     const grant = await manager.takeOver(token);
-    if (grant.id !== uid) throw new Error(`took over ${grant.id} instead of ${uid}`);
+    if (grant.uid !== uid) throw new Error(`took over ${grant.uid} instead of ${uid}`);
     holds(grant, false, true);
-    held.set(grant.id, { grant, isPersistent: false, isPinned: false, child: undefined });
+    held.set(grant.uid, { grant, isPersistent: false, isPinned: false, child: undefined });
   },
   // A second manager in this process, and what opening does.
   async reopen() {
@@ -341,8 +341,8 @@ async function rest() {
   // Others wait for the same lock, and some fail.
   for (let attempts = 1; attempts <= 20; attempts++) {
     const all = [...held].map(([uid, { isPersistent, grant }]) => [uid, isPersistent, () => grant.release()]);
-    for (const { id, owner } of manager.grants()) {
-      if (owner.kind === 'persistent' && !held.has(id)) all.push([id, true, () => manager.release(id)]);
+    for (const { uid, owner } of manager.grants()) {
+      if (owner.kind === 'persistent' && !held.has(uid)) all.push([uid, true, () => manager.release(uid)]);
     }
     if (all.length === 0) break;
     for (const entry of held.values()) unpinned(entry);
@@ -364,7 +364,7 @@ for (;;) {
     result = await operations[operation]();
   } catch (thrown) {
     error = thrown;
-    if (subject?.isPersistent && GONE.has(error.code)) held.delete(subject.grant.id);
+    if (subject?.isPersistent && GONE.has(error.code)) held.delete(subject.grant.uid);
   }
   const took = now() - begun;
   if (error) {

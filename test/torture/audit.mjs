@@ -14,7 +14,7 @@ const manager = await openManager({ ...machine.options, ...topology, stateDir, l
 function tell() {
   const grants = manager
     .grants()
-    .map(({ id, cpus, owner }) => ({ id, cpus: String(cpus), kind: owner.kind }));
+    .map(({ uid, cpus, owner }) => ({ uid, cpus: String(cpus), kind: owner.kind }));
   const { generation, freeCpus, sharedPool, memory } = manager;
   console.log(
     JSON.stringify({ generation, free: String(freeCpus), pool: String(sharedPool), grants, memory }),
@@ -22,6 +22,6 @@ function tell() {
 }
 
 tell();
-for (const { id } of manager.grants()) await manager.release(id);
+for (const { uid } of manager.grants()) await manager.release(uid);
 // The account on disk holds all devices and memory.
 tell();

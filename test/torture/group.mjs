@@ -480,18 +480,18 @@ export class Group {
   #checkPersistent({ grants, free }) {
     const { must, gone, known } = this.#history.persistent();
     const there = new Map(
-      grants.map(({ id, cpus }) => [id, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
+      grants.map(({ uid, cpus }) => [uid, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
     );
     for (const [uid, keys] of must) {
       const has = there.get(uid);
       const missing = [...keys].filter((key) => key.startsWith('cpu ') && !has?.has(key));
       if (missing.length > 0) this.#violation(`persistent grant ${uid} has lost ${missing.join(', ')}`);
     }
-    for (const { id, kind } of grants) {
-      if (kind !== 'persistent') this.#violation(`grant ${id} is on record though its owner is dead`);
-      if (gone.has(id)) this.#violation(`grant ${id} is on record again though it was released`);
+    for (const { uid, kind } of grants) {
+      if (kind !== 'persistent') this.#violation(`grant ${uid} is on record though its owner is dead`);
+      if (gone.has(uid)) this.#violation(`grant ${uid} is on record again though it was released`);
     }
-    const untold = grants.filter(({ id }) => !known.has(id)).length;
+    const untold = grants.filter(({ uid }) => !known.has(uid)).length;
     if (untold > this.#asked)
       this.#violation(
         `${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`,

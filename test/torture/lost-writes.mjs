@@ -193,9 +193,9 @@ async function openAll(list, boot) {
 // Owners died with the power; what is persistent stays, unless the machine was started anew.
 function checkGrants({ where, state }, grants, boot) {
   const persistent = state.bootId === boot.id ? state.pods.filter(({ kind }) => kind === 'persistent') : [];
-  const text = (list) => JSON.stringify(list.map(({ id, cpus }) => [id, cpus.join(',')]).sort());
-  const expected = text(persistent.map(({ uid, keys }) => ({ id: uid, cpus: cpusOf(keys) })));
-  const found = text(grants.map(({ id, cpus }) => ({ id, cpus: parseList(cpus) })));
+  const text = (list) => JSON.stringify(list.map(({ uid, cpus }) => [uid, cpus.join(',')]).sort());
+  const expected = text(persistent.map(({ uid, keys }) => ({ uid, cpus: cpusOf(keys) })));
+  const found = text(grants.map(({ uid, cpus }) => ({ uid, cpus: parseList(cpus) })));
   if (expected !== found) violations.push(`${where}: has ${found} instead of ${expected}`);
 }
 

@@ -14,7 +14,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   let answer;
   try {
     const manager = await openManager({ topology, stateDir });
-    const grants = manager.grants().map(({ id, cpus }) => ({ id, cpus: String(cpus) }));
+    const grants = manager.grants().map(({ uid, cpus }) => ({ uid, cpus: String(cpus) }));
     // What nobody has can be had.
     const free = manager.freeCpus.size;
     const grant = await manager.acquire({ cpu: 1 });

@@ -1,6 +1,6 @@
 // A state folder with something of everything in it, written by the package: for tests that damage
 // or mutate its files. The process that runs this lives as the owner until its input ends; it
-// answers { stateDir, grants: by id the CPUs } when it is done.
+// answers { stateDir, grants: by uid the CPUs } when it is done.
 //
 //   node sample-state.mjs PACKAGE STATEDIR
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ await manager.admit({
   spec: { containers: pod.spec.containers },
 });
 
-const grants = Object.fromEntries(manager.grants().map(({ id, cpus }) => [id, String(cpus)]));
+const grants = Object.fromEntries(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)]));
 console.log(JSON.stringify({ stateDir, grants }));
 process.stdin.resume();
 await once(process.stdin, 'end');

@@ -73,11 +73,11 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
 export function unknownGrant(uid: unknown, { pods }: Assignments, path: string): NumalignError {
   const valid = pods.map((pod) => pod.uid);
   if (typeof uid !== 'string') {
-    const message = `a grant is named by its id, a text (grant.id, pod.uid), not ${display(uid)}`;
+    const message = `a grant is named by its uid, a text, not ${display(uid)}`;
     return new NumalignError('ERR_INVALID_ARGUMENT', message, { value: uid, valid });
   }
   const named = pods.filter(({ name }) => name === uid).map((pod) => pod.uid);
-  const hint = named.length === 0 ? '' : `: that is the name of ${named.join(' and ')}; give the id`;
+  const hint = named.length === 0 ? '' : `: that is the name of ${named.join(' and ')}; give the uid`;
   return new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${uid}" in ${path}${hint}`, {
     value: uid,
     valid,

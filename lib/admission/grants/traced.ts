@@ -99,7 +99,7 @@ export function tracedApply<
   T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
 >(
   site: Source,
-  grant: { readonly id: string; readonly cpus: CpuSet },
+  grant: { readonly uid: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
@@ -109,7 +109,7 @@ export function tracedApply<
     const total = (what: 'moved' | 'unmovable') =>
       pins.length === 0 ? null : pins.reduce((sum, each) => sum + each[what].length, 0);
     return {
-      uid: grant.id,
+      uid: grant.uid,
       action,
       cpus: grant.cpus.toString(),
       moved: total('moved'),

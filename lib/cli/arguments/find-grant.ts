@@ -5,12 +5,12 @@ import { NumalignError } from '../../base/errors.js';
 export const ID_PREFIX = 4;
 
 interface Named {
-  readonly id: string;
+  readonly uid: string;
   readonly name: string;
 }
 
-function describe({ id, name }: Named): string {
-  return name === id ? id : `${id} (${name})`;
+function describe({ uid, name }: Named): string {
+  return name === uid ? uid : `${uid} (${name})`;
 }
 
 /**
@@ -23,10 +23,10 @@ export function findGrant<Grant extends Named>(
   text: string,
   stateDir: string,
 ): Grant {
-  const exact = grants.find((grant) => grant.id === text);
+  const exact = grants.find((grant) => grant.uid === text);
   if (exact) return exact;
   const meant = grants.filter(
-    ({ id, name }) => name === text || (text.length >= ID_PREFIX && id.startsWith(text)),
+    ({ uid, name }) => name === text || (text.length >= ID_PREFIX && uid.startsWith(text)),
   );
   if (meant.length === 1) return meant[0]!;
   if (meant.length > 1) {
@@ -35,11 +35,11 @@ export function findGrant<Grant extends Named>(
       `"${text}" may mean ${meant.map(describe).join(' or ')}: give an id`,
       {
         value: text,
-        valid: meant.map(({ id }) => id),
+        valid: meant.map(({ uid }) => uid),
       },
     );
   }
-  const valid = grants.map(({ id }) => id);
+  const valid = grants.map(({ uid }) => uid);
   const there = grants.length === 0 ? 'nothing is granted' : `there is ${grants.map(describe).join(', ')}`;
   throw new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${text}" in ${stateDir}: ${there}`, {
     value: text,

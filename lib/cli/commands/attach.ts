@@ -23,7 +23,7 @@ export function addAttach(program: Command): void {
     .description(
       'Move a running process, with all its threads and what it has started, onto the CPUs of a grant.',
     )
-    .argument('<id>', 'the id, its first characters (at least 4), or the name')
+    .argument('<id>', 'the uid, its first characters (at least 4), or the name')
     .argument('<pid>', 'the process', processId)
     .option('--container <name>', 'onto the CPUs of this container (default: of all of them)')
     .addOption(stateDirOption())
@@ -48,14 +48,14 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   const { container, stateDir = MACHINE_STATE_DIR, output } = flags;
   const topology = await discover();
   // Looked up before the state is opened: the folder is not made for this.
-  const { id, name } = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  const { uid, name } = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
   // Nothing is handed out here, and nobody stays.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
-    const target = container === undefined ? manager.grant(id) : manager.pod(id).container(container);
+    const target = container === undefined ? manager.grant(uid) : manager.pod(uid).container(container);
     const { cpus, guaranteed } = await target.attach(pid);
     if (output === 'json') {
-      print(formatJson({ stateDir, grant: id, container: container ?? null, pid, cpus, guaranteed }));
+      print(formatJson({ stateDir, grant: uid, container: container ?? null, pid, cpus, guaranteed }));
       return;
     }
     const place =

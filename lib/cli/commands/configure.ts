@@ -137,7 +137,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   if (output === 'json') {
     const flagged = after.grants
       .filter(({ flags }) => flags.length > 0)
-      .map(({ id, name, flags }) => ({ id, name, flags }));
+      .map(({ uid, name, flags }) => ({ uid, name, flags }));
     print(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
     return;
   }

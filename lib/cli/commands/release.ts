@@ -22,7 +22,7 @@ export function addRelease(program: Command): void {
     .description(
       'Give the CPUs of a grant or pod back. A grant whose process still runs cannot be released: end the process.',
     )
-    .argument('<id>', 'the id, its first characters (at least 4), or the name')
+    .argument('<id>', 'the uid, its first characters (at least 4), or the name')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -50,19 +50,19 @@ async function releaseGrant(
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
-    await manager.release(grant.id);
+    await manager.release(grant.uid);
   } catch (error) {
     const isTakenBack = !grant.alive && error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
     if (!isTakenBack) throw error;
   } finally {
     manager.close();
   }
-  const { id, name, cpus, alive } = grant;
-  const known = name === id ? '' : ` (${printable(name)})`;
+  const { uid, name, cpus, alive } = grant;
+  const known = name === uid ? '' : ` (${printable(name)})`;
   const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
   print(
     output === 'json'
-      ? formatJson({ stateDir, grant: id, name, cpus, alive })
-      : `released grant ${printable(id)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,
+      ? formatJson({ stateDir, grant: uid, name, cpus, alive })
+      : `released grant ${printable(uid)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`,
   );
 }

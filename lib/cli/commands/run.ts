@@ -74,7 +74,7 @@ export function addRun(program: Command): void {
     )
     .option(
       '--name <name>',
-      'what to call the grant (default: its id); the same CPUs again as the last of that name, where they are free',
+      'what to call the grant (default: its uid); the same CPUs again as the last of that name, where they are free',
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
@@ -115,7 +115,7 @@ export function addRun(program: Command): void {
     .addHelpText(
       'after',
       `
-The command finds NUMALIGN_GRANT (the id), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
+The command finds NUMALIGN_GRANT (the uid), NUMALIGN_CPUS (the list) and NUMALIGN_DEVICES (a JSON object of ids by resource) in its
 environment. Memory comes from the NUMA nodes of the grant while they have room. Signals are sent on to it. Should
 numalign itself be killed, the command keeps its CPUs until it has ended.
 
@@ -183,7 +183,7 @@ async function runOn(
     return null;
   }
   await end(grant, () =>
-    tell(`${command} left processes running; grant ${grant.id} ends with the last of them`),
+    tell(`${command} left processes running; grant ${grant.uid} ends with the last of them`),
   );
   process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
   return ended.signal;
@@ -262,11 +262,11 @@ function placementOf({
 }
 
 function grantLines(grant: Grant): string[] {
-  const { id, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
+  const { uid, cpus, held, numaNodes, memory, devices, isIsolated, enforcement, warnings } = grant;
   const parts = [
     `${isIsolated ? 'isolated ' : ''}${cpusNamed(cpus)}${held.isEmpty ? '' : ` (held: ${held})`} on NUMA node${numaNodes.size === 1 ? '' : 's'} ${numaNodes} (${enforcement})`,
     besideText(memory, devices),
-    `grant ${id}`,
+    `grant ${uid}`,
   ];
   return [parts.filter((part) => part !== '').join(', '), ...warningLines(warnings)];
 }

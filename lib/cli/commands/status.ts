@@ -43,7 +43,7 @@ Examples:
   $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'
   $ numalign status --watch --interval 5
   $ numalign status --watch --output json | jq '.grants[] | {name, delay: .audit.totals.runDelayNs}'
-  $ numalign status --output json | jq '.grants[] | select(.flags != []) | {id, name, flags}'`,
+  $ numalign status --output json | jq '.grants[] | select(.flags != []) | {uid, name, flags}'`,
     )
     .action((flags: StatusFlags) => {
       const { watch = false, interval, stateDir, output } = flags;

@@ -3,7 +3,7 @@
 import type { Argument, Command, Option } from 'commander';
 
 /**
- * What a value can be: one of these words, or by its kind. `grant`: an id, as `numalign status`
+ * What a value can be: one of these words, or by its kind. `grant`: a uid, as `numalign status`
  * tells it.
  */
 export type Value = readonly string[] | 'file' | 'folder' | 'program' | 'grant' | 'text';
@@ -32,7 +32,7 @@ export interface CompletedCommand {
  * would expand.
  */
 export const idsCommand = (name: string) =>
-  `${name} status --output json 2>/dev/null | sed -n 's/^      "id": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\1/p'`;
+  `${name} status --output json 2>/dev/null | sed -n 's/^      "uid": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\1/p'`;
 
 // By the names that commands use in their usage.
 const KINDS: Readonly<Record<string, Value>> = {

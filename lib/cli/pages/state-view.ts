@@ -270,7 +270,7 @@ function viewOf(
       cgroups: cgroupsOf(pod),
     };
   });
-  const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.id);
+  const dead = grants.filter((grant) => !grant.alive).map((grant) => grant.uid);
   return {
     stateDir,
     scope: scopeOf(stateDir),

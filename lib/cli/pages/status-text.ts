@@ -123,7 +123,7 @@ function containerRows({ containers }: GrantView, isBeside: boolean): string[][]
 }
 
 export function grantTable(grants: readonly GrantView[], page: Page): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.id));
+  const length = shownIdLength(grants.map((grant) => grant.uid));
   const isBeside = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
   const columns = [
     { title: 'ID' },
@@ -138,8 +138,8 @@ export function grantTable(grants: readonly GrantView[], page: Page): string[] {
   ];
   const rows = grants.flatMap((grant) => [
     [
-      printable(grant.id.slice(0, length)),
-      grant.name === grant.id ? '-' : printable(grant.name),
+      printable(grant.uid.slice(0, length)),
+      grant.name === grant.uid ? '-' : printable(grant.name),
       `${cpusText(grant.cpus)}${grant.isIsolated ? ' (isolated)' : ''}`,
       grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
       ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
@@ -153,13 +153,13 @@ export function grantTable(grants: readonly GrantView[], page: Page): string[] {
   return table(columns, rows, page);
 }
 
-function grantTitle({ id, name }: GrantView, length: number): string {
-  return name === id ? id.slice(0, length) : `${id.slice(0, length)} ${name}`;
+function grantTitle({ uid, name }: GrantView, length: number): string {
+  return name === uid ? uid.slice(0, length) : `${uid.slice(0, length)} ${name}`;
 }
 
 /** A line for each grant of which something does not hold any more. */
 export function flagLines(grants: readonly GrantView[]): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.id));
+  const length = shownIdLength(grants.map((grant) => grant.uid));
   return grants
     .filter(({ flags }) => flags.length > 0)
     .map((grant) =>
@@ -169,7 +169,7 @@ export function flagLines(grants: readonly GrantView[]): string[] {
 
 /** A line for each cgroup of a grant. */
 function cgroupLines(grants: readonly GrantView[]): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.id));
+  const length = shownIdLength(grants.map((grant) => grant.uid));
   return grants.flatMap((grant) =>
     grant.cgroups.map(({ container, path, isMade }) => {
       const of =
@@ -193,7 +193,7 @@ const memberText = (member: MemberView) =>
 // A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in
 // the shared pool.
 function attachedText(member: MemberView, grants: readonly GrantView[]): string | undefined {
-  const grant = member.kind === 'process' ? grants.find(({ id }) => id === member.grant) : undefined;
+  const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
   if (!grant || member.kind === 'cgroup') return undefined;
   const { container } = member;
   const cpus =
@@ -207,9 +207,9 @@ function section(title: string, lines: readonly string[]): string[] {
 }
 
 function lapsedText(lapsed: readonly LapsedGrant[]): string {
-  const texts = lapsed.map(({ id, name, cpus, memory, devices }) => {
+  const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {
     const beside = besideText(memory, devices);
-    return `${name === id ? id : `${name} (${id})`}: ${cpusText(cpus)}${beside === '' ? '' : `, ${beside}`}`;
+    return `${name === uid ? uid : `${name} (${uid})`}: ${cpusText(cpus)}${beside === '' ? '' : `, ${beside}`}`;
   });
   return printable(texts.join('; '));
 }

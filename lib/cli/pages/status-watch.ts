@@ -67,10 +67,10 @@ function pageOf(watched: Watched): string {
 // One document a line.
 function printJson({ stateDir, time, view, audits }: Watched): void {
   const grants = audits.flatMap((audit) => {
-    const grant = view?.grants.find(({ id }) => id === audit.grant);
+    const grant = view?.grants.find(({ uid }) => uid === audit.grant);
     if (!grant) return [];
-    const { id, name, cpus, owner, flags } = grant;
-    return [{ id, name, cpus, owner, flags, audit }];
+    const { uid, name, cpus, owner, flags } = grant;
+    return [{ uid, name, cpus, owner, flags, audit }];
   });
   print(jsonLine({ time, stateDir, generation: view?.generation ?? null, grants }));
 }

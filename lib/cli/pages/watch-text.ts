@@ -63,11 +63,11 @@ function foreignText(audit: GrantAudit): string {
   return `${others}${audit.seesAllTasks ? '' : '+'}${kernel > 0 ? ` (${kernel} kernel)` : ''}`;
 }
 
-function rowOf(audit: GrantAudit, { id, name, cpus }: GrantInfo, length: number): string[] {
+function rowOf(audit: GrantAudit, { uid, name, cpus }: GrantInfo, length: number): string[] {
   const { totals, throttling } = audit;
   return [
-    printable(id.slice(0, length)),
-    name === id ? '-' : printable(name),
+    printable(uid.slice(0, length)),
+    name === uid ? '-' : printable(name),
     cpusText(cpus),
     audit.enforcement,
     String(audit.threads.length),
@@ -90,13 +90,13 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
 }
 
 // Those of the kernel are only counted: nobody can do much about them.
-function foreignLines(audit: GrantAudit, { id, name }: GrantInfo, length: number): string[] {
+function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
   const more = tasks.length - most.length;
   const texts = [...most.map(taskText), ...(more > 0 ? [`and ${counted(more, 'task')} more`] : [])];
-  return [printable(`  ${name === id ? id.slice(0, length) : name}: ${texts.join(', ')}`)];
+  return [printable(`  ${name === uid ? uid.slice(0, length) : name}: ${texts.join(', ')}`)];
 }
 
 /** The whole page, ending with a line feed. */
@@ -105,10 +105,10 @@ export function watchText({ stateDir, seconds, time, view, audits }: Watched, pa
   const title = `${stateDir}, ${since(time.toISOString())}, ${every}`;
   if (!view) return `${title}\n\nNo state: nothing is granted.\n`;
   const rows = audits.flatMap((audit) => {
-    const grant = view.grants.find(({ id }) => id === audit.grant);
+    const grant = view.grants.find(({ uid }) => uid === audit.grant);
     return grant ? [{ audit, grant }] : [];
   });
-  const length = shownIdLength(rows.map(({ grant }) => grant.id));
+  const length = shownIdLength(rows.map(({ grant }) => grant.uid));
   const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
     `${title}; generation ${view.generation}, shared: ${sharedText(view)}, free: ${freeListed(view, view.free)}`,

@@ -37,10 +37,10 @@ export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
 
 /** Those that a state folder tells of. */
 export function holdingsOfView({ grants, managed, reserved, isolated, memory }: StateView): Holdings {
-  const length = shownIdLength(grants.map(({ id }) => id));
+  const length = shownIdLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
-    ({ id, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
-      name: name === id ? id.slice(0, length) : name,
+    ({ uid, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
+      name: name === uid ? uid.slice(0, length) : name,
       cpus: upcoming === null ? cpus : cpus.union(upcoming),
       memory: blocks,
       devices,

@@ -130,7 +130,7 @@ describe('the picture of who holds what', () => {
 
   it('names grants without a name by as much of their ids as tells them apart', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
-    const of = (id: string) => ({ id, name: id, cpus: CpuSet.EMPTY, upcoming: null, alive: true });
+    const of = (id: string) => ({ uid: id, name: id, cpus: CpuSet.EMPTY, upcoming: null, alive: true });
     const view = {
       ...holdingsOn(topology),
       grants: [of('12345678-a'), of('12345678-b')],

@@ -314,7 +314,7 @@ describe('a partition', () => {
   it('stays as it is when a grant goes to another process', async () => {
     const options = own();
     const [a, b] = [await opened(options), await opened(options)];
-    const { cpus: list, id } = await a.acquire({ cpu: 2 });
+    const { cpus: list, uid } = await a.acquire({ cpu: 2 });
     await a.grant('pin');
     const token = await a.do(async (_, mine) => {
       mine.transfer = await mine.grants.a.transfer();
@@ -324,7 +324,7 @@ describe('a partition', () => {
       mine.grants.a = await mine.manager.takeOver(given);
       return mine.grants.a;
     }, token);
-    assert.deepEqual([taken.id, taken.enforcement], [id, 'partition']);
+    assert.deepEqual([taken.uid, taken.enforcement], [uid, 'partition']);
     assert.equal(await a.do((_, mine) => mine.transfer.accepted), true);
     assertPartition(list);
     assertAlone(list);

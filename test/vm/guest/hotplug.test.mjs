@@ -43,9 +43,9 @@ async function open(options = {}) {
     ...{ topology: manager.topology, ledger, enforcer: NO_ENFORCER, managerId: 0, enforcement },
     ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 10_000 },
   };
-  const substitute = ({ id }) => {
-    const pod = ledger.read().assignments.pods.find(({ uid }) => uid === id);
-    return substituteLostCpus(site, pod, placement, threadsOf(id));
+  const substitute = ({ uid }) => {
+    const pod = ledger.read().assignments.pods.find((each) => each.uid === uid);
+    return substituteLostCpus(site, pod, placement, threadsOf(ledger, uid));
   };
   return { manager, site, substitute };
 }
@@ -77,7 +77,7 @@ test('threads that are pinned for a grant follow it to the substitute of a CPU t
 test('a manager finds out that a CPU of a partition has gone, repairs the grant, and tells of it', async () => {
   const { manager } = await open({ reservedSystemCPUs: '0-1', cgroupRoot: '/numalign-hotplug' });
   const told = [];
-  manager.on('hotplug', ({ id, lost, substitutes }) => told.push([id, String(lost), substitutes.size]));
+  manager.on('hotplug', ({ uid, lost, substitutes }) => told.push([uid, String(lost), substitutes.size]));
   const grant = await manager.acquire({ cpu: 2, require: 'partition' });
   grant.pin();
   const [kept, lost] = grant.cpus;
@@ -87,12 +87,12 @@ test('a manager finds out that a CPU of a partition has gone, repairs the grant,
       [['CPU_OFFLINE', String(lost)]],
     );
     await manager.reconcile();
-    assert.deepEqual(told, [[grant.id, String(lost), 1]]);
+    assert.deepEqual(told, [[grant.uid, String(lost), 1]]);
     assert.ok(grant.cpus.has(kept) && !grant.cpus.has(lost) && grant.cpus.size === 2);
     assert.deepEqual(affinity(), grant.cpus);
     assert.deepEqual(
-      manager.grants().map(({ id, flags, enforcement: level }) => [id, flags, level]),
-      [[grant.id, [], 'partition']],
+      manager.grants().map(({ uid, flags, enforcement: level }) => [uid, flags, level]),
+      [[grant.uid, [], 'partition']],
     );
   });
   await manager.reconcile();
@@ -186,7 +186,7 @@ test('a grant that is released while its CPUs are offline leaves its threads on 
     assert.equal(affinity().intersects(other.cpus), false);
     assert.deepEqual(outside(manager.sharedPool), []);
   });
-  await manager.release(other.id);
+  await manager.release(other.uid);
   manager.close();
 });
 

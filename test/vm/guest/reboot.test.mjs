@@ -40,7 +40,7 @@ test('the state is archived, persistent grants are reported, and nothing is gran
   // No mask and no cgroup of the earlier boot either.
   for (const mask of kernel.masks()) assert.deepEqual(mask, kernel.online());
   const grant = await manager.acquire({ cpu: 2, memory: '64Mi', policy: 'single-numa-node' });
-  assert.notEqual(grant.id, kept.id);
+  assert.notEqual(grant.uid, kept.uid);
   await grant.release();
   manager.close();
   const again = await openManager({ stateDir });

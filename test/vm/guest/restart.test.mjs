@@ -79,20 +79,20 @@ test('grants outlive the manager that made them, and the next one knows them', a
   const first = await openManager(options);
   const grant = await first.acquire({ cpu: 2, memory: '64Mi', policy: 'single-numa-node' });
   grant.pin();
-  const { id, cpus } = grant;
+  const { uid, cpus } = grant;
   first.close();
   assert.deepEqual(affinity(), cpus);
   const next = await openManager(options);
   try {
     const [found, ...more] = next.grants();
-    assert.deepEqual([more.length, found.id, found.alive, String(found.cpus)], [0, id, true, String(cpus)]);
+    assert.deepEqual([more.length, found.uid, found.alive, String(found.cpus)], [0, uid, true, String(cpus)]);
     assert.ok(!next.sharedPool.intersects(cpus));
     for (const mask of kernel.masks()) assert.deepEqual(mask, cpus.toArray());
     // It is in the cgroup of its grant, and can have others all the same.
     const other = await next.acquire({ cpu: 2, policy: 'single-numa-node' });
     assert.ok(!other.cpus.intersects(cpus));
     await other.release();
-    await next.grant(id).release();
+    await next.grant(uid).release();
     assert.ok(!affinity().intersects(cpus) || affinity().isSubsetOf(next.sharedPool));
   } finally {
     next.close();

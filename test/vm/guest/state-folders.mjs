@@ -12,7 +12,7 @@ let folders = 0;
 afterEach(async () => {
   for (const manager of managers) {
     const own = manager.grants().filter(({ owner }) => owner.pid === process.pid);
-    for (const { id } of own) await manager.release(id);
+    for (const { uid } of own) await manager.release(uid);
   }
 });
 after(() => {
