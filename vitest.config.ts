@@ -11,7 +11,7 @@ const DECISIONS = [
   tests('', 'accounts,admit,cpu-set,device-manager,devices,divergences,hint-families,inspect,isolated-cpus'),
   tests(
     '',
-    'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity',
+    'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity,rejections',
   ),
   tests('', 'topology-manager,vm-choice,vm-machines,wire'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',

@@ -2,6 +2,7 @@
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
+export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
@@ -13,6 +14,7 @@ export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-tables.js';
 export type { Offer } from './decision/place.js';
+export type { Rejection } from './decision/rejection.js';
 export type { SharedMember } from './enforcement/confinement.js';
 export { Grant, type Transfer } from './grant.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';

@@ -224,7 +224,7 @@ describe('a rejection', () => {
     });
     await manager.admit({ uid: 'db', name: 'database', ...pod(5) });
     const error = await errorOf(() => manager.admit({ uid: 'web', ...pod(9) }));
-    expect(error).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY', name: 'NumalignError' });
+    expect(error).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY', name: 'AdmissionError' });
     expect(error.details).toMatchObject({ reason: 'TopologyAffinityError', reserved: '0-1' });
     const explanation = error.details.explanation as Explanation;
     expect(explanation).toMatchObject({

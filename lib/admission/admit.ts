@@ -4,14 +4,14 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
-import { type ErrorCode, NumalignError } from '../base/errors.js';
+import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/place.js';
-import type { Rejection } from '../decision/rejection.js';
-import { withRollback } from '../decision/rejection.js';
+import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';
+import { AdmissionError } from './admission-error.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, transact } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
@@ -26,22 +26,29 @@ export interface Admission {
 /**
  * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A
  * request that waits is tried again in its turn.
- * @throws a rejection (see {@link decide}), what {@link decide} and the ledger throw,
- *   ERR_POD_CONFLICT
+ * @throws {@link AdmissionError}, what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
-export function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
-  if (!request.wait) return transact(site, signal, (...step) => tryAdmit(site, request, ...step));
+export async function admit(site: Site, request: AdmissionRequest, signal?: AbortSignal): Promise<Admission> {
+  const answer = request.wait
+    ? await admitInTurn(site, request, signal)
+    : await transact(site, signal, (...step) => tryAdmit(site, request, ...step));
+  if ('admitted' in answer) throw new AdmissionError(answer);
+  return answer;
+}
+
+function admitInTurn(
+  site: Site,
+  request: AdmissionRequest,
+  signal: AbortSignal | undefined,
+): Promise<Admission | Rejection> {
   return inTurn(site.ledger, signal, (turn) =>
     transact(site, signal, async (state, commit, recorded) => {
       if (turn.isOurs() || placedPod(state, request.pod)) {
-        try {
-          return await tryAdmit(site, request, state, commit, recorded);
-        } catch (error) {
-          if (!isShortage(error)) throw error;
-        }
+        const answer = await tryAdmit(site, request, state, commit, recorded);
+        if (!('admitted' in answer) || !answer.isShortage) return answer;
       }
       const hopeless = rejectionWhenEmpty(site, request, recorded);
-      if (hopeless) throw hopeless;
+      if (hopeless) return hopeless;
       turn.wait();
       return undefined;
     }),
@@ -54,7 +61,7 @@ async function tryAdmit(
   state: Assignments,
   commit: EnforcedCommit,
   { pods }: Assignments,
-): Promise<Admission> {
+): Promise<Admission | Rejection> {
   const { ledger, providers } = site;
   const placed = placedPod(state, request.pod);
   if (placed) {
@@ -72,7 +79,7 @@ async function tryAdmit(
     dryRun: false,
   };
   const decision = decideNamed(question);
-  if ('error' in decision) throw decision.error;
+  if (!decision.admitted) return decision;
   const { next } = decision;
   let enforced: Enforced;
   try {
@@ -114,24 +121,10 @@ function decideNamed(question: Question): Decision | Rejection {
     const free = freeCpus(state, present, pool).intersection(topology.allowed);
     if (request.isForCaller && last?.isSubsetOf(free)) {
       const again = decideIn({ ...asked, within: last }, pool);
-      if ('pod' in again) return again;
+      if (again.admitted) return again;
     }
     return decideIn(asked, pool);
   });
-}
-
-// Rejections that somebody's release can change.
-const SHORTAGES: readonly unknown[] = [
-  'ERR_INSUFFICIENT_CPUS',
-  'ERR_INSUFFICIENT_DEVICES',
-  'ERR_INSUFFICIENT_MEMORY',
-  'ERR_SHARED_POOL_EMPTY',
-  'ERR_SMT_ALIGNMENT',
-  'ERR_TOPOLOGY_AFFINITY',
-] satisfies readonly ErrorCode[];
-
-function isShortage(error: unknown): boolean {
-  return error instanceof NumalignError && SHORTAGES.includes(error.code);
 }
 
 /**
@@ -142,7 +135,7 @@ function rejectionWhenEmpty(
   site: Site,
   request: AdmissionRequest,
   state: Assignments,
-): NumalignError | undefined {
+): Rejection | undefined {
   if (!site.providers.isEmpty) return undefined;
   const question = {
     ...questionOf(site, request, withoutPods(state), state.pods),
@@ -150,7 +143,7 @@ function rejectionWhenEmpty(
     uid: randomUUID(),
   };
   const decision = decide({ ...question, now: NEVER, dryRun: true });
-  return 'error' in decision ? decision.error : undefined;
+  return decision.admitted ? undefined : decision;
 }
 
 /**

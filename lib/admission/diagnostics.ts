@@ -2,8 +2,8 @@
 // where nobody subscribes.
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
+import { AdmissionError } from './admission-error.js';
 import type { Site } from './site.js';
 
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
@@ -211,7 +211,7 @@ export function traced<S extends TracedStep, T>(
   };
   const failed = (error: unknown): never => {
     tell({ value: undefined, error }, codeOf(error));
-    if (!isRejection(error)) publishError(source, step, error);
+    if (!(error instanceof AdmissionError)) publishError(source, step, error);
     throw error;
   };
   let result: T;
@@ -228,9 +228,4 @@ function codeOf(error: unknown): string {
   const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   if (typeof code === 'string') return code;
   return typeof name === 'string' ? name : 'unknown';
-}
-
-// It has been decided, and there is a reason in the kubelet's words.
-export function isRejection(error: unknown): error is NumalignError {
-  return error instanceof NumalignError && error.details.reason !== undefined;
 }

@@ -5,8 +5,9 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, DeviceAssignment, PodAssignment } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
 import type { ErrorCode } from '../base/errors.js';
+import type { AdmissionReason } from '../base/refusal.js';
 import { decide } from '../decision/decision.js';
-import type { AdmissionReason, Explanation } from '../decision/explanation.js';
+import type { Explanation } from '../decision/explanation.js';
 import { NEVER, type Offer, type Question, undo } from '../decision/place.js';
 import type { AdmissionRequest } from '../input/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -99,9 +100,8 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   const decision = decide(question);
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);
-  if ('error' in decision) {
-    const { code, details } = decision.error;
-    const { reason, explanation } = details as { reason: AdmissionReason; explanation: Explanation };
+  if (!decision.admitted) {
+    const { code, reason, explanation } = decision;
     const rejected = {
       admitted: false,
       reason,

@@ -1,6 +1,7 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
 import { getSystemErrorName } from 'node:util';
+import { plainJson } from './plain-json.js';
 
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
 export type ErrorCode =
@@ -83,6 +84,12 @@ export class NumalignError extends Error {
       this.errnoName = getSystemErrorName(-facts.errno);
     }
     if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
+  }
+
+  /** What a log can have of it; details as far as JSON can have them. */
+  toJSON(): { name: string; code: ErrorCode; message: string; details: Record<string, unknown> } {
+    const { name, code, message } = this;
+    return { name, code, message, details: plainJson(this.details) as Record<string, unknown> };
   }
 }
 NumalignError.prototype.name = 'NumalignError';

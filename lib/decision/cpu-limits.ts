@@ -1,6 +1,7 @@
 // What stands in the way of exclusive CPUs: whole cores, the shared pool, too few of them. Pure.
 import { grantableCpus, sharedPool } from '../account/pools.js';
-import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import type { ErrorDetails } from '../base/errors.js';
+import { Refusal } from '../base/refusal.js';
 import type { Placement } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { choices, podExclusiveCount, siblings } from './cpu-choices.js';
@@ -32,11 +33,11 @@ export function checkSmtAlignment(draft: Draft, count: number): void {
   }
 }
 
-export function smtAlignment(message: string, details: ErrorDetails): NumalignError {
-  return new NumalignError('ERR_SMT_ALIGNMENT', message, { reason: 'SMTAlignmentError', ...details });
+export function smtAlignment(message: string, details: ErrorDetails): Refusal {
+  return new Refusal('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, details);
 }
 
-export function insufficient(draft: Draft, count: number, from: CpuSet): NumalignError {
+export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal {
   const { topology, pool } = draft;
   const most = mostOf(draft, from);
   const which = from.isEmpty ? '' : ` (${from})`;
@@ -44,8 +45,8 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Numalig
   const message = isOrdinary
     ? keptShared(draft, count, most)
     : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
-  return new NumalignError('ERR_INSUFFICIENT_CPUS', `${message}${neverText(draft, count)}`, {
-    reason: 'UnexpectedAdmissionError',
+  const told = `${message}${neverText(draft, count)}`;
+  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', told, {
     value: count,
     valid: upTo(most),
     free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
@@ -112,8 +113,7 @@ export function checkSharedPool(draft: Draft): void {
   const message = pool.isEmpty
     ? 'no CPU is left to share: everything else needs one'
     : keptShared(before, asked, most);
-  throw new NumalignError('ERR_SHARED_POOL_EMPTY', message, {
-    reason: 'UnexpectedAdmissionError',
+  throw new Refusal('UnexpectedAdmissionError', 'ERR_SHARED_POOL_EMPTY', message, {
     value: asked,
     valid: upTo(most),
     sharedPool: pool.toString(),

@@ -3,11 +3,14 @@
 import { type Assignments, addPod } from '../account/assignments.js';
 import type { CpuPool, PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
+import { Refusal } from '../base/refusal.js';
 import type { IsolatedCpusChoice } from '../input/policies.js';
 import { begin, type Offer, place, podAssignment, type Question, undo } from './place.js';
-import { collectAmounts, explained, type Rejection, withRollback } from './rejection.js';
+import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
+/** The answer to a request that is admitted. */
 export interface Decision {
+  readonly admitted: true;
   readonly pod: PodAssignment;
   /** The state with it. */
   readonly next: Assignments;
@@ -27,14 +30,11 @@ export function decide(
 ): Decision | Rejection {
   const [first, other] = POOLS[question.request.placement.isolatedCpus];
   const answer = decideInPool(question, first);
-  return other === undefined || 'pod' in answer ? answer : decideInPool(question, other);
+  return other === undefined || answer.admitted ? answer : decideInPool(question, other);
 }
 
 /**
- * Decides. What custom providers have allocated stays with them only where the pod is admitted. A
- * rejection's error is ERR_TOPOLOGY_AFFINITY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS,
- * ERR_INSUFFICIENT_MEMORY, ERR_INSUFFICIENT_DEVICES, ERR_SHARED_POOL_EMPTY, or ERR_HINT_PROVIDER
- * and ERR_PREFERRED_ALLOCATION where a callback could not choose.
+ * Decides. What custom providers have allocated stays with them only where the pod is admitted.
  * @throws ERR_HINT_PROVIDER for a provider that does not do as it should
  */
 export function decideIn(question: Question, pool: CpuPool): Decision | Rejection {
@@ -42,13 +42,12 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
   try {
     place(progress);
     const pod = podAssignment(progress);
-    return { pod, next: addPod(question.state, pod, progress.draft.memory.booked), offers: progress.offers };
+    const next = addPod(question.state, pod, progress.draft.memory.booked);
+    return { admitted: true, pod, next, offers: progress.offers };
   } catch (error) {
     const amounts = collectAmounts(progress);
     const failure = undo(question);
-    if (!(error instanceof NumalignError)) throw error;
-    const told = failure === undefined ? error : withRollback(error, failure);
-    if (error.details.reason === undefined) throw told;
-    return { error: explained(progress, told, amounts), offers: progress.offers };
+    if (error instanceof Refusal) return rejectionOf(progress, error, amounts, failure);
+    throw failure !== undefined && error instanceof NumalignError ? withRollback(error, failure) : error;
   }
 }

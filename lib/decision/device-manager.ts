@@ -4,8 +4,8 @@
 import { deviceKey, deviceKeys, heldDevices } from '../account/assignments.js';
 import type { DeviceAssignment } from '../account/pod-assignment.js';
 import { oncePerPods } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { Refusal } from '../base/refusal.js';
 import { byteOrder, type Device } from '../input/devices.js';
 import { amountFor } from '../input/pod-request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
@@ -239,19 +239,15 @@ function byAffinity(resource: DeviceResource, available: readonly Device[], { no
   return { aligned: near, others: elsewhere };
 }
 
-function insufficient({ name, devices }: DeviceResource, count: number, free: number): NumalignError {
+function insufficient({ name, devices }: DeviceResource, count: number, free: number): Refusal {
   const sick = devices.filter(({ healthy }) => !healthy).length;
   const why = sick > 0 ? ` (${sick} of ${devices.length} are unhealthy)` : '';
-  return new NumalignError(
-    'ERR_INSUFFICIENT_DEVICES',
-    `devices of ${name} asked for: ${count}, free: ${free}${why}`,
-    {
-      reason: 'UnexpectedAdmissionError',
-      value: count,
-      valid: free > 0 ? `1 to ${free}` : 'none at present',
-      resource: name,
-    },
-  );
+  const message = `devices of ${name} asked for: ${count}, free: ${free}${why}`;
+  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_DEVICES', message, {
+    value: count,
+    valid: free > 0 ? `1 to ${free}` : 'none at present',
+    resource: name,
+  });
 }
 
 /** The draft once a container has been given its devices. */

@@ -1,7 +1,7 @@
 // DeviceResources: the devices that one manager knows, by the name of the resource. What a
 // preferred-allocation callback answers is checked here.
 import { display, invalidOption, thrownText } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { Refusal } from '../base/refusal.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import type { Device } from '../input/devices.js';
 import { abandon } from './hints/hint-provider.js';
@@ -40,14 +40,14 @@ export function checkPreferredAllocation(value: unknown): PreferredAllocation | 
   return invalidOption('preferredAllocation', value, 'a function');
 }
 
-function failed({ name }: DeviceResource, why: string, cause?: unknown): NumalignError {
-  return new NumalignError(
+function failed({ name }: DeviceResource, why: string, cause?: unknown): Refusal {
+  return new Refusal(
+    'UnexpectedAdmissionError',
     'ERR_PREFERRED_ALLOCATION',
     `the preferred allocation for ${name} failed: ${why}`,
     {
       value: name,
       valid: 'some of the available ids, each once, with those that must be included; or null',
-      reason: 'UnexpectedAdmissionError',
       cause,
     },
   );

@@ -3,6 +3,7 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
 import { printable } from '../base/printable.js';
+import type { AdmissionReason } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
 import { amountFor } from '../input/pod-request.js';
 import type { TopologyManagerPolicy } from '../input/policies.js';
@@ -16,9 +17,6 @@ import type { Draft } from './draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
 import { memoryRequests } from './memory-manager.js';
 import { memoryTables } from './memory-tables.js';
-
-/** Why a pod is not admitted, in the kubelet's words. */
-export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
 
 /** The hints of one resource that went into a merge. */
 export interface OfferedHints {

@@ -2,8 +2,8 @@
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 import { bookMemory, type MemoryBlock, memoryBlocks, memoryGroups } from '../account/booked-memory.js';
 import { oncePerPods } from '../account/pod-assignment.js';
-import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
@@ -208,10 +208,9 @@ function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number
   return true;
 }
 
-function insufficient(draft: Draft, requests: MemoryRequests, why: string): NumalignError {
+function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refusal {
   const asked = [...requests].map(([type, bytes]) => `${formatBytes(bytes)} of ${type}`).join(' and ');
-  const details: ErrorDetails = {
-    reason: 'UnexpectedAdmissionError',
+  const details = {
     value: Object.fromEntries(requests),
     free: Object.fromEntries(
       draft.topology.nodes.map((node) => [
@@ -220,7 +219,8 @@ function insufficient(draft: Draft, requests: MemoryRequests, why: string): Numa
       ]),
     ),
   };
-  return new NumalignError('ERR_INSUFFICIENT_MEMORY', `${asked} asked for: ${why}`, details);
+  const message = `${asked} asked for: ${why}`;
+  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }
 
 function amountIn(blocks: readonly MemoryBlock[], { nodes, type }: MemoryBlock): number {

@@ -11,7 +11,7 @@ import {
   type PodAssignment,
 } from '../account/pod-assignment.js';
 import type { CpusNow } from '../account/pools.js';
-import { NumalignError } from '../base/errors.js';
+import { Refusal } from '../base/refusal.js';
 import { placementOptions } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
@@ -143,13 +143,8 @@ function admittedHint(progress: Progress): TopologyHint {
   );
   progress.offers.push({ container: progress.container?.name ?? null, offered, merged });
   if (merged.admitted) return merged.hint;
-  throw new NumalignError(
-    'ERR_TOPOLOGY_AFFINITY',
-    `the resources cannot be aligned as ${topologyPolicy} asks`,
-    {
-      reason: 'TopologyAffinityError',
-    },
-  );
+  const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
+  throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }
 
 // In the kubelet's order, and custom providers behind.

@@ -4,22 +4,36 @@ import type { CpuPool } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { type AdmissionReason, isShortage, type Refusal, type RejectionCode } from '../base/refusal.js';
 import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
-import {
-  type AdmissionReason,
-  type Explanation,
-  explain,
-  holdersOf,
-  type OfferedHints,
-} from './explanation.js';
+import { type Explanation, explain, type Holder, holdersOf, type OfferedHints } from './explanation.js';
 import { askForAmounts, type NodeAmount } from './hints/hint-provider.js';
 import { begin, hintRequest, type Offer, type Progress, place, type Question, undo } from './place.js';
 
-/** Why there is none: `reason` and `explanation` are in the error's details. */
+/** The other answer to a request: why it is not admitted. */
 export interface Rejection {
-  readonly error: NumalignError;
+  readonly admitted: false;
+  /** In the kubelet's words. */
+  readonly reason: AdmissionReason;
+  readonly code: RejectionCode;
+  /** The explanation in one line. */
+  readonly message: string;
+  readonly explanation: Explanation;
+  /** Everybody with exclusive CPUs. */
+  readonly holders: readonly Holder[];
+  /** The CPUs reserved for the system, as a list. */
+  readonly reserved: string;
+  /** Whether there is no room: a release by somebody else can change the answer. */
+  readonly isShortage: boolean;
+  /** What was asked for and what can be had: `value`, `valid`, and whatever the code describes. */
+  readonly facts: Readonly<Record<string, unknown>>;
+  /** What was merged, step by step, until it failed. */
   readonly offers: readonly Offer[];
+  /** What a callback threw that could not choose. */
+  readonly cause?: unknown;
+  /** What a hint provider threw that was to give back what it had allocated. */
+  readonly rollback?: unknown;
 }
 
 type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
@@ -36,14 +50,21 @@ export function collectAmounts(progress: Progress): Amounts {
   );
 }
 
-export function explained(progress: Progress, error: NumalignError, amounts: Amounts): NumalignError {
+/** The rejection for a refusal, once all is given back; `rollback`: why something is not. */
+export function rejectionOf(
+  progress: Progress,
+  { reason, code, message: why, details: facts, cause }: Refusal,
+  amounts: Amounts,
+  rollback: unknown,
+): Rejection {
   const { question, offers, container } = progress;
+  const message = rollback === undefined ? why : rollbackText(why, rollback);
   // A rejection of the whole pod is told of what there was before any container took its share.
   const draft = container ? progress.draft : begin(question, progress.pool).draft;
   const explanation = explain({
     draft,
-    reason: error.details.reason as AdmissionReason,
-    message: error.message,
+    reason,
+    message,
     container: container?.name ?? null,
     offered: offers.at(-1)?.offered ?? [],
     amounts,
@@ -51,14 +72,20 @@ export function explained(progress: Progress, error: NumalignError, amounts: Amo
       .filter((placement) => wouldAdmit(question, progress.pool, placement))
       .map((placement) => placement.topologyPolicy),
   });
-  const { settings } = question.state;
-  return new NumalignError(error.code, messageOf(error.message, explanation), {
-    ...error.details,
-    cause: error.cause,
-    reserved: settings.reservedSystemCPUs.toString(),
-    holders: holdersOf(draft),
+  return {
+    admitted: false,
+    reason,
+    code,
+    message: messageOf(message, explanation),
     explanation,
-  });
+    holders: holdersOf(draft),
+    reserved: question.state.settings.reservedSystemCPUs.toString(),
+    isShortage: isShortage(code),
+    facts,
+    offers,
+    cause,
+    rollback,
+  };
 }
 
 // One line: the lines of the explanation, but for its first.
@@ -93,14 +120,12 @@ function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): bo
   }
 }
 
-// ---- rejections
-
 // A provider that keeps what it should give back must not go unnoticed.
 export function withRollback(error: NumalignError, rollback: unknown): NumalignError {
   const { details, cause, code } = error;
-  return new NumalignError(code, `${error.message}; and ${thrownText(rollback)}`, {
-    ...details,
-    cause,
-    rollback,
-  });
+  return new NumalignError(code, rollbackText(error.message, rollback), { ...details, cause, rollback });
+}
+
+function rollbackText(message: string, rollback: unknown): string {
+  return `${message}; and ${thrownText(rollback)}`;
 }

@@ -29,10 +29,10 @@ export type {
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
 export type { AuditOptions } from '../audit/grant-audits.js';
 export type { ThreadRole } from '../base/native-threads.js';
+export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
 export type {
-  AdmissionReason,
   Explanation,
   Holder,
   OfferedHints,

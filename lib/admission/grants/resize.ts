@@ -12,6 +12,7 @@ import { type Placement, recordedPlacement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/request.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import type { Followers } from '../../threads/followers.js';
+import { AdmissionError } from '../admission-error.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, reclaim, resizesUnderWay, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
@@ -172,7 +173,7 @@ function busy(uid: string): NumalignError {
   );
 }
 
-/** @throws a rejection */
+/** @throws {@link AdmissionError} */
 function decided(
   { topology, resources }: Site,
   state: Assignments,
@@ -214,7 +215,7 @@ function decided(
     dryRun: false,
     resized: pod,
   });
-  if ('error' in decision) throw decision.error;
+  if (!decision.admitted) throw new AdmissionError(decision);
   const [{ cpus, held, hint, memory: blocks }] = decision.pod.containers as [ContainerAssignment];
   const isAsked = ({ type }: MemoryBlock) => (requests[type] ?? 0) > 0;
   const isBookedAnew = blocks.length > 0;

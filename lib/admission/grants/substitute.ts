@@ -11,6 +11,7 @@ import {
 } from '../../account/pod-assignment.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
+import { Refusal } from '../../base/refusal.js';
 import { checkSharedPool } from '../../decision/cpu-limits.js';
 import {
   allocateCpus,
@@ -181,7 +182,7 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
       const allocation = allocationFor(site, replacePod(state, now), now, container, defaults);
       now = withAllocation(now, container, allocation);
     } catch (failure) {
-      if (!(failure instanceof NumalignError) || failure.details.reason === undefined) throw failure;
+      if (!(failure instanceof Refusal)) throw failure;
       error ??= failure;
     }
   }
@@ -190,7 +191,7 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
 
 /**
  * What a container has for its CPUs: those that are online, and others for the rest.
- * @throws a rejection
+ * @throws {@link Refusal}
  */
 function allocationFor(
   { topology, resources }: Site,

@@ -1,21 +1,19 @@
 // The steps of admission and of grants, published as they end.
 import type { ChildProcess } from 'node:child_process';
 import { type PodAssignment, presentCpus } from '../../account/pod-assignment.js';
-import type { NumalignError } from '../../base/errors.js';
 import { exclusiveCount } from '../../decision/cpu-choices.js';
-import type { Explanation } from '../../decision/explanation.js';
 import { isMemoryType } from '../../input/memory-types.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { PlaceThreadsResult } from '../../threads/placement.js';
+import { AdmissionError } from '../admission-error.js';
 import type { Admission } from '../admit.js';
 import {
   type AdmitMessage,
   type ApplyAction,
   type DiagnosticsContainer,
-  isRejection,
   type Source,
   traced,
 } from '../diagnostics.js';
@@ -41,7 +39,7 @@ export function tracedAdmission(
       options: Object.freeze(placementOptions(placement)),
       wait,
       containers: containersOf(pod, placement),
-      container: isRejection(error) ? containerOf(error) : null,
+      container: error instanceof AdmissionError ? error.rejection.explanation.container : null,
       cpus: cpus?.toString() ?? null,
       numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
       enforcement: placed?.enforcement.level ?? null,
@@ -51,7 +49,7 @@ export function tracedAdmission(
 
 function outcomeOf(admission: Admission | undefined, error: unknown): AdmitMessage['outcome'] {
   if (admission) return admission.alreadyAdmitted ? 'already' : 'admitted';
-  return isRejection(error) ? 'rejected' : 'failed';
+  return error instanceof AdmissionError ? 'rejected' : 'failed';
 }
 
 function containersOf(pod: AdmissionRequest['pod'], placement: Placement): readonly DiagnosticsContainer[] {
@@ -69,10 +67,6 @@ function containersOf(pod: AdmissionRequest['pod'], placement: Placement): reado
       });
     }),
   );
-}
-
-function containerOf({ details }: NumalignError): string | null {
-  return (details.explanation as Explanation | undefined)?.container ?? null;
 }
 
 /** {@link traced} for the end of a grant; `action` may answer whether children live on by it. */

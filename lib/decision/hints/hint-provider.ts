@@ -2,6 +2,7 @@
 // checked here.
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
+import { Refusal } from '../../base/refusal.js';
 import type { QosClass } from '../../input/pod-request.js';
 import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
@@ -103,12 +104,11 @@ export function abandon(answer: unknown, depth = 2): void {
 }
 
 function failed({ name }: HintProvider, method: string, why: string, cause?: unknown): NumalignError {
-  return new NumalignError('ERR_HINT_PROVIDER', `the hint provider ${name} failed in ${method}(): ${why}`, {
-    value: name,
-    method,
-    ...(method === 'allocate' && { reason: 'UnexpectedAdmissionError' }),
-    cause,
-  });
+  const message = `the hint provider ${name} failed in ${method}(): ${why}`;
+  const details = { value: name, method, cause };
+  return method === 'allocate'
+    ? new Refusal('UnexpectedAdmissionError', 'ERR_HINT_PROVIDER', message, details)
+    : new NumalignError('ERR_HINT_PROVIDER', message, details);
 }
 
 function call<T>(provider: HintProvider, method: (typeof METHODS)[number], action: () => T): T {

@@ -1,0 +1,38 @@
+// What JSON can have of any value.
+
+type Plain = string | number | boolean | null | undefined | Plain[] | { [key: string]: Plain };
+
+/**
+ * A copy that JSON can have: a bigint as its digits, an error as its name, code and message, maps
+ * and sets as lists, what has `toJSON` as that says. An object that is inside of itself is
+ * `[Circular]` there, and what throws when it is read is left out.
+ */
+export function plainJson(value: unknown): Plain {
+  return copy(value, []);
+}
+
+function copy(value: unknown, outer: readonly object[]): Plain {
+  if (typeof value === 'bigint') return String(value);
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined;
+  if (typeof value !== 'object' || value === null) return value as Plain;
+  if (outer.includes(value)) return '[Circular]';
+  try {
+    return copyObject(value, [...outer, value]);
+  } catch {
+    return undefined;
+  }
+}
+
+function copyObject(value: object, outer: readonly object[]): Plain {
+  const { toJSON } = value as { toJSON?: unknown };
+  if (typeof toJSON === 'function') return copy(toJSON.call(value), outer);
+  if (value instanceof Error) {
+    const { name, code, message } = value as NodeJS.ErrnoException;
+    return copy({ name, code, message }, outer);
+  }
+  const isList = Array.isArray(value) || ArrayBuffer.isView(value);
+  if (isList || value instanceof Map || value instanceof Set) {
+    return Array.from(value as Iterable<unknown>, (item) => copy(item, outer) ?? null);
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copy(item, outer)]));
+}

@@ -1,0 +1,37 @@
+// Refusal: why a request cannot be met, as the part of a decision that finds it says so.
+import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
+
+/** Why a pod is not admitted, in the kubelet's words. */
+export type AdmissionReason = 'TopologyAffinityError' | 'SMTAlignmentError' | 'UnexpectedAdmissionError';
+
+// Where a release by somebody else can change the answer.
+const SHORTAGES = [
+  'ERR_INSUFFICIENT_CPUS',
+  'ERR_INSUFFICIENT_DEVICES',
+  'ERR_INSUFFICIENT_MEMORY',
+  'ERR_SHARED_POOL_EMPTY',
+  'ERR_SMT_ALIGNMENT',
+  'ERR_TOPOLOGY_AFFINITY',
+] as const satisfies readonly ErrorCode[];
+
+/** The codes of rejections that say there is no room. */
+export type ShortageCode = (typeof SHORTAGES)[number];
+
+/** The codes of all rejections: no room, or a callback that could not choose. */
+export type RejectionCode = ShortageCode | 'ERR_HINT_PROVIDER' | 'ERR_PREFERRED_ALLOCATION';
+
+/** Whether a code says that there is no room: a release by somebody else can change the answer. */
+export function isShortage(code: ErrorCode): code is ShortageCode {
+  return (SHORTAGES as readonly ErrorCode[]).includes(code);
+}
+
+/** Thrown by the parts of a decision, and caught by it: a caller gets a rejection made of it. */
+export class Refusal extends NumalignError {
+  declare readonly code: RejectionCode;
+  readonly reason: AdmissionReason;
+
+  constructor(reason: AdmissionReason, code: RejectionCode, message: string, details: ErrorDetails = {}) {
+    super(code, message, { reason, ...details });
+    this.reason = reason;
+  }
+}
