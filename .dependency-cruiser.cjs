@@ -22,6 +22,7 @@ const ROOMS = [
   'doctor',
   'opening',
   'grants',
+  'managers',
   '.',
   'entries',
   'metrics',

@@ -33,8 +33,10 @@ export type {
 export type { ResourceAmounts } from './input/resource-amounts.js';
 export { type PinOptions, type PinResult, pin, pinThread, type Threads } from './machine/affinity.js';
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
-export { type DeviceOptions, Manager, type ManagerEvents } from './manager.js';
-export { openManager } from './open-manager.js';
+export { Manager } from './manager.js';
+export type { DeviceOptions } from './managers/machine-manager.js';
+export { type ManagerEvents, ManagerView } from './managers/manager-view.js';
+export { openManager, type ViewOptions } from './open-manager.js';
 export { Pod } from './pod.js';
 export type { BufferOptions } from './threads/buffers.js';
 export type { MemoryMigration, MemoryMode, MemoryPinResult } from './threads/memory.js';

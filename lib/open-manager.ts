@@ -1,13 +1,26 @@
 // OpenManager: how a machine, and the state that its processes share, are opened.
 import { cpusNow } from './account/cpus-now.js';
-import { firstState } from './decision/machine-settings.js';
-import { MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
+import { grantWarnings, settingWarnings } from './admission/warnings.js';
+import type { DeviceResource } from './decision/device-resources.js';
+import { checkRecorded, firstState } from './decision/machine-settings.js';
+import { totalsOf } from './decision/memory-tables.js';
+import { SharedMembers } from './enforcement/shared-members.js';
+import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
 import { checkPlacement } from './input/placement.js';
 import { discover } from './machine/discovery.js';
+import type { Topology } from './machine/topology.js';
 import { Manager } from './manager.js';
+import { Lifetime } from './managers/lifetime.js';
+import { ManagerView } from './managers/manager-view.js';
 import { prepare } from './opening/prepare.js';
-import { deviceResources, openStore, siteOf } from './opening/site.js';
+import { deviceResources, openStore, readOnlySiteOf, siteOf } from './opening/site.js';
 import { hasState } from './state/folder.js';
+import { ReadOnlyStore } from './state/read-only-store.js';
+
+/** Options of {@link openManager} for a {@link ManagerView}. */
+export interface ViewOptions extends Omit<ManagerOptions, 'readOnly'> {
+  readOnly: true;
+}
 
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and drops the grants
@@ -18,22 +31,63 @@ import { hasState } from './state/folder.js';
  *   ERR_STATE_VERSION, ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a
  *   kubelet that may give the same CPUs to others.
  */
-export async function openManager(options: ManagerOptions = {}): Promise<Manager> {
+export async function openManager(options?: ManagerOptions): Promise<Manager>;
+/**
+ * With `readOnly`: to look only, see {@link ManagerView}. Where there is no state, the machine is
+ * answered as its first opener would find it, with the settings among the options; on record ones
+ * must agree with these. What there is may come later, and is seen then.
+ * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER where the folder is closed to this process;
+ *   ERR_CONFIG_CONFLICT where the recorded machine settings differ from those given;
+ *   ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
+ */
+export async function openManager(options: ViewOptions): Promise<ManagerView>;
+export async function openManager(options: ManagerOptions | ViewOptions = {}): Promise<ManagerView> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
+  checkPlacement(config.placement, topology);
+  const resources = deviceResources(config, topology);
+  return config.readOnly ? openView(config, topology, resources) : open(config, topology, resources);
+}
+
+type Resources = Map<string, DeviceResource>;
+
+async function open(config: Config, topology: Topology, resources: Resources): Promise<Manager> {
   // Before anything is made on disk. Where there is a state, settings are held against it and not
   // against the machine, which may have changed.
-  checkPlacement(config.placement, topology);
   if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
-  const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
   // The manager keeps it open from then on.
   const end = ledger.use();
   try {
     const site = siteOf(config, topology, ledger, resources);
-    const warnings = await prepare(site, config);
-    return new Manager(config, site, resources, Object.freeze(warnings));
+    const found = Object.freeze(await prepare(site, config));
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), found });
   } finally {
     end();
   }
+}
+
+function openView(config: Config, topology: Topology, resources: Resources): ManagerView {
+  const path = config.stateDir ?? (topology.isSimulated ? undefined : MACHINE_STATE_DIR);
+  const store = new ReadOnlyStore(
+    path,
+    () => firstState(config, topology, cpusNow(topology)),
+    totalsOf(topology),
+  );
+  const { assignments } = store.read();
+  const now = cpusNow(topology, assignments.pods);
+  checkRecorded(assignments, config, topology, now, store.path);
+  return new ManagerView({
+    site: readOnlySiteOf(topology, store, resources),
+    placement: config.placement,
+    lifetime: new Lifetime(),
+    found: Object.freeze([
+      ...settingWarnings(assignments, topology, now.online),
+      ...grantWarnings(assignments, topology, resources, now),
+    ]),
+    sharedMembers: () =>
+      store.lookInto('members', (folder, at) => new SharedMembers(folder, at).list()) ?? [],
+    reclaim: async () => {},
+    release: () => store.close(),
+  });
 }

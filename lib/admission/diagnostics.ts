@@ -4,7 +4,7 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { AdmissionError } from './admission-error.js';
-import type { Site } from './site.js';
+import type { ReadOnlySite } from './site.js';
 
 /** The channels by what they tell; {@link DiagnosticsMessages} has what is published on each. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({
@@ -150,7 +150,7 @@ export interface Ended<T> {
 }
 
 /** The part of a site by which its manager is known. */
-export type Source = Pick<Site, 'managerId' | 'ledger'>;
+export type Source = Pick<ReadOnlySite, 'managerId' | 'ledger'>;
 
 const CHANNELS = Object.fromEntries(
   Object.entries(DIAGNOSTICS_CHANNELS).map(([step, name]) => [step, channel(name)]),

@@ -7,7 +7,7 @@ import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { difference } from '../state/difference.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
-import type { StateRecovered, Store } from '../state/store.js';
+import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
@@ -33,7 +33,7 @@ export interface StateChange {
 
 /** What is watched, and who is told. */
 export interface Watched {
-  store(): Store;
+  store(): StateSource;
   recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
   settings(): Settings;

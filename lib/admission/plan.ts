@@ -13,7 +13,7 @@ import type { AdmissionRequest } from '../input/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { PERSISTENT_OWNER, placedPod } from './admit.js';
-import { knownCheckpoint, type Site } from './site.js';
+import { knownCheckpoint, type ReadOnlySite } from './site.js';
 import { type Warning, warningsOf } from './warnings.js';
 
 /** What a container of an admitted pod has. */
@@ -125,7 +125,7 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
  * The same decision, on the state as it is, without doing it.
  * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
  */
-export function planFor(site: Site, request: AdmissionRequest): PlanOnRecord {
+export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
   const { topology, ledger, resources, providers } = site;
   const checkpoint = knownCheckpoint(site);
   const { generation, assignments: recorded } = checkpoint;

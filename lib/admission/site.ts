@@ -11,27 +11,32 @@ import type { HintProviders } from '../decision/hints/hint-providers.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { Topology } from '../machine/topology.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
-import type { Store } from '../state/store.js';
+import type { StateSource, Store } from '../state/store.js';
 
-/** Where admission happens: a machine, its state, and how the kernel is told. */
-export interface Site {
+/** A machine, and what can be read of its state. */
+export interface ReadOnlySite {
   /** Whose messages they are on the diagnostics channels. */
   readonly managerId: number;
   /** Replaced where CPUs have come that it does not have; see {@link refreshTopology}. */
   topology: Topology;
+  readonly ledger: StateSource;
+  readonly resources: DeviceResources;
+  readonly providers: HintProviders;
+}
+
+/** Where admission happens: a machine, its state, and how the kernel is told. */
+export interface Site extends ReadOnlySite {
   readonly ledger: Store;
   readonly enforcer: Enforcer;
   /** Of requests that do not say otherwise. */
   readonly enforcement: EnforcementRequest;
-  readonly resources: DeviceResources;
-  readonly providers: HintProviders;
   readonly lockTimeoutMs: number;
 }
 
 /**
  * What does not hold any more of a pod, as things are now; nothing of one that is off the record.
  */
-export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment): readonly Flag[] {
   const { ledger, topology, resources } = site;
   const state = assignmentsOf(site, ledger.read());
   const pod = findPod(state, uid);
@@ -43,22 +48,22 @@ export function flagsNow(site: Site, { uid, admittedAt }: PodAssignment): readon
  * What is on record, where that is known for certain.
  * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
  */
-export function knownAssignments(site: Site): Assignments {
+export function knownAssignments(site: ReadOnlySite): Assignments {
   return knownCheckpoint(site).assignments;
 }
 
-export function knownCheckpoint(site: Site): Checkpoint {
+export function knownCheckpoint(site: ReadOnlySite): Checkpoint {
   const checkpoint = existing(site, site.ledger.read());
   if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
   return checkpoint;
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */
-export function assignmentsOf(site: Site, checkpoint: Checkpoint | undefined): Assignments {
+export function assignmentsOf(site: ReadOnlySite, checkpoint: Checkpoint | undefined): Assignments {
   return existing(site, checkpoint).assignments;
 }
 
-function existing({ ledger }: Site, checkpoint: Checkpoint | undefined): Checkpoint {
+function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined): Checkpoint {
   if (checkpoint) return checkpoint;
   throw new NumalignError(
     'ERR_STATE_CORRUPT',
@@ -67,7 +72,11 @@ function existing({ ledger }: Site, checkpoint: Checkpoint | undefined): Checkpo
 }
 
 /** What the state says of some of its grants. */
-export function grantInfos(site: Site, pods: readonly PodAssignment[], state: Assignments): GrantInfo[] {
+export function grantInfos(
+  site: ReadOnlySite,
+  pods: readonly PodAssignment[],
+  state: Assignments,
+): GrantInfo[] {
   const { ledger, topology, resources } = site;
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);

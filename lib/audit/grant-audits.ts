@@ -1,6 +1,6 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import type { Site } from '../admission/site.js';
+import type { ReadOnlySite } from '../admission/site.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
 import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
@@ -33,7 +33,7 @@ interface Kept {
 // By grant, whichever object asks.
 const audits = () => new Map<string, Kept>();
 
-type Place = Pick<Site, 'topology' | 'ledger'>;
+type Place = Pick<ReadOnlySite, 'topology' | 'ledger'>;
 
 const auditsOf = ({ ledger }: Place) => ledger.registry.of(audits);
 

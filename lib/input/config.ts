@@ -66,6 +66,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    * Default: false.
    */
   besideKubelet?: boolean;
+  /** True: only to look, see {@link ViewOptions}. Default: false. */
+  readOnly?: false;
 }
 
 export interface Config {
@@ -80,6 +82,7 @@ export interface Config {
   readonly sharedMember: boolean;
   readonly enforcement: EnforcementRequest;
   readonly besideKubelet: boolean;
+  readonly readOnly: boolean;
 }
 
 // The kubelet's own.
@@ -105,12 +108,15 @@ const MANAGER_OPTIONS = [
   'enforcement',
   'unmovableMembers',
   'besideKubelet',
+  'readOnly',
 ] as const;
 // The same of a manager.
 const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManagerScope' };
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseConfig(options: ManagerOptions): Config {
+export function parseConfig(
+  options: Omit<ManagerOptions, 'readOnly'> & { readonly readOnly?: boolean },
+): Config {
   const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
   const given: Record<string, unknown> =
     own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
@@ -157,6 +163,7 @@ export function parseConfig(options: ManagerOptions): Config {
     sharedMember: parseBoolean('sharedMember', given.sharedMember) ?? true,
     enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
     besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
+    readOnly: parseBoolean('readOnly', given.readOnly) ?? false,
   });
 }
 

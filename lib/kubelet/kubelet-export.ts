@@ -5,7 +5,7 @@ import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
 import { type CpusNow, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
-import { assignmentsOf, type Site } from '../admission/site.js';
+import { assignmentsOf, type ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
 import { MEMORY } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
@@ -133,7 +133,7 @@ export function toKubelet(
 
 /** The state as the kubelet's files, without the grants of dead owners. */
 export function exportKubelet(
-  site: Site,
+  site: ReadOnlySite,
   { cpuPolicy, memoryPolicy }: Placement,
 ): KubeletFiles & Record<keyof KubeletFiles, string> {
   const state = assignmentsOf(site, site.ledger.read());

@@ -2,7 +2,7 @@
 import { presentCpus } from '../account/pod-assignment.js';
 import type { AuditTotals } from '../audit/account.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
-import { livingPods, type Manager } from '../manager.js';
+import { livingPods, type ManagerView } from '../managers/manager-view.js';
 import type { MetricSet } from './metric-set.js';
 import { oncePerScrape } from './state.js';
 
@@ -10,7 +10,7 @@ import { oncePerScrape } from './state.js';
 
 const OF_GRANT = ['grant', 'name'];
 
-export function grantActivity(metrics: MetricSet, manager: Manager): void {
+export function grantActivity(metrics: MetricSet, manager: ManagerView): void {
   const watched = new WatchedGrants('first look');
   const look = oncePerScrape(() => {
     const { topology } = manager;

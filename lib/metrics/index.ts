@@ -3,7 +3,7 @@
 import type { Registry } from 'prom-client';
 import type { StateChange } from '../admission/manager-watch.js';
 import { invalidOption } from '../base/check-options.js';
-import { Manager } from '../manager.js';
+import { ManagerView } from '../managers/manager-view.js';
 import { BUCKETS_S, requests } from './admissions.js';
 import { grantActivity } from './grant-activity.js';
 import { type Handlers, subscribeTo } from './handlers.js';
@@ -28,8 +28,8 @@ export interface MetricsCollection {
  * @throws ERR_OPTIONAL_DEPENDENCY where prom-client is not installed; ERR_INVALID_OPTION, also
  *   where the registry has one of the names already; ERR_MANAGER_CLOSED with `watch`
  */
-export function collectMetrics(manager: Manager, options: MetricsOptions = {}): MetricsCollection {
-  if (!(manager instanceof Manager)) invalidOption('manager', manager, 'a manager that openManager gave');
+export function collectMetrics(manager: ManagerView, options: MetricsOptions = {}): MetricsCollection {
+  if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');
   const given = parseOptions(options);
   const client = loadPromClient();
   const metrics = new MetricSet(client, given);

@@ -2,7 +2,7 @@
 import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { Manager } from '../manager.js';
+import type { ManagerView } from '../managers/manager-view.js';
 import type { Labels, MetricSet } from './metric-set.js';
 
 // ---- what the state says
@@ -24,7 +24,7 @@ export function oncePerScrape<T>(read: () => T): () => T | undefined {
   };
 }
 
-export function state(metrics: MetricSet, manager: Manager): void {
+export function state(metrics: MetricSet, manager: ManagerView): void {
   const look = oncePerScrape(() => readSnapshot(manager));
   const number = (name: string, help: string, value: (now: Snapshot) => number) => {
     metrics.gauge(name, help, [], () => {
@@ -105,7 +105,7 @@ function unlessUnreadable<T>(read: () => T): T | undefined {
   }
 }
 
-function readSnapshot(manager: Manager) {
+function readSnapshot(manager: ManagerView) {
   const { generation, sharedPool, freeCpus, settings, memory, refusal } = manager;
   const grants = manager.grants();
   const exclusiveCpus = grants.reduce(

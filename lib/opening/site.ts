@@ -1,6 +1,6 @@
 // The site of a manager: its machine, its store, and what keeps others off what is granted.
 import { newManagerId } from '../admission/diagnostics.js';
-import type { Site } from '../admission/site.js';
+import type { ReadOnlySite, Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResource } from '../decision/device-resources.js';
 import { HintProviders } from '../decision/hints/hint-providers.js';
@@ -12,7 +12,7 @@ import type { Topology } from '../machine/topology.js';
 import { scopeOf } from '../state/folder.js';
 import { Ledger } from '../state/ledger.js';
 import { MemoryStore } from '../state/memory-store.js';
-import type { Store } from '../state/store.js';
+import type { StateSource, Store } from '../state/store.js';
 
 // A simulated machine has no say in the real one's folder, and needs none of its own.
 export function openStore({ stateDir }: Config, topology: Topology): Store {
@@ -45,6 +45,15 @@ export function siteOf(
     lockTimeoutMs,
   };
   return site;
+}
+
+/** The site of a view, which changes nothing. */
+export function readOnlySiteOf(
+  topology: Topology,
+  ledger: StateSource,
+  resources: Site['resources'],
+): ReadOnlySite {
+  return { managerId: newManagerId(), topology, ledger, resources, providers: new HintProviders() };
 }
 
 /** The devices among the options. @throws ERR_INVALID_OPTION */

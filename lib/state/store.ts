@@ -1,5 +1,5 @@
 // Store: where assignments are kept between admissions. A Ledger is a folder that processes share;
-// a MemoryStore is one process's own.
+// a MemoryStore is one process's own. A StateSource can be read only.
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
@@ -7,7 +7,7 @@ import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
-import type { OwnerRegistry } from './owners/owner-registry.js';
+import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
@@ -47,7 +47,8 @@ export interface StatePart {
   close(): void;
 }
 
-export interface Store {
+/** What can be read of assignments that are kept. */
+export interface StateSource {
   /**
    * `machine`: speaks for the whole machine. `private`: for those who share the folder. `memory`:
    * for this object alone.
@@ -55,9 +56,24 @@ export interface Store {
   readonly scope: 'machine' | 'private' | 'memory';
   /** For messages. */
   readonly path: string;
+  readonly owners: OwnerLookup;
+  /** What the rooms keep in memory of the state, as long as anybody here has to do with it. */
+  readonly registry: Pick<Registry<StateSource>, 'of'>;
+  /**
+   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then:
+   * within milliseconds, once for several. Answers how to end it. `isQuiet`: it does not keep the
+   * process alive, and may be told of commits only.
+   */
+  watch(listener: Listener, isQuiet?: boolean): () => void;
+  /** The newest committed checkpoint, undefined before the first commit. */
+  read(): Checkpoint | undefined;
+  /** What was damaged and put together again by this store, the latest last. */
+  readonly recoveries: readonly StateRecovered[];
+}
+
+export interface Store extends StateSource {
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
-  /** What the rooms keep in memory of the state, as long as anybody here has to do with it. */
   readonly registry: Registry<Store>;
   /**
    * Keeps what is open of the state open, until the answer is called. So does every watch, every
@@ -74,21 +90,11 @@ export interface Store {
     make: (folder: NativeFolder, path: string) => Part,
   ): Part | undefined;
   /**
-   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then:
-   * within milliseconds, once for several. Answers how to end it. `isQuiet`: it does not keep the
-   * process alive, and may be told of commits only.
-   */
-  watch(listener: Listener, isQuiet?: boolean): () => void;
-  /**
    * Has `listener` called when an owner has ended that had grants; of several listeners one. Soon,
    * but not at once: of all processes that hear of it the first should do what is to be done.
    * Answers how to end it. Does not keep the process alive.
    */
   watchOwners(listener: Listener): () => void;
-  /** The newest committed checkpoint, undefined before the first commit. */
-  read(): Checkpoint | undefined;
-  /** What was damaged and put together again by this store, the latest last. */
-  readonly recoveries: readonly StateRecovered[];
   /**
    * Runs `decide` as one step for all users of the store. A damaged state is put together first;
    * where that or the format stands in the way of any commit, the checkpoint has a `refusal`.

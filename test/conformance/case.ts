@@ -6,7 +6,9 @@ import type * as numalign from '../support/package.js';
  * The package under test, as its entry exports it. The runner gets it handed in and imports none of
  * it.
  */
-export type Numalign = typeof numalign;
+export type Numalign = Omit<typeof numalign, 'openManager'> & {
+  openManager(options?: numalign.ManagerOptions): Promise<numalign.Manager>;
+};
 
 /** One line of a file of cases. Fields by kind: see vectors/README.md. */
 export interface Case {

@@ -28,7 +28,7 @@ export async function ending<T>(
 }
 
 /** @throws ERR_SIMULATED_MACHINE */
-export function checkRealMachine({ topology }: Site): void {
+export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
   if (!topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',

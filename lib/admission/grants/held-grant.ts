@@ -5,7 +5,7 @@ import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/descent.js';
 import { hasEnded } from '../../processes/process-identity.js';
-import type { Site } from '../site.js';
+import { assignmentsOf, type ReadOnlySite, type Site } from '../site.js';
 import { transact } from '../transact.js';
 
 /** The grant as it is on record, if it is there. Another may have come under its uid. */
@@ -70,6 +70,14 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
 }
 
 /** `uid`: what the caller has given for one. */
+/** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no text */
+export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
+  const state = assignmentsOf(site, site.ledger.read());
+  const pod = findPod(state, uid);
+  if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+  return pod;
+}
+
 export function unknownGrant(uid: unknown, { pods }: Assignments, path: string): NumalignError {
   const valid = pods.map((pod) => pod.uid);
   if (typeof uid !== 'string') {

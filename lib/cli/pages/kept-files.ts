@@ -5,7 +5,7 @@ import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { decodeCheckpoint } from '../../state/files/checkpoint.js';
 import { ARCHIVE_FOLDER } from '../../state/files/put-aside.js';
-import { childOf, openExisting } from './state-view.js';
+import { childOf, openExisting } from '../../state/read-only-store.js';
 
 const QUARANTINE_FOLDER = 'quarantine';
 

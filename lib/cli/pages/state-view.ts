@@ -9,7 +9,6 @@ import { type CpusNow, freeCpus, isolatedPool, sharedPool, universe } from '../.
 import { type PodContainer, podContainer } from '../../admission/plan.js';
 import { type LapsedGrant, lapsedGrants, settingWarnings, type Warning } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
-import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { encodeName } from '../../cgroups/cgroup-path.js';
 import { flagsOf } from '../../decision/flags.js';
@@ -25,19 +24,9 @@ import { MACHINE_STATE_DIR } from '../../input/config.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Checkpoint } from '../../state/files/checkpoint.js';
-import {
-  type FoundState,
-  findOwners,
-  findState,
-  isLocked,
-  isOfBoot,
-  isOwnerAlive,
-  NO_OWNERS,
-  PREVIOUS_FILE,
-  STATE_FILE,
-} from '../../state/files/state-files.js';
+import { type FoundState, findState, isOfBoot, STATE_FILE } from '../../state/files/state-files.js';
 import { explaining, readBootId, scopeOf } from '../../state/folder.js';
-import { lastGood, rebuild } from '../../state/owners/recovery.js';
+import { childOf, isPodAlive, openExisting, recovered } from '../../state/read-only-store.js';
 import { type Waiter, waitersIn } from '../../state/wait-queue.js';
 
 export interface GrantView extends GrantInfo {
@@ -113,38 +102,6 @@ export interface StateView {
   readonly assignments: Assignments;
 }
 
-/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
-export function openExisting(path: string): NativeFolder | undefined {
-  try {
-    return native.Folder.open(path, false, 0o700, -1);
-  } catch (error) {
-    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
-    if (error.errnoName === 'ENOENT') return undefined;
-    if (error.errnoName === 'EACCES')
-      return explaining(path, () => {
-        throw error;
-      });
-    const reason =
-      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP'
-        ? 'it is a link or no folder'
-        : error.message;
-    throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
-      value: path,
-      cause: error,
-    });
-  }
-}
-
-/** A folder in it, undefined where there is none. */
-export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
-  try {
-    return folder.child(name, false, 0o700, -1);
-  } catch (error) {
-    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
 /**
  * The state in a folder, undefined where there is none. Where its file is damaged, what can be told
  * of it.
@@ -179,7 +136,8 @@ function readFolder(folder: NativeFolder, stateDir: string, topology: Topology):
     const version = folder.version(STATE_FILE);
     const found = findState(folder, STATE_FILE);
     const owners = childOf(folder, 'owners');
-    const checkpoint = found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, topology);
+    const checkpoint =
+      found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));
     const view = checkpoint && viewOf(stateDir, checkpoint, topology, folder, damageOf(found));
     // A grant that is released meanwhile must not look like one whose owner died.
     if (folder.version(STATE_FILE) === version) return view;
@@ -189,26 +147,6 @@ function readFolder(folder: NativeFolder, stateDir: string, topology: Topology):
 function damageOf(found: FoundState): string | null {
   if (found.kind === 'good') return null;
   return found.kind === 'missing' ? `there is no ${STATE_FILE}` : found.why;
-}
-
-function recovered(
-  folder: NativeFolder,
-  found: FoundState,
-  owners: NativeFolder | undefined,
-  topology: Topology,
-): Checkpoint | undefined {
-  const bootId = readBootId();
-  const previous = findState(folder, PREVIOUS_FILE);
-  const base = lastGood([found, previous], undefined);
-  const clues = {
-    found,
-    previous,
-    base,
-    owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
-    highest: 0,
-  };
-  const rebuilt = rebuild(clues, bootId, totalsOf(topology));
-  return rebuilt && { ...rebuilt, generation: clues.base?.generation ?? 0, writtenAt: '' };
 }
 
 function membersOf(
@@ -259,8 +197,7 @@ function viewOf(
   const present = cpusNow(topology, state.pods);
   const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
   const grants = state.pods.map((pod) => {
-    const isLeaving = pod.formerOwner !== null && owners !== undefined && isLocked(owners, pod.formerOwner);
-    const alive = isLeaving || isOwnerAlive(owners, pod.owner);
+    const alive = isPodAlive(owners, pod);
     // Nobody has registered devices here.
     const flags = flagsOf(pod, state, topology, new Map(), present);
     return {

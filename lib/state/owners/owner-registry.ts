@@ -2,18 +2,24 @@
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { OwnerChoice } from '../../input/request.js';
 
+/** The questions about owners that change nothing. */
+export interface OwnerLookup {
+  isOwn(owner: OwnerRecord): boolean;
+  /** The grants whose owners are dead. */
+  deadPods(pods: readonly PodAssignment[]): PodAssignment[];
+}
+
 /**
  * Who owns what, and whether they live. Every member but the questions REQUIRES to be in a
  * transaction.
  */
-export interface OwnerRegistry {
+export interface OwnerRegistry extends OwnerLookup {
   /**
    * The record of an owner: this environment's own, or a new one.
    * @throws ERR_INVALID_OPTION for a cgroup that is none or is empty, ERR_SYSCALL where the owner's
    *   file cannot be made
    */
   recordFor(owner: OwnerChoice): OwnerRecord;
-  isOwn(owner: OwnerRecord): boolean;
   /** Descriptor of a lock, for a child that shall keep the grants alive. */
   ownFd(): number | undefined;
   /** Gives up this environment's share of its only grant; says whether a child still has one. */
@@ -23,5 +29,4 @@ export interface OwnerRegistry {
   isProcessAlive(uuid: string): boolean;
   /** Whether it is the uuid of this environment. */
   isOwnProcess(uuid: string): boolean;
-  deadPods(pods: readonly PodAssignment[]): PodAssignment[];
 }

@@ -1,0 +1,176 @@
+// MachineManager: what a manager does for the machine: its settings, its shared members, devices
+// and resources to be granted, and upkeep.
+
+import { publishError } from '../admission/diagnostics.js';
+import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
+import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
+import type { Site } from '../admission/site.js';
+import { reclaim } from '../admission/transact.js';
+import type { Warning } from '../admission/warnings.js';
+import { checkOptions } from '../base/check-options.js';
+import {
+  checkPreferredAllocation,
+  type DeviceResource,
+  type PreferredAllocation,
+} from '../decision/device-resources.js';
+import type { HintProvider } from '../decision/hints/hint-provider.js';
+import type { Settings } from '../decision/machine-settings.js';
+import type { ReconcileReport } from '../enforcement/drift.js';
+import type { Config } from '../input/config.js';
+import { type DeviceSelection, parseDevices } from '../input/devices.js';
+import type { MachineOptions } from '../input/machine-options.js';
+import { configure } from '../opening/configure.js';
+import { leavePool } from '../opening/pool-membership.js';
+import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
+import type { Lifetime } from './lifetime.js';
+import { ManagerView } from './manager-view.js';
+
+/** What {@link Manager.registerDevices} takes beside the devices. */
+export interface DeviceOptions {
+  preferredAllocation?: PreferredAllocation;
+}
+
+/** What a manager is made of. */
+export interface ManagerParts {
+  readonly config: Config;
+  readonly site: Site;
+  readonly resources: Map<string, DeviceResource>;
+  readonly lifetime: Lifetime;
+  /** What opening has found. */
+  readonly found: readonly Warning[];
+}
+
+// The lock may be held for long, a disk full.
+const RECLAIM_PAUSE_MS = 50;
+const RECLAIM_LONGEST_PAUSE_MS = 30_000;
+
+export class MachineManager extends ManagerView {
+  readonly #parts: ManagerParts;
+  readonly #reconciling: Reconciling;
+
+  /** Use {@link openManager}. */
+  constructor(parts: ManagerParts) {
+    const { config, site, lifetime, found } = parts;
+    const { ledger } = site;
+    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS));
+    super({
+      ...{ site, lifetime, found },
+      placement: config.placement,
+      sharedMembers: () => site.enforcer.members?.list() ?? [],
+      reclaim: async () => reclaim(site),
+      release: () => {
+        endReconciling();
+        leavePool(site);
+        endOwnerWatch();
+      },
+    });
+    this.#parts = parts;
+    this.#reconciling = {
+      ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      drifted: (drift) => this.emit('drift', drift),
+      hotplugged: (hotplug) => this.emit('hotplug', hotplug),
+      failed: (error) => {
+        if (this.listenerCount('error') > 0) this.emit('error', error);
+      },
+    };
+    const endReconciling = site.topology.isSimulated
+      ? () => {}
+      : Reconciler.of(ledger).attach(this.#reconciling);
+  }
+
+  // One for all, its grants too: what is changed in it all of them see.
+  get #site(): Site {
+    this.#parts.lifetime.check();
+    return this.#parts.site;
+  }
+
+  /**
+   * Changes the machine's settings for all its users. Grants in force are kept, whatever the new
+   * settings say.
+   * @throws ERR_INVALID_OPTION; ERR_CONFIG_CONFLICT where nothing would be left to share, or
+   *   `cgroupRoot` would change while CPUs are exclusive; ERR_KUBELET_CONFLICT as
+   *   {@link openManager}
+   */
+  async configure(options: MachineOptions): Promise<Settings> {
+    await configure(this.#site, this.#parts.config, options);
+    return this.settings;
+  }
+
+  /**
+   * Has devices take part in every admission of this manager: a list of them, or a pattern that
+   * selects some of {@link Topology.devices}. Once more for the same resource, it replaces the
+   * list: so a device that has fallen ill is told; the callback stays unless another is given. What
+   * is granted stays granted, whatever the list says, and so do devices of resources that this
+   * manager does not know.
+   * @throws ERR_INVALID_OPTION
+   */
+  registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
+    const { lifetime, resources } = this.#parts;
+    lifetime.check();
+    const { preferredAllocation } = checkOptions(options, ['preferredAllocation'], 'registerDevices');
+    const devices = parseDevices(selection, this.topology, resource);
+    const before = resources.get(resource)?.preferredAllocation;
+    const callback = checkPreferredAllocation(preferredAllocation) ?? before;
+    resources.set(resource, { name: resource, devices, preferredAllocation: callback });
+  }
+
+  /**
+   * Has a resource of your own take part in every admission of this manager, after numalign's and
+   * in the order of registration.
+   * @throws ERR_INVALID_OPTION for an object that is no provider, or a name that is taken
+   */
+  addHintProvider(provider: HintProvider): void {
+    this.#site.providers.add(provider);
+  }
+
+  /**
+   * Has a process (with all its threads), or every process in and below a cgroup, run in the shared
+   * pool from now on: it leaves CPUs before these are granted, which is read back, and comes back
+   * when they are given back. A process by its cpuset, where it can be moved into the shared group
+   * below `cgroupRoot`, else by the masks of its threads, of which each keeps its own choice in
+   * mind; a cgroup below `cgroupRoot` by its cpuset. A process stays a member until it ends.
+   * @throws ERR_UNKNOWN_MEMBER where there is no such process or cgroup; ERR_MEMBER_UNMOVABLE where
+   *   it cannot leave the CPUs that are granted, was attached to some of them, or this user may not
+   *   move it; ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
+   */
+  async addSharedMember(target: SharedMemberTarget): Promise<void> {
+    await addSharedMember(this.#site, target);
+  }
+
+  /**
+   * It is moved no more. A process goes back from the shared group to where it was taken from,
+   * where no CPU is exclusive and that is known (it was not attached to a grant); else it stays
+   * where it is.
+   * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
+   */
+  async removeSharedMember(target: SharedMemberTarget): Promise<void> {
+    await removeSharedMember(this.#site, target);
+  }
+
+  /**
+   * Compares what is so with what is on record, and repairs it: threads of this process that may
+   * run outside of the grant that they are pinned for (a mask inside of it is intent, and left
+   * alone) or are out of its cgroup; cgroups below `cgroupRoot` that have vanished, have other
+   * CPUs, or are left of grants that are gone; the partition; shared members on CPUs that are
+   * somebody's; CPUs of this process's grants that have gone offline or come back. Done after every
+   * change and every {@link ManagerOptions.cpuManagerReconcilePeriod} by itself, without keeping
+   * the process alive. Where nothing is different, nothing is written and no lock taken. What was
+   * repaired twice and is different again is `contested`: it is told once, and left alone until it
+   * is found right or the grants change. On a simulated machine there is nothing to do. Tells what
+   * it finds by the events `drift` and `hotplug` too.
+   * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
+   */
+  async reconcile(): Promise<ReconcileReport> {
+    return Reconciler.of(this.#site.ledger).reconcile(this.#reconciling);
+  }
+}
+
+// Those that cannot be taken back now may be later.
+function takeBack(parts: ManagerParts, pauseMs: number): void {
+  const { site, lifetime } = parts;
+  reclaim(site).catch((error) => {
+    publishError(site, 'watch', error);
+    if (pauseMs < RECLAIM_LONGEST_PAUSE_MS && !lifetime.isOver)
+      setTimeout(takeBack, pauseMs, parts, 2 * pauseMs).unref();
+  });
+}

@@ -1,0 +1,228 @@
+// ReadOnlyStore: a state folder of which nothing is changed: no file is made, locked or written. So
+// it needs no right but to read, and stands in nobody's way.
+import { join } from 'node:path';
+import { type Assignments, withoutPods } from '../account/assignments.js';
+import type { TotalOn } from '../account/booked-memory.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
+import type { NativeFolder } from '../base/native-files.js';
+import { Registry } from '../base/registry.js';
+import type { Checkpoint } from './files/checkpoint.js';
+import { FolderWatch, type Listener } from './files/folder-watch.js';
+import {
+  type FoundState,
+  findOwners,
+  findState,
+  isLocked,
+  isOfBoot,
+  isOwnerAlive,
+  NO_OWNERS,
+  PREVIOUS_FILE,
+  STATE_FILE,
+} from './files/state-files.js';
+import { explaining, readBootId, scopeOf } from './folder.js';
+import type { OwnerLookup } from './owners/owner-registry.js';
+import { lastGood, rebuild } from './owners/recovery.js';
+import type { StateSource } from './store.js';
+
+/** The folder, undefined where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export function openExisting(path: string): NativeFolder | undefined {
+  try {
+    return native.Folder.open(path, false, 0o700, -1);
+  } catch (error) {
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
+    if (error.errnoName === 'ENOENT') return undefined;
+    if (error.errnoName === 'EACCES')
+      return explaining(path, () => {
+        throw error;
+      });
+    const reason =
+      error.errnoName === 'ENOTDIR' || error.errnoName === 'ELOOP'
+        ? 'it is a link or no folder'
+        : error.message;
+    throw new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be read: ${reason}`, {
+      value: path,
+      cause: error,
+    });
+  }
+}
+
+/** A folder in it, undefined where there is none. */
+export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
+  try {
+    return folder.child(name, false, 0o700, -1);
+  } catch (error) {
+    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * What is left of a state that is damaged, or gone; undefined where there was none.
+ * @throws ERR_STATE_CORRUPT where nothing can be told, ERR_STATE_VERSION
+ */
+export function recovered(
+  folder: NativeFolder,
+  found: FoundState,
+  owners: NativeFolder | undefined,
+  totalOn: TotalOn,
+): Checkpoint | undefined {
+  const bootId = readBootId();
+  const previous = findState(folder, PREVIOUS_FILE);
+  const base = lastGood([found, previous], undefined);
+  const clues = {
+    ...{ found, previous, base, highest: 0 },
+    owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
+  };
+  const rebuilt = rebuild(clues, bootId, totalOn);
+  return rebuilt && { ...rebuilt, generation: base?.generation ?? 0, writtenAt: '' };
+}
+
+/**
+ * Whether the owner of a grant lives, or the one before it has not left it yet. `owners`: owners/ of
+ * the state folder, undefined where there is none.
+ */
+export function isPodAlive(
+  owners: NativeFolder | undefined,
+  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
+): boolean {
+  const isLeaving = formerOwner !== null && owners !== undefined && isLocked(owners, formerOwner);
+  return isLeaving || isOwnerAlive(owners, owner);
+}
+
+interface Open {
+  readonly folder: NativeFolder;
+  readonly owners: NativeFolder | undefined;
+}
+
+/** Not to be shared: each reader has its own. */
+export class ReadOnlyStore implements StateSource {
+  readonly scope: 'machine' | 'private' | 'memory';
+  readonly path: string;
+  readonly registry: Registry<StateSource> = new Registry<StateSource>(this);
+  readonly recoveries = [];
+  readonly owners: OwnerLookup = {
+    isOwn: () => false,
+    deadPods: (pods) => this.#deadPods(pods),
+  };
+  readonly #empty: () => Assignments;
+  #nothing: Checkpoint | undefined;
+  readonly #totalOn: TotalOn;
+  readonly #watch: FolderWatch;
+  #open: Open | undefined;
+  // The last good state that was read, its version, and what it says.
+  #good: FoundState | undefined;
+  #version: string | undefined;
+  #checkpoint: Checkpoint | undefined;
+  #exists = false;
+
+  /**
+   * `path`: undefined where nothing is kept. `empty`: what is on record where there is no state.
+   * Opens nothing.
+   */
+  constructor(path: string | undefined, empty: () => Assignments, totalOn: TotalOn) {
+    this.path = path ?? 'memory';
+    this.scope = path === undefined ? 'memory' : scopeOf(path);
+    this.#empty = empty;
+    this.#totalOn = totalOn;
+    this.#watch = new FolderWatch(this.path, STATE_FILE);
+  }
+
+  /** Whether there was a state when it was last read. */
+  get exists(): boolean {
+    return this.#exists;
+  }
+
+  /**
+   * The newest committed checkpoint; where there is none, the empty one of generation 0. Grants of
+   * an earlier boot are void and left out. Synchronous: two stats, and a read only where the file
+   * has changed.
+   * @throws ERR_STATE_FOLDER where the folder is closed to this process, ERR_STATE_CORRUPT where
+   *   nothing can be told of a damaged state, ERR_STATE_VERSION, ERR_SYSCALL
+   */
+  read(): Checkpoint {
+    const found = this.scope === 'memory' ? undefined : explaining(this.path, () => this.#read());
+    this.#exists = found !== undefined;
+    this.#nothing ??= found
+      ? undefined
+      : { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
+    return found ?? this.#nothing!;
+  }
+
+  #read(): Checkpoint | undefined {
+    const open = this.#follow();
+    if (!open) return undefined;
+    const version = open.folder.version(STATE_FILE);
+    if (version !== undefined && version === this.#version) return this.#checkpoint;
+    const found = findState(open.folder, STATE_FILE, this.#good);
+    const checkpoint =
+      found.kind === 'good' ? found.checkpoint : recovered(open.folder, found, open.owners, this.#totalOn);
+    const current = checkpoint && ofThisBoot(checkpoint, open.owners);
+    this.#good = found.kind === 'good' ? found : undefined;
+    this.#version = this.#good && version;
+    this.#checkpoint = current;
+    return current;
+  }
+
+  // The folder that is at the path now: it may be made, removed or replaced at any time.
+  #follow(): Open | undefined {
+    const open = this.#open;
+    if (open?.folder.isCurrent()) {
+      if (!open.owners?.isCurrent()) this.#openOwners(open);
+      return this.#open;
+    }
+    this.#forget();
+    const folder = openExisting(this.path);
+    if (folder) this.#openOwners({ folder, owners: undefined });
+    if (open || folder) this.#watch.restart();
+    return this.#open;
+  }
+
+  #openOwners({ folder, owners }: Open): void {
+    owners?.close();
+    this.#open = { folder, owners: undefined };
+    this.#open = { folder, owners: childOf(folder, 'owners') };
+  }
+
+  #forget(): void {
+    this.#open?.folder.close();
+    this.#open?.owners?.close();
+    this.#open = undefined;
+    this.#good = undefined;
+    this.#version = undefined;
+    this.#checkpoint = undefined;
+  }
+
+  #deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
+    const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
+    return pods.filter((pod) => !isPodAlive(owners, pod));
+  }
+
+  /** What `look` makes of a folder in the state folder; undefined where there is none. */
+  lookInto<T>(name: string, look: (folder: NativeFolder, path: string) => T): T | undefined {
+    return explaining(this.path, () => {
+      const open = this.scope === 'memory' ? undefined : this.#follow();
+      const folder = open && childOf(open.folder, name);
+      try {
+        return folder && look(folder, join(this.path, name));
+      } finally {
+        folder?.close();
+      }
+    });
+  }
+
+  watch(listener: Listener, isQuiet = false): () => void {
+    return this.scope === 'memory' ? () => {} : this.#watch.add(listener, isQuiet);
+  }
+
+  /** Lets the folder go. The next read opens it again. */
+  close(): void {
+    this.#forget();
+  }
+}
+
+function ofThisBoot(checkpoint: Checkpoint, owners: NativeFolder | undefined): Checkpoint {
+  if (isOfBoot(checkpoint.bootId, readBootId(), owners)) return checkpoint;
+  return { ...checkpoint, assignments: withoutPods(checkpoint.assignments) };
+}

@@ -1,0 +1,255 @@
+// Managers that only look: they answer as others do, change nothing, and need no rights but to read.
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, Manager, type ManagerView, openManager, type StateChange } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+
+const SYNTHETIC = 'numa:2 core:2 pu:2';
+const simulated = () => discover({ synthetic: SYNTHETIC });
+
+const managers: ManagerView[] = [];
+afterEach(() => {
+  for (const manager of managers.splice(0)) manager.close();
+});
+
+async function viewOf(stateDir: string) {
+  const view = await openManager({ stateDir, topology: await simulated(), readOnly: true });
+  managers.push(view);
+  return view;
+}
+
+async function managerOf(stateDir: string) {
+  const manager = await openManager({ stateDir, topology: await simulated(), reservedSystemCPUs: '0' });
+  managers.push(manager);
+  return manager;
+}
+
+/** Everything that is told of a folder and what is in it: names, modes, owners, times, bytes. */
+function snapshot(folder: string): string[] {
+  const names = ['.', ...readdirSync(folder, { recursive: true }).map(String).sort()];
+  return names.map((name) => {
+    const { mode, uid, gid, mtimeNs, ctimeNs, ino } = lstatSync(join(folder, name), { bigint: true });
+    return [name, mode, uid, gid, mtimeNs, ctimeNs, ino].join(' ');
+  });
+}
+
+describe('a manager that only looks', () => {
+  it('answers what a manager answers', async () => {
+    const stateDir = makeStateDir();
+    const manager = await managerOf(stateDir);
+    const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
+    const view = await viewOf(stateDir);
+    const answers = (each: ManagerView) => ({
+      ...{ scope: each.scope, stateDir: each.stateDir, generation: each.generation },
+      ...{ settings: each.settings, memory: each.memory, refusal: each.refusal, grants: each.grants() },
+      ...{ sharedPool: each.sharedPool, freeCpus: each.freeCpus, freeIsolated: each.freeIsolatedCpus },
+      ...{ members: each.sharedMembers(), kubelet: each.exportKubelet() },
+    });
+    expect(answers(view)).toEqual(answers(manager));
+    expect(view.grants()).toMatchObject([{ uid: grant.uid, name: 'gateway', alive: true }]);
+    await grant.release();
+    expect(answers(view)).toEqual(answers(manager));
+    expect(view.grants()).toEqual([]);
+  });
+
+  it('plans what would be admitted now', async () => {
+    const stateDir = makeStateDir();
+    const manager = await managerOf(stateDir);
+    await manager.acquire({ cpu: 2 });
+    const view = await viewOf(stateDir);
+    const resources = { requests: { cpu: '2', memory: '1Mi' }, limits: { cpu: '2', memory: '1Mi' } };
+    const pod = { name: 'job', containers: [{ name: 'main', ...resources }] };
+    const planned = view.plan(pod);
+    expect(planned).toEqual(manager.plan(pod));
+    const { containers } = await manager.admit(pod);
+    expect(planned.containers.map(({ cpus }) => cpus)).toEqual(containers.map(({ cpus }) => cpus));
+    expect(view.plan({ containers: [{ name: 'big', limits: { cpu: 8, memory: '1Mi' } }] })).toMatchObject({
+      admitted: false,
+      code: 'ERR_INSUFFICIENT_CPUS',
+    });
+  });
+
+  it('has no verb that changes anything', async () => {
+    const view = await viewOf(makeStateDir());
+    expectTypeOf(view).toEqualTypeOf<ManagerView>();
+    expect(view).not.toBeInstanceOf(Manager);
+    const verbs = [
+      'acquire',
+      'admit',
+      'release',
+      'configure',
+      'use',
+      'takeOver',
+      'grant',
+      'pod',
+      'reconcile',
+    ];
+    const others = ['addSharedMember', 'removeSharedMember', 'importKubelet'];
+    expect([...verbs, ...others].filter((name) => name in view)).toEqual([]);
+    expect([...verbs, ...others].filter((name) => !(name in Manager.prototype))).toEqual([]);
+  });
+
+  it('changes nothing in the folder, whatever is asked', async () => {
+    const stateDir = makeStateDir();
+    const owner = new Agent();
+    await owner.tell('open', { stateDir, reservedSystemCPUs: '' });
+    const before = snapshot(stateDir);
+    const view = await openManager({ stateDir, readOnly: true });
+    managers.push(view);
+    view.on('change', () => {});
+    view.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
+    expect([view.generation, view.grants(), view.sharedPool.isEmpty]).toEqual([1, [], false]);
+    expect(view.sharedMembers()).toMatchObject([{ kind: 'process', pid: owner.process.pid }]);
+    view.exportKubelet();
+    view.close();
+    expect(snapshot(stateDir)).toEqual(before);
+  });
+
+  it('makes no folder where there is none, and answers as the first opener would find it', async () => {
+    const stateDir = makeStateDir();
+    const view = await openManager({
+      ...{ stateDir, topology: await simulated(), reservedSystemCPUs: '0-1' },
+      readOnly: true,
+    });
+    managers.push(view);
+    expect([view.generation, view.grants(), view.sharedMembers(), view.refusal]).toEqual([0, [], [], null]);
+    expect([view.sharedPool, view.freeCpus].map(String)).toEqual(['0-7', '2-7']);
+    expect(existsSync(stateDir)).toBe(false);
+  });
+
+  it('sees a folder that is made later, and one that replaces it', async () => {
+    const stateDir = makeStateDir();
+    const view = await viewOf(stateDir);
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: SYNTHETIC });
+    await agent.tell('acquire', { cpu: 1 });
+    expect(view.grants()).toMatchObject([{ alive: true }]);
+    await agent.kill();
+    expect(view.grants()).toMatchObject([{ alive: false }]);
+    execFileSync('rm', ['-r', stateDir]);
+    expect([view.generation, view.grants()]).toEqual([0, []]);
+    const next = new Agent();
+    await next.tell('open', { stateDir, simulate: SYNTHETIC });
+    const { uid } = await next.tell('acquire', { cpu: 2 });
+    expect(view.grants()).toMatchObject([{ uid, alive: true }]);
+  });
+
+  it('hears of every commit, and takes nothing back', async () => {
+    const stateDir = makeStateDir();
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: SYNTHETIC });
+    const view = await viewOf(stateDir);
+    const changes: StateChange[] = [];
+    view.on('change', (change) => changes.push(change));
+    const { uid } = await agent.tell('acquire', { cpu: 1 });
+    await expect.poll(() => changes.flatMap(({ added }) => added)).toMatchObject([{ uid }]);
+    const generation = view.generation;
+    await agent.kill();
+    await expect.poll(() => view.grants()).toMatchObject([{ uid, alive: false }]);
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect([view.generation, view.grants().length]).toEqual([generation, 1]);
+  });
+
+  it('does not wait for the lock, nor has others wait for it', async () => {
+    const stateDir = makeStateDir();
+    const manager = await managerOf(stateDir);
+    const view = await viewOf(stateDir);
+    let generation: number | undefined;
+    manager.addHintProvider({
+      name: 'example',
+      // Asked under the lock.
+      hints: () => {
+        generation = view.generation;
+        return {};
+      },
+      allocate: () => {},
+      release: () => {},
+    });
+    await manager.acquire({ cpu: 1 });
+    expect(generation).toBe(1);
+  });
+
+  it('tells what is left of a damaged state, and does not mend it', async () => {
+    const stateDir = makeStateDir();
+    const manager = await managerOf(stateDir);
+    const { uid } = await manager.acquire({ cpu: 1 });
+    const file = join(stateDir, 'state.json');
+    writeFileSync(file, 'nonsense');
+    const before = snapshot(stateDir);
+    const view = await viewOf(stateDir);
+    expect(view.grants()).toMatchObject([{ uid, alive: true }]);
+    expect(snapshot(stateDir)).toEqual(before);
+    expect(readFileSync(file, 'utf8')).toBe('nonsense');
+  });
+
+  it('refuses settings that are not those on record, and another kind of machine', async () => {
+    const stateDir = makeStateDir();
+    await managerOf(stateDir);
+    const options = { stateDir, topology: await simulated(), readOnly: true } as const;
+    expect(await errorOf(() => openManager({ ...options, reservedSystemCPUs: '1' }))).toMatchObject({
+      code: 'ERR_CONFIG_CONFLICT',
+    });
+    expect(await errorOf(() => openManager({ stateDir, readOnly: true }))).toMatchObject({
+      code: 'ERR_SIMULATED_MACHINE',
+    });
+  });
+
+  it('is refused with a value that is no truth', async () => {
+    expect(await errorOf(() => openManager({ readOnly: 'yes' as never }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { value: 'yes' },
+    });
+  });
+
+  it('answers no more once it is closed', async () => {
+    const view = await viewOf(makeStateDir());
+    view.close();
+    for (const ask of [() => view.grants(), () => view.sharedPool, () => view.sharedMembers()]) {
+      expect(thrownBy(ask)).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
+    }
+    expect(view.topology.cpus).toEqual(CpuSet.parse('0-7'));
+  });
+
+  it.runIf(canBeStranger)('needs neither the group of the folder nor the right to write it', async () => {
+    const stateDir = makeStateDir();
+    chmodSync(join(stateDir, '..'), 0o755);
+    const owner = new Agent();
+    await owner.tell('open', { stateDir, sharedMember: false });
+    const { uid } = await owner.tell('acquire', { cpu: 1 });
+    execFileSync('chmod', ['-R', 'a+rX,go-w', stateDir]);
+    const before = snapshot(stateDir);
+    const stranger = ['setpriv', '--reuid=12345', '--clear-groups', '--bounding-set=-all', '--inh-caps=-all'];
+    const agent = new Agent(stranger, forStrangers(AGENT));
+    await agent.tell('open', { stateDir, readOnly: true });
+    expect(await agent.tell('grants')).toMatchObject([{ uid, alive: true }]);
+    await agent.tell('watch');
+    expect(snapshot(stateDir)).toEqual(before);
+    await owner.tell('release', { uid });
+    // The new state is closed to others until somebody opens it.
+    execFileSync('chmod', ['-R', 'a+rX,go-w', stateDir]);
+    await expect.poll(() => agent.tell('changes')).toMatchObject([{ removed: [{ uid }] }]);
+    expect((await agent.ask('acquire', { cpu: 1 })).error?.message).toContain('not a function');
+    chmodSync(stateDir, 0o700);
+    expect(
+      await new Agent(stranger, forStrangers(AGENT)).ask('open', { stateDir, readOnly: true }),
+    ).toMatchObject({
+      error: { code: 'ERR_STATE_FOLDER' },
+    });
+  });
+
+  it.runIf(existsSync('/sys/fs/cgroup'))('makes no cgroup', async () => {
+    const groups = () =>
+      execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', 'numalign*']).toString();
+    const before = groups();
+    const view = await openManager({ stateDir: makeStateDir(), readOnly: true });
+    onTestFinished(() => view.close());
+    view.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
+    expect(groups()).toBe(before);
+  });
+});
