@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS } from '../lib/entries/diagnostics.js';
-import { type Manager, type ManagerOptions, openManager } from '../lib/index.js';
+import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../lib/index.js';
 import { collectMetrics, type MetricsOptions } from '../lib/metrics/index.js';
 
 import { newFolder, until } from './cli/numalign.js';
@@ -20,7 +20,7 @@ import { installWithout } from './support/without-package.js';
 
 const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:2';
 
-function collect(manager: Manager, options: MetricsOptions = {}) {
+function collect(manager: ManagerView, options: MetricsOptions = {}) {
   const collection = collectMetrics(manager, { register: new Registry(), ...options });
   onTestFinished(() => collection.stop());
   const scrape = async () => new Scrape(await collection.register.metrics());
@@ -52,6 +52,18 @@ function pinnings(page: Scrape): (number | undefined)[] {
 }
 
 describe('collectMetrics', () => {
+  it('says of a manager that only looks what the state says', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulate(MACHINE, { stateDir });
+    await manager.acquire({ cpu: 4 });
+    const { topology } = manager;
+    const view = await openManager({ stateDir, topology, readOnly: true });
+    onTestFinished(() => view.close());
+    const page = await collect(view).scrape();
+    const gauges = ['numalign_state_usable', 'numalign_state_generation', 'numalign_free_cpus'];
+    expect(gauges.map((name) => page.value(name))).toEqual([1, view.generation, 12]);
+  });
+
   it('has the kubelet’s names for what the kubelet has too, of the kubelet’s types and with its buckets', async () => {
     const { scrape } = await collected();
     const page = await scrape();

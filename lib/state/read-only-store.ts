@@ -115,7 +115,6 @@ export class ReadOnlyStore implements StateSource {
   #good: FoundState | undefined;
   #version: string | undefined;
   #checkpoint: Checkpoint | undefined;
-  #exists = false;
 
   /**
    * `path`: undefined where nothing is kept. `empty`: what is on record where there is no state.
@@ -129,11 +128,6 @@ export class ReadOnlyStore implements StateSource {
     this.#watch = new FolderWatch(this.path, STATE_FILE);
   }
 
-  /** Whether there was a state when it was last read. */
-  get exists(): boolean {
-    return this.#exists;
-  }
-
   /**
    * The newest committed checkpoint; where there is none, the empty one of generation 0. Grants of
    * an earlier boot are void and left out. Synchronous: two stats, and a read only where the file
@@ -143,11 +137,12 @@ export class ReadOnlyStore implements StateSource {
    */
   read(): Checkpoint {
     const found = this.scope === 'memory' ? undefined : explaining(this.path, () => this.#read());
-    this.#exists = found !== undefined;
-    this.#nothing ??= found
-      ? undefined
-      : { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
-    return found ?? this.#nothing!;
+    return found ?? this.#emptyCheckpoint();
+  }
+
+  #emptyCheckpoint(): Checkpoint {
+    this.#nothing ??= { generation: 0, bootId: '', writtenAt: '', assignments: this.#empty() };
+    return this.#nothing;
   }
 
   #read(): Checkpoint | undefined {

@@ -1,7 +1,7 @@
 // The health of `numalign agent`: whether its state can be read and changed, and what became of the
 // last round of reconciling.
 import { thrownText } from '../../base/check-options.js';
-import type { Manager } from '../../manager.js';
+import type { Manager } from '../../index.js';
 import { checkWritable } from '../../state/files/writable.js';
 
 /** What is wrong, in plain words; nothing where all is well. `lastFailure`: of reconciling. */

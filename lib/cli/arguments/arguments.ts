@@ -1,9 +1,9 @@
 // Values on the command line -> what the API takes. What is wrong is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kubelet.js';
 import { parseConfig } from '../../input/config.js';
-import { parseMachineOptions, type ReservedMemory } from '../../input/machine-options.js';
-import type { CpuManagerPolicyOptions } from '../../input/policies.js';
+import { parseMachineOptions } from '../../input/machine-options.js';
 import { parseQuantity } from '../../input/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 

@@ -1,12 +1,8 @@
 // Which devices a command hands out: chosen by a pattern on the command line, or listed in a file.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import {
-  checkDeviceSelection,
-  type DevicePattern,
-  type DeviceSelection,
-  PATTERN_FIELDS,
-} from '../../input/devices.js';
+import type { DevicePattern, DeviceSelection } from '../../entries/topology.js';
+import { checkDeviceSelection, PATTERN_FIELDS } from '../../input/devices.js';
 import { asArgument } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 

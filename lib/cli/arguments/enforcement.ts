@@ -1,9 +1,9 @@
 // How strongly CPUs are to be kept from others, as commands are told it.
 import { InvalidArgumentError, Option } from 'commander';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/pod-assignment.js';
-import { AIMED_LEVELS, type AimedLevel } from '../../input/enforcement-options.js';
+import { ENFORCEMENT_LEVELS } from '../../account/pod-assignment.js';
+import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';
+import { AIMED_LEVELS } from '../../input/enforcement-options.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
-import type { RequestOptions } from '../../input/request.js';
 import { asArgument } from './arguments.js';
 
 export interface EnforcementFlags {

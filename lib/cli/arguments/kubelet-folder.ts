@@ -14,8 +14,8 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
+import type { KubeletFiles } from '../../entries/kubelet.js';
 import { CPU_MANAGER_STATE } from '../../kubelet/cpu-manager-state.js';
-import type { KubeletFiles } from '../../kubelet/kubelet-files.js';
 import { MEMORY_MANAGER_STATE } from '../../kubelet/memory-manager-state.js';
 
 // As the kubelet has them.

@@ -2,16 +2,14 @@
 // options over it.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import { type ManagerOptions, parseConfig } from '../../input/config.js';
-import {
-  type CpuManagerPolicyOptions,
-  ISOLATED_CPUS_CHOICES,
-  type IsolatedCpusChoice,
-  TOPOLOGY_MANAGER_POLICIES,
-  type TopologyManagerPolicy,
-  type TopologyManagerScope,
-} from '../../input/policies.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type {
+  CpuManagerPolicyOptions,
+  TopologyManagerPolicy,
+  TopologyManagerScope,
+} from '../../entries/kubelet.js';
+import type { CpuSet, IsolatedCpusChoice, ManagerOptions } from '../../index.js';
+import { parseConfig } from '../../input/config.js';
+import { ISOLATED_CPUS_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
 import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';

@@ -1,7 +1,8 @@
 // The pods that a command is to plan or admit: a file of them.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import { type PodRequest, type PodSpec, parsePod } from '../../input/pod-request.js';
+import type { PodSpec } from '../../index.js';
+import { type PodRequest, parsePod } from '../../input/pod-request.js';
 import { checkStandardInput, fileName, inPlace, readDocuments } from './documents.js';
 
 export interface FilePod {

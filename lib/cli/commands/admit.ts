@@ -1,13 +1,10 @@
 // numalign admit: pods that stay until they are released.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import type { Explanation } from '../../decision/explanation.js';
+import type { Explanation } from '../../entries/diagnostics.js';
+import { type Manager, openManager, type Pod, type RequestOptions } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import type { PodRequest } from '../../input/pod-request.js';
-import type { RequestOptions } from '../../input/request.js';
-import type { Manager } from '../../manager.js';
-import { openManager } from '../../open-manager.js';
-import type { Pod } from '../../pod.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';

@@ -3,9 +3,8 @@
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import type { Manager } from '../../manager.js';
+import { type Manager, openManager } from '../../index.js';
 import { collectMetrics } from '../../metrics/index.js';
-import { openManager } from '../../open-manager.js';
 import { ailments } from '../agent/agent-health.js';
 import { Rounds } from '../agent/agent-rounds.js';
 import {

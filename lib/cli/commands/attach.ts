@@ -1,9 +1,9 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
+import { openManager } from '../../index.js';
 import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/discovery.js';
-import { openManager } from '../../open-manager.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';

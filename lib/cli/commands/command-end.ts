@@ -1,7 +1,7 @@
 // How a command that numalign runs has ended, as its own exit code.
 import type { ChildProcess } from 'node:child_process';
 import { NumalignError } from '../../base/errors.js';
-import type { Grant } from '../../grant.js';
+import type { Grant } from '../../index.js';
 import { printToStderr } from '../terminal/output.js';
 import { errorText } from '../terminal/report-error.js';
 import { relaySignals } from '../terminal/signals.js';

@@ -2,10 +2,10 @@
 import { type Command, Option } from 'commander';
 import { withoutPods } from '../../account/assignments.js';
 import { grantableCpus, sharedPool } from '../../account/pools.js';
-import type { MachineOptions, ReservedMemory } from '../../input/machine-options.js';
-import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import type { ReservedMemory } from '../../entries/kubelet.js';
+import { type CpuSet, type MachineOptions, openManager } from '../../index.js';
+import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/discovery.js';
-import { openManager } from '../../open-manager.js';
 import {
   cpuList,
   cpuListOrAll,

@@ -1,9 +1,9 @@
 // numalign release: ends a grant that nobody runs on any more, or a persistent one.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { openManager } from '../../index.js';
 import { cpusNamed } from '../../machine/cpu-set.js';
 import { discover } from '../../machine/discovery.js';
-import { openManager } from '../../open-manager.js';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';

@@ -1,18 +1,18 @@
 // numalign run: a command on CPUs of its own.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import type { Grant } from '../../grant.js';
-import type { ManagerOptions } from '../../input/config.js';
-import type {
-  CpuManagerPolicyOptions,
-  IsolatedCpusChoice,
-  TopologyManagerPolicy,
-} from '../../input/policies.js';
-import type { AcquireOptions } from '../../input/request.js';
+import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';
+import {
+  type AcquireOptions,
+  type CpuSet,
+  type Grant,
+  type IsolatedCpusChoice,
+  type Manager,
+  type ManagerOptions,
+  openManager,
+} from '../../index.js';
 import { isExtendedResource } from '../../input/resource-amounts.js';
-import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import type { Manager } from '../../manager.js';
-import { openManager } from '../../open-manager.js';
+import { cpusNamed } from '../../machine/cpu-set.js';
 import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {

@@ -1,15 +1,12 @@
 // numalign share: processes and cgroups that run in the shared pool.
 import { isAbsolute, join } from 'node:path';
 import type { Command } from 'commander';
-import type { SharedMemberTarget } from '../../admission/grants/shared-membership.js';
 import { shellWord } from '../../base/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
-import type { SharedMember } from '../../enforcement/confinement.js';
 import { SHARED } from '../../enforcement/cpuset-layout.js';
 import { maskOf, tidsOf } from '../../enforcement/member-masks.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
-import { openManager } from '../../open-manager.js';
+import { type CpuSet, openManager, type SharedMember, type SharedMemberTarget } from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';

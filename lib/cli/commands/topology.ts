@@ -1,7 +1,7 @@
 // numalign topology: what a machine is made of, and whose its CPUs are.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import type { Topology } from '../../machine/topology.js';
+import type { Topology } from '../../entries/topology.js';
 import { outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';

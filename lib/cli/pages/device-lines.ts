@@ -1,6 +1,6 @@
 // PCI devices as lines of text, for people: a line a device at eight of them or at two hundred.
 // Pure.
-import type { PciDevice } from '../../machine/machine-description.js';
+import type { PciDevice } from '../../entries/topology.js';
 import { counted, printable, shorten } from '../terminal/text.js';
 import { shownDevices } from './machine-boxes.js';
 

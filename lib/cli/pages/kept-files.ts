@@ -1,8 +1,9 @@
 // What a state folder keeps beside the state: states of earlier boots, and files that were put
 // aside as damaged. Only looks.
-import { type LapsedGrant, lapsedGrants } from '../../admission/warnings.js';
+import { lapsedGrants } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import type { LapsedGrant } from '../../entries/diagnostics.js';
 import { decodeCheckpoint } from '../../state/files/checkpoint.js';
 import { ARCHIVE_FOLDER } from '../../state/files/put-aside.js';
 import { childOf, openExisting } from '../../state/read-only-store.js';

@@ -1,7 +1,6 @@
 // A machine as boxes in boxes: what its tree and its picture show. Pure.
-import type { CpuSet } from '../../machine/cpu-set.js';
-import type { CpuGroup, NumaNode, PciDevice } from '../../machine/machine-description.js';
-import type { Topology } from '../../machine/topology.js';
+import type { CpuGroup, NumaNode, PciDevice, Topology } from '../../entries/topology.js';
+import type { CpuSet } from '../../index.js';
 
 /** A package, or the part of it that is on a NUMA node. */
 export interface PackageBox {

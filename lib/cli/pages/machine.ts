@@ -1,7 +1,7 @@
 // The machine that a command looks at: this one, or one that is described.
 import { Option } from 'commander';
-import { type DiscoverOptions, discover } from '../../machine/discovery.js';
-import type { Topology } from '../../machine/topology.js';
+import type { DiscoverOptions, Topology } from '../../entries/topology.js';
+import { discover } from '../../machine/discovery.js';
 
 export interface MachineFlags {
   xml?: string;

@@ -1,7 +1,6 @@
 // What a pod's containers have or would have, as a table. Pure.
-import type { PodContainer } from '../../admission/plan.js';
-import type { Warning } from '../../admission/warnings.js';
 import { whyShared } from '../../decision/cpu-choices.js';
+import type { PodContainer, Warning } from '../../index.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import { table } from '../terminal/table.js';

@@ -1,8 +1,7 @@
 // What somebody holds of each kind of resource, in words. Pure.
-import type { MemoryBlock } from '../../account/booked-memory.js';
-import type { PodContainer } from '../../admission/plan.js';
+import type { CpuSet, MemoryBlock, PodContainer } from '../../index.js';
 import { MEMORY } from '../../input/memory-types.js';
-import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { NodeSet } from '../../machine/cpu-set.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
 /** CPUs that somebody has or would have alone. */

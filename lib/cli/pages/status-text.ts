@@ -1,9 +1,8 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
 import type { MachineSettings } from '../../account/assignments.js';
-import type { BookedMemory } from '../../account/booked-memory.js';
-import type { LapsedGrant } from '../../admission/warnings.js';
-import type { MemoryTable } from '../../decision/memory-tables.js';
-import { type CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import type { LapsedGrant } from '../../entries/diagnostics.js';
+import type { BookedMemory, CpuSet, MemoryTable } from '../../index.js';
+import { cpusNamed } from '../../machine/cpu-set.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { fitted, labelled, listed, printable, shorten } from '../terminal/text.js';

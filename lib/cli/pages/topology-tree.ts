@@ -1,7 +1,6 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
+import type { CpuGroup, NumaNode, Topology } from '../../entries/topology.js';
 import { CpuSet, cpusNamed } from '../../machine/cpu-set.js';
-import type { CpuGroup, NumaNode } from '../../machine/machine-description.js';
-import type { Topology } from '../../machine/topology.js';
 import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { counted, fill, formatBytes, labelled, listed, printable } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';

@@ -1,6 +1,6 @@
 // The page of `numalign status --watch`. Pure.
-import type { ForeignTask, GrantAudit } from '../../audit/account.js';
-import type { GrantInfo } from '../../decision/grant-info.js';
+import type { ForeignTask, GrantAudit } from '../../entries/diagnostics.js';
+import type { GrantInfo } from '../../index.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';

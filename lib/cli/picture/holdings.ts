@@ -1,12 +1,11 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 import type { Assignments } from '../../account/assignments.js';
-import type { MemoryBlock } from '../../account/booked-memory.js';
 import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';
 import { type CpusNow, isolatedPool, universe } from '../../account/pools.js';
-import type { PodContainer } from '../../admission/plan.js';
-import { type MemoryTable, memoryTables } from '../../decision/memory-tables.js';
+import { memoryTables } from '../../decision/memory-tables.js';
+import type { Topology } from '../../entries/topology.js';
+import type { MemoryBlock, MemoryTable, PodContainer } from '../../index.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import type { Topology } from '../../machine/topology.js';
 import type { StateView } from '../pages/state-view.js';
 import { shownIdLength } from '../pages/status-text.js';
 

@@ -1,5 +1,5 @@
 // How what is on a machine looks: colours and words for who uses it.
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet } from '../../index.js';
 import { besideText } from '../pages/resource-text.js';
 import { fill } from '../terminal/text.js';
 import { type Block, charactersIn, frame, line, stack } from './blocks.js';

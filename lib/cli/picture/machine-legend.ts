@@ -1,6 +1,6 @@
 // The legend of a picture of a machine: who has what, in words. No colour is needed to read it.
+import type { Topology } from '../../entries/topology.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import type { Topology } from '../../machine/topology.js';
 import { type CpuUse, cpuUse } from '../pages/machine-boxes.js';
 import { besideText } from '../pages/resource-text.js';
 import { type Block, row, stack, textWidth } from './blocks.js';

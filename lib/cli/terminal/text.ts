@@ -1,5 +1,5 @@
 // Small pieces of text that several commands print. Pure.
-import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../../index.js';
 import type { Page } from './terminal.js';
 
 export { printable } from '../../base/printable.js';
