@@ -111,7 +111,7 @@ export class ReadOnlyStore implements StateSource {
   readonly #totalOn: TotalOn;
   readonly #watch: FolderWatch;
   #open: Open | undefined;
-  // The last good state that was read, its version, and what it says.
+  // The last good file that was read, its version, and what it says.
   #good: FoundState | undefined;
   #version: string | undefined;
   #checkpoint: Checkpoint | undefined;
@@ -190,8 +190,10 @@ export class ReadOnlyStore implements StateSource {
   }
 
   #deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
-    return pods.filter((pod) => !isPodAlive(owners, pod));
+    return explaining(this.path, () => {
+      const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
+      return pods.filter((pod) => !isPodAlive(owners, pod));
+    });
   }
 
   /** What `look` makes of a folder in the state folder; undefined where there is none. */
