@@ -39,11 +39,39 @@ const ROOMS = [
 /** The files of a room, without those of the rooms in it. */
 const filesOf = (room) => (room === '.' ? '^lib/[^/]+$' : `^lib/${room}/[^/]+$`);
 
+// Decisions and accounts are functions of what they are given: they import nothing that reads the
+// machine, the clock or files, nor what starts something.
+const PURE = '^lib/(account|decision)/';
+// Of Node they use what looks at values only.
+const NODE_OF_VALUES = '^(node:)?util$';
+const MACHINE_READERS = 'affinity|discovery|hugepages|isolated-cpus|online-cpus|topology-refresh';
+const READERS = `^lib/(base/(builtins|native-(files|threads))|machine/(${MACHINE_READERS}))[.]ts$`;
+// Reads what accounts and decisions are given.
+const GIVER = '^lib/account/cpus-now[.]ts$';
+
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
   forbidden: [
     { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
     { name: 'known-rooms', severity: 'error', from: { path: '^lib/', pathNot: ROOMS.map(filesOf) }, to: {} },
+    {
+      name: 'pure-uses-values-of-node',
+      severity: 'error',
+      from: { path: PURE },
+      to: { dependencyTypes: ['core'], pathNot: NODE_OF_VALUES },
+    },
+    {
+      name: 'pure-reads-nothing',
+      severity: 'error',
+      from: { path: PURE, pathNot: GIVER },
+      to: { path: READERS },
+    },
+    {
+      name: 'decisions-are-given-cpus',
+      severity: 'error',
+      from: { path: '^lib/decision/' },
+      to: { path: GIVER },
+    },
     ...ROOMS.slice(0, -1).map((room, place) => ({
       name: `${room}-is-below`,
       severity: 'error',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { CpusNow } from '../lib/account/pools.js';
+import type { CpuSnapshot } from '../lib/account/pools.js';
 import { freeCpus, isolatedPool, sharedPool } from '../lib/account/pools.js';
 import { discover } from '../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../lib/index.js';
@@ -353,7 +353,10 @@ describe('whatever is isolated, reserved and granted', () => {
     const manager = await simulate(MACHINE, { stateDir });
     await manager.acquire({ cpu: 4 });
     const { assignments } = decodeCheckpoint(readFileSync(join(stateDir, 'state.json')));
-    const at = (list: string): CpusNow => ({ online: manager.topology.cpus, isolated: CpuSet.parse(list) });
+    const at = (list: string): CpuSnapshot => ({
+      online: manager.topology.cpus,
+      isolated: CpuSet.parse(list),
+    });
     for (const [list, shared, free] of [
       ['', '4-15', ''],
       ['3-5', '6-15', '4-5'],

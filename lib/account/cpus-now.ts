@@ -1,41 +1,26 @@
-// What decisions look at of a machine's CPUs at this moment.
+// Reads what decisions look at of a machine's CPUs: the one file here that asks the machine.
 import { CpuSet } from '../machine/cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import { cpusOf, type PodAssignment, poolOf } from './pod-assignment.js';
-import type { CpusNow } from './pools.js';
+import type { CpuSnapshot } from './pools.js';
 
 /**
- * Read anew each time; what the kernel isolates only where it is asked for. Of a described machine
- * none is isolated but by its settings. `unbalanced`: those over which the kernel balances no load.
- * `pods`: grants on record, which may have made ordinary CPUs an isolated partition: these are not
- * isolated for others.
+ * The CPUs as they are at this moment, read once. Of a described machine none is isolated but by
+ * its settings. `pods`: grants on record, which may have made ordinary CPUs an isolated partition:
+ * these are not isolated for others. `unbalanced`: those over which the kernel balances no load.
  */
 export function cpusNow(
   topology: Topology,
   pods: readonly PodAssignment[] = [],
-): CpusNow & { readonly unbalanced: CpuSet } {
-  if (topology.isSimulated)
+): CpuSnapshot & { readonly unbalanced: CpuSet } {
+  if (topology.isSimulated) {
     return { online: topology.cpus, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
-  const online = onlineCpus(topology);
-  const once = (read: () => CpuSet) => {
-    let cpus: CpuSet | undefined;
-    return () => {
-      cpus ??= read();
-      return cpus;
-    };
-  };
-  const [isolated, unbalanced] = [once(kernelIsolatedCpus), once(unbalancedCpus)];
-  return {
-    online,
-    get isolated() {
-      return isolated().difference(isolatedByGrants(pods));
-    },
-    get unbalanced() {
-      return unbalanced();
-    },
-  };
+  }
+  const unbalanced = unbalancedCpus();
+  const isolated = kernelIsolatedCpus(unbalanced).difference(isolatedByGrants(pods));
+  return { online: onlineCpus(topology), isolated, unbalanced };
 }
 
 function isolatedByGrants(pods: readonly PodAssignment[]): CpuSet {

@@ -8,38 +8,38 @@ export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {
   return cpusOfPods(pods);
 }
 
-/** What the kernel tells of a machine's CPUs at one moment. */
-export interface CpusNow {
+/** What the kernel tells of a machine's CPUs at one moment, read before anything is decided. */
+export interface CpuSnapshot {
   readonly online: CpuSet;
   /** Those that it keeps ordinary work off. */
   readonly isolated: CpuSet;
 }
 
 /** The managed CPUs among `online`: what numalign hands out or shares. */
-export function universe(settings: MachineSettings, { online }: Pick<CpusNow, 'online'>): CpuSet {
+export function universe(settings: MachineSettings, { online }: Pick<CpuSnapshot, 'online'>): CpuSet {
   return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
 }
 
 /** The managed CPUs that are isolated, granted or not. Those that are reserved stay so. */
-export function isolatedPool(settings: MachineSettings, now: CpusNow): CpuSet {
+export function isolatedPool(settings: MachineSettings, now: CpuSnapshot): CpuSet {
   const isolated = settings.isolatedCPUs ?? now.isolated;
   return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
 }
 
 /** Managed CPUs of a pool, granted or not, reserved ones left out. */
-export function grantableCpus(settings: MachineSettings, now: CpusNow, pool: CpuPool): CpuSet {
+export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool: CpuPool): CpuSet {
   const isolated = isolatedPool(settings, now);
   if (pool === 'isolated') return isolated;
   return universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolated);
 }
 
 /** What a new grant may take of a pool: CPUs that nobody holds, reserved ones left out. */
-export function freeCpus(state: Assignments, now: CpusNow, pool: CpuPool = 'ordinary'): CpuSet {
+export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet {
   return grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state));
 }
 
 /** Where everything without exclusive CPUs runs. Derived, never stored. */
-export function sharedPool(state: Assignments, now: CpusNow): CpuSet {
+export function sharedPool(state: Assignments, now: CpuSnapshot): CpuSet {
   const { settings } = state;
   const shared = universe(settings, now)
     .difference(isolatedPool(settings, now))

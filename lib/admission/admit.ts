@@ -108,7 +108,15 @@ function questionOf(
   pods: readonly PodAssignment[],
 ) {
   const present = cpusNow(topology, pods);
-  return { topology, present, state, request, resources: new Map(resources), providers: providers.list };
+  return {
+    topology,
+    present,
+    state,
+    request,
+    resources: new Map(resources),
+    providers: providers.list,
+    trialUid: providers.isEmpty ? '' : randomUUID(),
+  };
 }
 
 /**
@@ -140,7 +148,7 @@ function rejectionWhenEmpty(
   const question = {
     ...questionOf(site, request, withoutPods(state), state.pods),
     owner: PERSISTENT_OWNER,
-    uid: randomUUID(),
+    uid: '',
   };
   const decision = decide({ ...question, now: NEVER, dryRun: true });
   return decision.admitted ? undefined : decision;

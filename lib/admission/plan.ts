@@ -133,6 +133,9 @@ export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRe
   const state = removePods(recorded, new Set(dead));
   const placed = placedPod(state, request.pod);
   if (placed) return onRecord(planOfPlaced(placed), generation);
+  // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold
+  // for it must stay. Nobody else hears of it.
+  const uid = providers.isEmpty ? '' : randomUUID();
   const { plan: planned } = plan({
     topology,
     present: cpusNow(topology, recorded.pods),
@@ -141,9 +144,8 @@ export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRe
     resources,
     providers: providers.list,
     owner: PERSISTENT_OWNER,
-    // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold
-    // for it must stay. Nobody else hears of it.
-    uid: providers.isEmpty ? '' : randomUUID(),
+    uid,
+    trialUid: uid,
     now: NEVER,
     dryRun: true,
   });

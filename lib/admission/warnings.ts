@@ -9,7 +9,7 @@ import {
   memoryOf,
   type PodAssignment,
 } from '../account/pod-assignment.js';
-import type { CpusNow } from '../account/pools.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
@@ -152,7 +152,7 @@ export function grantWarnings(
   state: Assignments,
   topology: Topology,
   resources: DeviceResources,
-  present: CpusNow,
+  present: CpuSnapshot,
 ): GrantFlagged[] {
   return state.pods.flatMap((pod): GrantFlagged[] => {
     const flags = flagsOf(pod, state, topology, resources, present);

@@ -29,7 +29,7 @@ export function podExclusiveCount(pod: PodRequest, placement: Placement): number
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-// Machines with one thread a core: where siblings are held, cores are counted and chosen instead of
+// A cache. Machines with one thread a core: where siblings are held, cores are counted and chosen instead of
 // CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 

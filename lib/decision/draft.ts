@@ -3,7 +3,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, CpuPool } from '../account/pod-assignment.js';
-import type { CpusNow } from '../account/pools.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import { freeCpus } from '../account/pools.js';
 import type { Placement } from '../input/placement.js';
 import type { PodRequest } from '../input/pod-request.js';
@@ -34,7 +34,7 @@ export interface Kept {
 
 export interface Draft {
   readonly topology: Topology;
-  readonly present: CpusNow;
+  readonly present: CpuSnapshot;
   /** The only pool that its exclusive CPUs can come from. */
   readonly pool: CpuPool;
   /** Without the pod. */

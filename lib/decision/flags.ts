@@ -4,7 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
 import { cpusOf, devicesOf, memoryOf, type PodAssignment, poolOf } from '../account/pod-assignment.js';
-import type { CpusNow } from '../account/pools.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
@@ -68,7 +68,7 @@ export function flagsOf(
   state: Assignments,
   topology: Topology,
   resources: DeviceResources,
-  present: CpusNow,
+  present: CpuSnapshot,
 ): readonly Flag[] {
   return Object.freeze([
     ...cpuFlags(pod, state, present),
@@ -83,7 +83,7 @@ function theseAre(cpus: CpuSet): string {
   return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
 }
 
-function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpusNow): CpuFlag[] {
+function cpuFlags(pod: PodAssignment, { settings }: Assignments, present: CpuSnapshot): CpuFlag[] {
   const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = settings;
   const { online } = present;
   const held = cpusOf(pod);

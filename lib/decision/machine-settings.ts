@@ -3,7 +3,7 @@
 import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
 import {
-  type CpusNow,
+  type CpuSnapshot,
   exclusiveCpus,
   grantableCpus,
   isolatedPool,
@@ -45,7 +45,7 @@ export interface Settings {
 }
 
 /** Recorded settings as they are in force on a machine. */
-export function settingsNow(settings: MachineSettings, now: CpusNow): Settings {
+export function settingsNow(settings: MachineSettings, now: CpuSnapshot): Settings {
   return {
     managedCPUs: universe(settings, now),
     cgroupRoot: settings.cgroupRoot,
@@ -71,7 +71,7 @@ export function chosenSettings(
   given: GivenSettings,
   placement: Placement,
   topology: Topology,
-  now: CpusNow,
+  now: CpuSnapshot,
   recorded: MachineSettings = DEFAULT_SETTINGS,
 ): RequiredSettings {
   const { reservedCount, ...settings } = given;
@@ -130,7 +130,7 @@ export function checkKnown(
 }
 
 /** Settings must leave a CPU for everything else. @throws ERR_CONFIG_CONFLICT */
-export function checkLeavesPool(state: Assignments, now: CpusNow): void {
+export function checkLeavesPool(state: Assignments, now: CpuSnapshot): void {
   if (!sharedPool(state, now).isEmpty) return;
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
@@ -227,7 +227,11 @@ type Given = Pick<Config, 'settings' | 'placement'>;
  * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT where
  *   nothing would be left to share
  */
-export function firstState({ settings, placement }: Given, topology: Topology, now: CpusNow): Assignments {
+export function firstState(
+  { settings, placement }: Given,
+  topology: Topology,
+  now: CpuSnapshot,
+): Assignments {
   const required = chosenSettings(settings, placement, topology, now);
   checkKnown(required, topology);
   const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
@@ -244,7 +248,7 @@ export function checkRecorded(
   { settings }: Assignments,
   given: Given,
   topology: Topology,
-  now: CpusNow,
+  now: CpuSnapshot,
   path: string,
 ): void {
   checkSameKind(settings, topology, path);

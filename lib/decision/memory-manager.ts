@@ -48,6 +48,7 @@ export function memoryRequests(
   return amounts;
 }
 
+// A cache: a list of pods is never changed.
 const groupsOfPods = oncePerPods((pods) => memoryGroups(memoryBlocks(pods)));
 
 function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {

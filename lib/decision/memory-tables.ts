@@ -26,7 +26,7 @@ export interface MemoryTable {
   readonly group: readonly number[];
 }
 
-// Asked for again and again, and never different.
+// A cache: asked for again and again, and never different.
 const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
 
 function typesOn(node: NumaNode): ReadonlyMap<string, number> {

@@ -10,7 +10,7 @@ import {
   type OwnerRecord,
   type PodAssignment,
 } from '../account/pod-assignment.js';
-import type { CpusNow } from '../account/pools.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
 import { placementOptions } from '../input/placement.js';
 import { amountFor, type PodRequest } from '../input/pod-request.js';
@@ -37,18 +37,20 @@ import { type MergeResult, mergeFamilies } from './hints/merge-hints.js';
 import { allocateMemory, memoryHints, withMemory } from './memory-manager.js';
 
 /** When what is only planned is admitted. */
-export const NEVER = new Date(0).toISOString();
+export const NEVER = '1970-01-01T00:00:00.000Z';
 
 /** What a decision looks at: all of it is input, nothing is read from the machine. */
 export interface Question {
   readonly topology: Topology;
-  readonly present: CpusNow;
+  readonly present: CpuSnapshot;
   readonly state: Assignments;
   readonly request: AdmissionRequest;
   readonly resources: DeviceResources;
   readonly providers: readonly HintProvider[];
   readonly owner: OwnerRecord;
   readonly uid: string;
+  /** By which custom providers know the pod while weaker policies are tried. */
+  readonly trialUid: string;
   /** In ISO 8601. */
   readonly now: string;
   readonly dryRun: boolean;

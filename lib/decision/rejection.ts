@@ -1,7 +1,6 @@
 // Rejection: why a pod is not admitted, with what would have admitted it. Pure, but for what custom
 // hint providers tell.
 import type { CpuPool } from '../account/pod-assignment.js';
-import { randomUUID } from '../base/builtins.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { type AdmissionReason, isShortage, type Refusal, type RejectionCode } from '../base/refusal.js';
@@ -109,7 +108,7 @@ function weakerPolicies(placement: Placement): Placement[] {
 // Whatever a provider does here, the reason of the rejection must not be lost.
 function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): boolean {
   const request = { ...question.request, placement };
-  const asked = { ...question, request, uid: randomUUID(), dryRun: true };
+  const asked = { ...question, request, uid: question.trialUid, dryRun: true };
   try {
     place(begin(asked, pool));
     return true;

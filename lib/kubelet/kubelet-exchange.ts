@@ -25,7 +25,7 @@ import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-st
 export interface ImportFacts {
   readonly newOwner: () => OwnerRecord;
   readonly now: Date;
-  /** As of CpusNow. */
+  /** As of CpuSnapshot. */
   readonly isolated: CpuSet;
 }
 

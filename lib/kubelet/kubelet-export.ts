@@ -4,7 +4,7 @@ import { removePods } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
-import { type CpusNow, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
+import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
 import { assignmentsOf, type ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
 import { MEMORY } from '../input/memory-types.js';
@@ -57,7 +57,7 @@ function byContainer<T>(
 // The kubelet knows no isolated CPUs: what is free of them is in its shared pool.
 function cpuManagerState(
   state: Assignments,
-  present: CpusNow,
+  present: CpuSnapshot,
   policy: KubeletPolicies['cpuPolicy'],
 ): CpuManagerState {
   if (policy === 'none' && exclusiveCpus(state).isEmpty) {
@@ -116,7 +116,7 @@ function memoryManagerState(
 }
 
 /**
- * What the kubelet's files would say of a state; `isolated` as of CpusNow. A policy that gives out
+ * What the kubelet's files would say of a state; `isolated` as of CpuSnapshot. A policy that gives out
  * nothing stands only where nothing is given out.
  */
 export function toKubelet(

@@ -48,7 +48,7 @@ export function ticklessCpus(): CpuSet {
   return ENVIRONMENT.of(readTickless);
 }
 
-/** {@link unbalancedCpus} and {@link ticklessCpus}. Read anew each time. */
-export function kernelIsolatedCpus(): CpuSet {
-  return unbalancedCpus().union(ticklessCpus());
+/** {@link unbalancedCpus}, read anew where it is not given, and {@link ticklessCpus}. */
+export function kernelIsolatedCpus(unbalanced = unbalancedCpus()): CpuSet {
+  return unbalanced.union(ticklessCpus());
 }

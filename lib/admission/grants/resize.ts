@@ -211,6 +211,7 @@ function decided(
     providers: [],
     owner: pod.owner,
     uid: pod.uid,
+    trialUid: '',
     now: NEVER,
     dryRun: false,
     resized: pod,

@@ -24,6 +24,7 @@ import { type Draft, firstDraft, withKept } from '../../decision/draft.js';
 import { type Placement, recordedPlacement } from '../../input/placement.js';
 import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { onlineCpus } from '../../machine/online-cpus.js';
 import type { GrantThreads } from '../../threads/followers.js';
 import { assignmentsOf, type Site } from '../site.js';
 import { transact } from '../transact.js';
@@ -172,7 +173,7 @@ interface Outlook {
 }
 
 function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
-  const lost = runningCpus(pod).difference(cpusNow(site.topology).online);
+  const lost = runningCpus(pod).difference(onlineCpus(site.topology));
   let now = pod;
   let error: NumalignError | null = null;
   for (let i = 0; i < pod.containers.length; i++) {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import type { CpusNow } from '../../account/pools.js';
+import type { CpuSnapshot } from '../../account/pools.js';
 import { PERSISTENT_OWNER, placedPod } from '../../admission/admit.js';
 import { plan, planOfPlaced } from '../../admission/plan.js';
 import { checkRecorded, firstState } from '../../decision/machine-settings.js';
@@ -115,7 +115,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
 function pictureOf(
   plans: readonly PodPlan[],
   state: Assignments,
-  present: CpusNow,
+  present: CpuSnapshot,
   topology: Topology,
 ): string {
   const planned = new Map(
@@ -173,6 +173,7 @@ function planAll(
       providers: [],
       owner: PERSISTENT_OWNER,
       uid,
+      trialUid: uid,
     };
     const planned = plan({ ...question, now: NEVER, dryRun: true });
     state = planned.next ?? state;
@@ -184,7 +185,7 @@ function planAll(
 /** What pods are planned on. */
 interface Site {
   readonly state: Assignments;
-  readonly present: CpusNow;
+  readonly present: CpuSnapshot;
 }
 
 /** Checked as openManager and an admission check it. */

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { type Assignments, removePods, withoutPods } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { type CpusNow, freeCpus, isolatedPool, sharedPool, universe } from '../../account/pools.js';
+import { type CpuSnapshot, freeCpus, isolatedPool, sharedPool, universe } from '../../account/pools.js';
 import { podContainer } from '../../admission/plan.js';
 import { lapsedGrants, settingWarnings } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
@@ -75,7 +75,7 @@ export interface StateView {
    * As decisions look at it: what grants on record have isolated, those of dead owners too, is not
    * the kernel's.
    */
-  readonly present: CpusNow;
+  readonly present: CpuSnapshot;
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;
   readonly managed: CpuSet;

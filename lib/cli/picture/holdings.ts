@@ -1,7 +1,7 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';
-import { type CpusNow, isolatedPool, universe } from '../../account/pools.js';
+import { type CpuSnapshot, isolatedPool, universe } from '../../account/pools.js';
 import { memoryTables } from '../../decision/memory-tables.js';
 import type { Topology } from '../../entries/topology.js';
 import type { MemoryBlock, MemoryTable, PodContainer } from '../../index.js';
@@ -54,7 +54,7 @@ export function holdingsOfView({ grants, managed, reserved, isolated, memory }: 
 export function holdingsOfPlan(
   state: Assignments,
   topology: Topology,
-  present: CpusNow,
+  present: CpuSnapshot,
   planned: ReadonlyMap<string, string>,
 ): Holdings {
   const { settings, pods } = state;
