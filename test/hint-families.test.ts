@@ -31,14 +31,14 @@ const sum = (amounts: readonly number[], nodes: readonly number[]) =>
 const idsOf = (count: number) => Array.from({ length: count }, (_, node) => node);
 
 function memoryHints({ types, groups, reusable }: MemoryMachine, must: readonly number[] = []): HintFamily {
-  const words = native.memoryHints(
-    groups.length,
-    types.length,
-    types.flatMap(({ request, free, allocatable }) => [request, ...free, ...allocatable]),
-    groups.flatMap(wordsOf),
-    reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes]),
-    wordsOf(must),
-  );
+  const words = native.memoryHints({
+    nodes: groups.length,
+    types: types.length,
+    amounts: types.flatMap(({ request, free, allocatable }) => [request, ...free, ...allocatable]),
+    groups: groups.flatMap(wordsOf),
+    reusable: reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes]),
+    must: wordsOf(must),
+  });
   return new HintFamily(words, idsOf(groups.length));
 }
 
@@ -210,37 +210,36 @@ describe('the hints of memory', () => {
     );
   });
 
-  const right: Parameters<typeof native.memoryHints> = [
-    2,
-    1,
-    [1, 2, 2, 2, 2],
-    [0, 0, 0, 0],
-    [1, 0, 5],
-    [0, 0],
-  ];
-  it.each<[string, number, unknown, typeof TypeError | typeof RangeError]>([
-    ['no nodes', 0, 0, RangeError],
-    ['65 nodes', 0, 65, RangeError],
-    ['no type', 1, 0, RangeError],
-    ['another number of types', 1, 2, RangeError],
-    ['amounts in a typed array', 2, Float64Array.of(1, 2, 2, 2, 2), TypeError],
-    ['a request for nothing', 2, [0, 2, 2, 2, 2], RangeError],
-    ['a negative amount', 2, [1, -2, 2, 2, 2], RangeError],
-    ['half a byte', 2, [1, 2, 2.5, 2, 2], RangeError],
-    ['an amount that is no number', 2, [1, 2, 2, Number.NaN, 2], RangeError],
-    ['amounts of 2^53 together', 2, [1, 2, 2, 2 ** 52, 2 ** 52], RangeError],
-    ['amounts of one node', 2, [1, 2, 2], RangeError],
-    ['groups of one node', 3, [0, 0], RangeError],
-    ['a group with a node beyond', 3, [4, 0, 0, 0], RangeError],
-    ['reusable memory of no node', 4, [0, 0, 5], RangeError],
-    ['reusable memory of a node beyond', 4, [0, 1, 5], RangeError],
-    ['reusable memory without an amount', 4, [1, 0], RangeError],
-    ['half a mask of nodes that must be in', 5, [1], RangeError],
-    ['a node beyond that must be in', 5, [4, 0], RangeError],
-  ])('refuse %s', (_, position, value, error) => {
-    expect(native.memoryHints(...right)).toBeInstanceOf(Uint32Array);
-    const wrong = right.with(position, value as never) as typeof right;
-    expect(() => native.memoryHints(...wrong)).toThrow(error);
+  const right = {
+    nodes: 2,
+    types: 1,
+    amounts: [1, 2, 2, 2, 2],
+    groups: [0, 0, 0, 0],
+    reusable: [1, 0, 5],
+    must: [0, 0],
+  };
+  it.each<[string, keyof typeof right, unknown, typeof TypeError | typeof RangeError]>([
+    ['no nodes', 'nodes', 0, RangeError],
+    ['65 nodes', 'nodes', 65, RangeError],
+    ['no type', 'types', 0, RangeError],
+    ['another number of types', 'types', 2, RangeError],
+    ['amounts in a typed array', 'amounts', Float64Array.of(1, 2, 2, 2, 2), TypeError],
+    ['a request for nothing', 'amounts', [0, 2, 2, 2, 2], RangeError],
+    ['a negative amount', 'amounts', [1, -2, 2, 2, 2], RangeError],
+    ['half a byte', 'amounts', [1, 2, 2.5, 2, 2], RangeError],
+    ['an amount that is no number', 'amounts', [1, 2, 2, Number.NaN, 2], RangeError],
+    ['amounts of 2^53 together', 'amounts', [1, 2, 2, 2 ** 52, 2 ** 52], RangeError],
+    ['amounts of one node', 'amounts', [1, 2, 2], RangeError],
+    ['groups of one node', 'groups', [0, 0], RangeError],
+    ['a group with a node beyond', 'groups', [4, 0, 0, 0], RangeError],
+    ['reusable memory of no node', 'reusable', [0, 0, 5], RangeError],
+    ['reusable memory of a node beyond', 'reusable', [0, 1, 5], RangeError],
+    ['reusable memory without an amount', 'reusable', [1, 0], RangeError],
+    ['half a mask of nodes that must be in', 'must', [1], RangeError],
+    ['a node beyond that must be in', 'must', [4, 0], RangeError],
+  ])('refuse %s', (_, name, value, error) => {
+    expect(native.memoryHints(right)).toBeInstanceOf(Uint32Array);
+    expect(() => native.memoryHints({ ...right, [name]: value })).toThrow(error);
   });
 });
 

@@ -371,7 +371,7 @@ describe('threads that wait in the shared pool', () => {
     if (second === undefined) return;
     onTestFinished(() => void pin(all));
     const [one, other] = [CpuSet.of(first!), CpuSet.of(second)];
-    native.pin(0, one.words, 'parked', 'owner', false);
+    native.pin({ tid: 0, cpus: one.words, grant: 'parked', owner: 'owner', replace: false });
     expect(native.parkGrant('parked', other.words).moved.length).toBe(1);
     expect(affinity()).toEqual(other);
     expect(native.followGrant('parked', one.words).moved.length).toBe(1);

@@ -3,6 +3,7 @@ import type { NumalignError } from './errors.js';
 import type { NativeFolder, NativeInotify } from './native-files.js';
 import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
 import type {
+  ConfineMemberCall,
   NativeConfinement,
   NativeMemberThread,
   NativeMove,
@@ -10,9 +11,59 @@ import type {
   NativePlacement,
   NativePolicy,
   NativeScheduling,
+  PinCall,
+  PlaceCall,
+  ScheduleCall,
   ThreadRole,
 } from './native-threads.js';
 import type { TopologyHandle, Words } from './words.js';
+
+/** A best fit of `count` CPUs. */
+export interface BestFitCall {
+  readonly topology: TopologyHandle;
+  readonly available: Words;
+  readonly count: number;
+  readonly spread: boolean;
+  readonly alignByL3: boolean;
+  readonly distributeAcrossNuma: boolean;
+  readonly cpuGroupSize: number;
+  readonly wholeCores: boolean;
+}
+
+/** Hints for `count` CPUs. */
+export interface CpuHintsCall {
+  readonly topology: TopologyHandle;
+  readonly available: Words;
+  readonly reusable: Words;
+  readonly count: number;
+  readonly alignBySocket: boolean;
+}
+
+/** Hints for all types of memory of one request. */
+export interface MemoryHintsCall {
+  /** How many there are. */
+  readonly nodes: number;
+  readonly types: number;
+  /** For each type [request, free by node..., allocatable by node...]. */
+  readonly amounts: readonly number[];
+  /** By node the nodes that share its allocations, [low, high]. */
+  readonly groups: readonly number[];
+  /** Rows of [low, high, bytes by type...]. */
+  readonly reusable: readonly number[];
+  /** The nodes that every hint includes, [low, high]. */
+  readonly must: readonly number[];
+}
+
+/** A merge of families of hints. */
+export interface MergeHintsCall {
+  readonly families: readonly Words[];
+  /** How many there are. */
+  readonly nodes: number;
+  /** Counts through TOPOLOGY_MANAGER_POLICIES. */
+  readonly policy: number;
+  /** Row by row; undefined: they do not count. */
+  readonly distances: Words | undefined;
+}
 
 /** What the addon does, as the rest of the package sees it. */
 export interface Native {
@@ -26,39 +77,12 @@ export interface Native {
   createTopology(description: TopologyDescription): TopologyHandle;
   describeTopology(topology: TopologyHandle): TopologyDescription;
   discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
-  bestFit(
-    topology: TopologyHandle,
-    available: Words,
-    count: number,
-    spread: boolean,
-    alignByL3: boolean,
-    distributeAcrossNuma: boolean,
-    cpuGroupSize: number,
-    wholeCores: boolean,
-  ): Words;
+  bestFit(call: BestFitCall): Words;
 
-  /** A family of hints; lib/hints.ts reads it. */
-  cpuHints(
-    topology: TopologyHandle,
-    available: Words,
-    reusable: Words,
-    count: number,
-    alignBySocket: boolean,
-  ): Words;
-  /**
-   * A family of hints for all types of memory of one request. `amounts`: for each type [request,
-   * free by node..., allocatable by node...]; `groups`: by node the nodes that share its
-   * allocations, [low, high]; `reusable`: rows of [low, high, bytes by type...]; `must`: the nodes
-   * that every hint includes, [low, high].
-   */
-  memoryHints(
-    nodes: number,
-    types: number,
-    amounts: readonly number[],
-    groups: readonly number[],
-    reusable: readonly number[],
-    must: readonly number[],
-  ): Words;
+  /** A family of hints; lib/machine/hints.ts reads it. */
+  cpuHints(call: CpuHintsCall): Words;
+  /** A family of hints. */
+  memoryHints(call: MemoryHintsCall): Words;
   /**
    * A family of hints. `devices`: all that are registered, in rows of [low, high, available |
    * reusable << 1].
@@ -67,18 +91,9 @@ export interface Native {
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
-  mergeHints(
-    families: readonly Words[],
-    nodes: number,
-    policy: number,
-    distances: Words | undefined,
-  ): number[];
+  mergeHints(call: MergeHintsCall): number[];
 
-  /**
-   * `tid`: 0 the calling thread, -1 every thread of the process. An empty `grant` is not
-   * remembered.
-   */
-  pin(tid: number, cpus: Words, grant: string, owner: string, replace: boolean): NativePinOutcome;
+  pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
@@ -143,17 +158,7 @@ export interface Native {
    * Keeps the threads of a process off `taken` by their masks; undefined where there is no such
    * process.
    */
-  confineMember(
-    pid: number,
-    known: readonly NativeMemberThread[],
-    taken: Words,
-    pool: Words,
-    grants: readonly Words[],
-    unpinned: readonly number[],
-    onlyNarrow: boolean,
-    dryRun: boolean,
-    limit: Words,
-  ): NativeConfinement | undefined;
+  confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
   /** Whether this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** Read anew. */
@@ -163,18 +168,8 @@ export interface Native {
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 
-  /**
-   * Pins every thread of the process for a grant; `cpus` (undefined: left alone), `oneEach` and the
-   * outcomes go by {@link THREAD_ROLES}.
-   */
-  place(
-    cpus: readonly (Words | undefined)[],
-    oneEach: readonly (boolean | undefined)[],
-    granted: Words,
-    grant: string,
-    owner: string,
-    replace: boolean,
-  ): NativePinOutcome[];
+  /** The outcomes by {@link THREAD_ROLES}. */
+  place(call: PlaceCall): NativePinOutcome[];
   /**
    * Threads that the calling thread starts in `action` are born on these CPUs. `tid`: of the only
    * one, 0 where unknown.
@@ -190,15 +185,9 @@ export interface Native {
   probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
   scheduling(tid: number): NativeScheduling;
   /**
-   * `priority`: 0 for an ordinary thread. Refused where a thread (`starved`) could run nowhere but
-   * on CPUs of real-time threads.
+   * Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads.
    */
-  schedule(
-    tid: number,
-    priority: number,
-    nice: number,
-    grant: string,
-  ): NativeScheduling | { starved: number; cpus: Words };
+  schedule(call: ScheduleCall): NativeScheduling | { starved: number; cpus: Words };
 
   /** Of these processes: their threads that may run on these CPUs, `confined` to them or not. */
   threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;

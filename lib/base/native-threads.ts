@@ -68,3 +68,58 @@ export interface NativeConfinement {
   /** Of a dry run: a thread is to be moved that this process may not move. */
   isRefused: boolean;
 }
+
+/** For whom threads are pinned. An empty `grant` is not remembered. */
+interface PinCallOwner {
+  readonly grant: string;
+  readonly owner: string;
+  /** Whether pins for other grants give way. */
+  readonly replace: boolean;
+}
+
+/** A pin of threads to CPUs. */
+export interface PinCall extends PinCallOwner {
+  /** 0 the calling thread, -1 every thread of the process. */
+  readonly tid: number;
+  readonly cpus: Words;
+}
+
+/** A pin of every thread of the process by its role. */
+export interface PlaceCall extends PinCallOwner {
+  /** By {@link THREAD_ROLES}; undefined: left alone. */
+  readonly cpus: readonly (Words | undefined)[];
+  /** By role: whether each thread has one CPU. */
+  readonly oneEach: readonly (boolean | undefined)[];
+  /** What the grant has. */
+  readonly granted: Words;
+}
+
+/** A scheduling class for a thread. */
+export interface ScheduleCall {
+  readonly tid: number;
+  /** 0 for an ordinary thread. */
+  readonly priority: number;
+  readonly nice: number;
+  readonly grant: string;
+}
+
+/** What the masks of a process's threads are to keep off. */
+export interface ConfineMemberCall {
+  readonly pid: number;
+  /** As the last call for it has answered. */
+  readonly known: readonly NativeMemberThread[];
+  /** Nobody else may be here. */
+  readonly taken: Words;
+  /** Where threads go that have chosen nothing else. */
+  readonly pool: Words;
+  /** CPUs that are the process's own: threads within one of them stay. */
+  readonly grants: readonly Words[];
+  /** Threads whose choice is in `known` though they were pinned. */
+  readonly unpinned: readonly number[];
+  /** No thread gets CPUs that it has not now. */
+  readonly onlyNarrow: boolean;
+  /** Tells what it would do, and does nothing. */
+  readonly dryRun: boolean;
+  /** What its cpuset has; empty: not known. */
+  readonly limit: Words;
+}

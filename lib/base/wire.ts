@@ -141,19 +141,21 @@ export function wired(addon: WiredFunctions): Wired {
   }
 
   return {
-    bestFit(topology, available, count, spread, alignByL3, distributeAcrossNuma, cpuGroupSize, wholeCores) {
+    bestFit(call) {
+      const { topology, available, count, cpuGroupSize } = call;
+      const { spread, alignByL3, distributeAcrossNuma, wholeCores } = call;
       const flags =
         (spread ? 1 : 0) | (alignByL3 ? 2 : 0) | (distributeAcrossNuma ? 4 : 0) | (wholeCores ? 8 : 0);
       return taken(addon.bestFit(topology, put(available, 0), count, flags, cpuGroupSize));
     },
 
-    cpuHints(topology, available, reusable, count, alignBySocket) {
+    cpuHints({ topology, available, reusable, count, alignBySocket }) {
       const free = put(available, 0);
       return taken(addon.cpuHints(topology, free, put(reusable, free), count, alignBySocket));
     },
 
-    memoryHints(nodes, types, amountsOfTypes, groups, reusable, must) {
-      const first = putAmounts(amountsOfTypes, 0);
+    memoryHints({ nodes, types, amounts: ofTypes, groups, reusable, must }) {
+      const first = putAmounts(ofTypes, 0);
       const rows = putAmounts(reusable, first);
       const groupWords = putNumbers(groups, 0);
       return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
@@ -164,7 +166,7 @@ export function wired(addon: WiredFunctions): Wired {
 
     wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
 
-    pin(tid, cpus, grant, owner, replace) {
+    pin({ tid, cpus, grant, owner, replace }) {
       const count = put(cpus, 0);
       const answer = grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, owner, replace);
       return outcomeOf(typeof answer === 'number' ? words : answer);
@@ -172,7 +174,7 @@ export function wired(addon: WiredFunctions): Wired {
 
     isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
 
-    mergeHints(families, nodes, policy, distances) {
+    mergeHints({ families, nodes, policy, distances }) {
       let at = 4;
       for (let i = 0; i < families.length; i++) {
         reserve(at + 1);

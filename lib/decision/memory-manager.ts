@@ -94,8 +94,14 @@ function candidates(draft: Draft, requests: MemoryRequests, must: readonly numbe
     reusable.push(...maskOf(block.nodes, numaNodes));
     for (const type of types) reusable.push(type === block.type ? block.bytes : 0);
   }
-  const mustWords = must.length > 0 ? maskOf(must, numaNodes) : NO_NODES;
-  const words = native.memoryHints(nodes.length, types.length, amounts, groupWords, reusable, mustWords);
+  const words = native.memoryHints({
+    nodes: nodes.length,
+    types: types.length,
+    amounts,
+    groups: groupWords,
+    reusable,
+    must: must.length > 0 ? maskOf(must, numaNodes) : NO_NODES,
+  });
   return new HintFamily(words, numaNodes);
 }
 

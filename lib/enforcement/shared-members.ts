@@ -268,17 +268,17 @@ export class SharedMembers implements StatePart {
       const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
         ({ words }) => words,
       );
-      return native.confineMember(
+      return native.confineMember({
         pid,
         known,
-        taken.words,
-        pool.words,
+        taken: taken.words,
+        pool: pool.words,
         grants,
-        own,
+        unpinned: own,
         onlyNarrow,
         dryRun,
-        limit.words,
-      );
+        limit: limit.words,
+      });
     };
     let allowed = pods.filter((pod) => mayRunOn(pod, process));
     let planned = run(allowed, true);

@@ -103,7 +103,7 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, owner, replace }
       valid: 'a set that is not empty',
     });
   }
-  const outcome = native.pin(toTid(threads), cpus.words, grant, owner, replace);
+  const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, owner, replace });
   const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
   if (refused) {
     const reason = getSystemErrorName(-refused.errno);
@@ -145,17 +145,17 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
  * @throws ERR_SYSCALL where a thread stays there
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
-  const moved = native.confineMember(
+  const moved = native.confineMember({
     pid,
-    [],
-    taken.words,
-    pool.words,
-    [],
-    [],
-    false,
-    false,
-    CpuSet.EMPTY.words,
-  );
+    known: [],
+    taken: taken.words,
+    pool: pool.words,
+    grants: [],
+    unpinned: [],
+    onlyNarrow: false,
+    dryRun: false,
+    limit: CpuSet.EMPTY.words,
+  });
   const [stuck] = moved?.stuck ?? [];
   if (!stuck) return;
   throw new NumalignError(

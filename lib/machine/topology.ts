@@ -152,16 +152,16 @@ export class Topology {
     checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
     checkBoolean('wholeCores', wholeCores);
     return new CpuSet(
-      native.bestFit(
-        this.handle,
-        CpuSet.coerce(available).words,
+      native.bestFit({
+        topology: this.handle,
+        available: CpuSet.coerce(available).words,
         count,
-        strategy === 'spread',
-        preferAlignByUncoreCache,
+        spread: strategy === 'spread',
+        alignByL3: preferAlignByUncoreCache,
         distributeAcrossNuma,
         cpuGroupSize,
         wholeCores,
-      ),
+      }),
     );
   }
 
@@ -196,7 +196,13 @@ export class Topology {
       free = this.wholeCores(free.union(reused));
     }
     return new HintFamily(
-      native.cpuHints(this.handle, free.words, reused.words, request, alignBySocket === true),
+      native.cpuHints({
+        topology: this.handle,
+        available: free.words,
+        reusable: reused.words,
+        count: request,
+        alignBySocket: alignBySocket === true,
+      }),
       this.numaNodes,
     );
   }

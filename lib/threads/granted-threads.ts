@@ -94,14 +94,14 @@ export function placeByRole(
   replace: boolean,
 ): Record<ThreadRole, NativePinOutcome> {
   const inOrder = THREAD_ROLES.map((role) => places[role]);
-  const outcomes = native.place(
-    inOrder.map((place) => place?.cpus.words),
-    inOrder.map((place) => place?.oneEach),
-    cpus.words,
+  const outcomes = native.place({
+    cpus: inOrder.map((place) => place?.cpus.words),
+    oneEach: inOrder.map((place) => place?.oneEach),
+    granted: cpus.words,
     grant,
     owner,
     replace,
-  );
+  });
   return Object.fromEntries(THREAD_ROLES.map((role, i) => [role, outcomes[i]!])) as Record<
     ThreadRole,
     NativePinOutcome

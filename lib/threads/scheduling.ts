@@ -108,7 +108,7 @@ export function schedule({ grant, cpus }: GrantedThreads, options: ScheduleOptio
   }
   if (isFifo) checkFifo(wantedPriority);
   else checkNice(tid, wantedNice);
-  const outcome = native.schedule(tid, wantedPriority, wantedNice, grant);
+  const outcome = native.schedule({ tid, priority: wantedPriority, nice: wantedNice, grant });
   if (!('starved' in outcome)) return toScheduling(tid, outcome);
   throw refusal(
     `thread ${outcome.starved} of this process could run nowhere but on CPUs of real-time threads, and whoever waits for it (a garbage ` +

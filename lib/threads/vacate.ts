@@ -109,7 +109,7 @@ export function vacateOf(
       for (const { tid, before } of moved) {
         // Where it was placed, as far as that is the grant's.
         const own = before.isSubsetOf(cpus) ? before : cpus;
-        native.pin(tid, own.words, uid, owner.uuid, false);
+        native.pin({ tid, cpus: own.words, grant: uid, owner: owner.uuid, replace: false });
       }
       pinMemoryAgain();
     },

@@ -81,6 +81,11 @@ bool to_bool(const Napi::Value& value, const char* what) {
   throw wrong_shape(value.Env(), what, "a boolean");
 }
 
+Fields::Fields(const Napi::Value& question, const char* what) {
+  if (!question.IsObject()) throw wrong_shape(question.Env(), what, "an object");
+  object_ = question.As<Napi::Object>();
+}
+
 namespace {
 
 template <class Tag>
@@ -117,13 +122,27 @@ std::span<const Word> taken_from(std::span<const Word>& left, const Napi::Value&
 
 }  // namespace
 
+namespace {
+
 template <class Tag>
-IdSet<Tag> to_id_set(const Napi::Value& value) {
+IdSet<Tag> checked_set(const Napi::Value& value, const char* what) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
-    throw wrong_shape(value.Env(), "a set", "a Uint32Array");
+    throw wrong_shape(value.Env(), what, "a Uint32Array");
   }
   auto words32 = value.As<Napi::Uint32Array>();
   return id_set_of<Tag>(value.Env(), {words32.Data(), words32.ElementLength()});
+}
+
+}  // namespace
+
+template <class Tag>
+IdSet<Tag> to_id_set(const Napi::Value& value) {
+  return checked_set<Tag>(value, "a set");
+}
+
+template <class Tag>
+IdSet<Tag> Fields::id_set(const char* name) const {
+  return checked_set<Tag>(object_.Get(name), name);
 }
 
 template <class Tag>
@@ -177,6 +196,7 @@ Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set) {
 template uint32_t append_words<CpuTag>(std::vector<uint32_t>&, const CpuSet&);
 template CpuSet WireReader::id_set<CpuTag>(const Napi::Value&);
 template Napi::Value to_wire<CpuTag>(Napi::Env, const CpuSet&);
+template CpuSet Fields::id_set<CpuTag>(const char*) const;
 template CpuSet to_id_set<CpuTag>(const Napi::Value&);
 template NodeSet to_id_set<NodeTag>(const Napi::Value&);
 template Napi::Uint32Array from_id_set<CpuTag>(Napi::Env, const CpuSet&);

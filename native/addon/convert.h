@@ -32,6 +32,21 @@ int to_int(const Napi::Value& value, const char* what);
 int64_t to_int64(const Napi::Value& value, const char* what);  // of a bigint
 bool to_bool(const Napi::Value& value, const char* what);
 
+// The parts of a question, by name. Throws a TypeError where `question` is no object.
+class Fields {
+ public:
+  Fields(const Napi::Value& question, const char* what);
+  Napi::Value operator[](const char* name) const { return object_.Get(name); }
+  std::string string(const char* name) const { return to_string(object_.Get(name), name); }
+  int integer(const char* name) const { return to_int(object_.Get(name), name); }
+  bool flag(const char* name) const { return to_bool(object_.Get(name), name); }
+  template <class Tag>
+  IdSet<Tag> id_set(const char* name) const;
+
+ private:
+  Napi::Object object_;
+};
+
 // A set crosses the boundary as the 32-bit words of a Uint32Array, lowest ids first.
 template <class Tag>
 IdSet<Tag> to_id_set(const Napi::Value& value);

@@ -39,24 +39,28 @@ Napi::Array from_threads(Napi::Env env, const std::vector<MemberThread>& list) {
   return threads;
 }
 
-// (pid, known, taken, pool, grants, unpinned, whether only to narrow, whether to do nothing, what its cpuset
-// has) -> { threads, stuck, moved }, undefined where there is no such process
+// Of a ConfineMemberCall in lib/base/native-threads.ts.
+ConfinementRequest to_confinement(const Napi::Value& question) {
+  const Fields fields(question, "a confinement");
+  return {
+      .pid = fields.integer("pid"),
+      .known = to_list<MemberThread>(fields["known"], "known", to_thread),
+      .taken = fields.id_set<CpuTag>("taken"),
+      .pool = fields.id_set<CpuTag>("pool"),
+      .limit = fields.id_set<CpuTag>("limit"),
+      .grants = to_list<CpuSet>(fields["grants"], "grants",
+                                [](const Napi::Value& v) { return to_id_set<CpuTag>(v); }),
+      .only_narrow = fields.flag("onlyNarrow"),
+      .dry_run = fields.flag("dryRun"),
+      .unpinned = to_list<pid_t>(fields["unpinned"], "unpinned",
+                                 [](const Napi::Value& v) { return to_int(v, "a thread"); }),
+  };
+}
+
+// (ConfineMemberCall) -> { threads, stuck, moved }, undefined where there is no such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  ConfinementRequest request{
-      .pid = to_int(info[0], "the process"),
-      .known = to_list<MemberThread>(info[1], "what is known", to_thread),
-      .taken = to_id_set<CpuTag>(info[2]),
-      .pool = to_id_set<CpuTag>(info[3]),
-      .limit = to_id_set<CpuTag>(info[8]),
-      .grants =
-          to_list<CpuSet>(info[4], "the grants", [](const Napi::Value& v) { return to_id_set<CpuTag>(v); }),
-      .only_narrow = to_bool(info[6], "whether only to narrow"),
-      .dry_run = to_bool(info[7], "the dry run"),
-      .unpinned =
-          to_list<pid_t>(info[5], "the threads", [](const Napi::Value& v) { return to_int(v, "a thread"); }),
-  };
-  Result<Confinement> result = confine_member(request);
+  Result<Confinement> result = confine_member(to_confinement(info[0]));
   if (!result.ok() && result.error().errno_value == ESRCH) return env.Undefined();
   const Confinement confinement = unwrap(env, std::move(result));
 

@@ -102,24 +102,30 @@ void check_not_pinned(const Napi::CallbackInfo& info) {
   if (pinned) throw_already_pinned(info.Env(), *pinned);
 }
 
-// (words by role, undefined: left alone; whether each thread has one CPU, by role; words of the grant; grant;
-// owner; replace): outcomes by role
-Napi::Value place(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  if (!info[0].IsArray() || !info[1].IsArray()) {
-    throw Napi::TypeError::New(env, "the placement must be arrays by role");
+// The places of a PlaceCall in lib/base/native-threads.ts.
+Placement to_placement(const Fields& fields) {
+  const Napi::Value cpus = fields["cpus"], each = fields["oneEach"];
+  if (!cpus.IsArray() || !each.IsArray()) {
+    throw Napi::TypeError::New(cpus.Env(), "cpus and oneEach must be arrays by role");
   }
-  auto sets = info[0].As<Napi::Array>();
-  auto one_each = info[1].As<Napi::Array>();
+  auto sets = cpus.As<Napi::Array>();
+  auto one_each = each.As<Napi::Array>();
   Placement placement;
   for (uint32_t i = 0; i < kThreadRoles; i++) {
     if (sets.Get(i).IsUndefined()) continue;
     placement[i] = {to_id_set<CpuTag>(sets.Get(i)), to_bool(one_each.Get(i), "whether each has one CPU")};
-    if (placement[i]->cpus.empty()) throw Napi::TypeError::New(env, "a role must have a CPU");
+    if (placement[i]->cpus.empty()) throw Napi::TypeError::New(cpus.Env(), "a role must have a CPU");
   }
+  return placement;
+}
+
+// (PlaceCall): outcomes by role
+Napi::Value place(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const Fields fields(info[0], "a placement");
   auto result = unwrap(env, ThreadPins::of_this_process().place(
-                                placement, to_id_set<CpuTag>(info[2]), to_string(info[3], "the grant"),
-                                to_string(info[4], "the owner"), to_bool(info[5], "replace")));
+                                to_placement(fields), fields.id_set<CpuTag>("granted"),
+                                fields.string("grant"), fields.string("owner"), fields.flag("replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   auto array = Napi::Array::New(env, kThreadRoles);
   for (uint32_t i = 0; i < kThreadRoles; i++) {
@@ -203,17 +209,18 @@ Napi::Value scheduling(const Napi::CallbackInfo& info) {
   return from_scheduling(info.Env(), unwrap(info.Env(), get_scheduling(to_int(info[0], "the thread id"))));
 }
 
-// (tid; priority, or 0 for an ordinary thread; nice; grant): what it is then, or { starved, cpus }
+// (ScheduleCall of lib/base/native-threads.ts): what it is then, or { starved, cpus }
 Napi::Value schedule(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  const int priority = to_int(info[1], "the priority");
-  const int nice = to_int(info[2], "the nice value");
+  const Fields fields(info[0], "a scheduling class");
+  const int priority = fields.integer("priority");
+  const int nice = fields.integer("nice");
   const Scheduling wanted{.policy = priority > 0 ? SCHED_FIFO : SCHED_OTHER,
                           .priority = priority,
                           .nice = priority > 0 ? 0 : nice,
                           .reset_on_fork = priority > 0 || nice < 0};
-  auto result = unwrap(env, ThreadPins::of_this_process().schedule(to_int(info[0], "the thread id"), wanted,
-                                                                   to_string(info[3], "the grant")));
+  auto result = unwrap(
+      env, ThreadPins::of_this_process().schedule(fields.integer("tid"), wanted, fields.string("grant")));
   if (const auto* starved = std::get_if<Starved>(&result)) {
     Napi::Object refusal = Napi::Object::New(env);
     refusal["starved"] = Napi::Number::New(env, starved->tid);

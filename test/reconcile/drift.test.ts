@@ -83,7 +83,7 @@ describe.skipIf(!canPlace)('masks', () => {
 
   it('are compared with what the threads were pinned for, of the whole process with those born since', () => {
     const grant = 'a grant of the test';
-    native.pin(-1, ALL.words, grant, 'its owner', false);
+    native.pin({ tid: -1, cpus: ALL.words, grant, owner: 'its owner', replace: false });
     onTestFinished(() => void native.undoPin(grant, ALL.words));
     const other = otherThread();
     taskset(RESERVED, other);
@@ -212,7 +212,7 @@ describe.skipIf(!canPlace)('an idle round', () => {
       expect(report.checked).toBeGreaterThan(threads().length);
     }
     for (const write of writes) expect(write).not.toHaveBeenCalled();
-    expect(confine.mock.calls.every((call) => call[7])).toBe(true);
+    expect(confine.mock.calls.every(([{ dryRun }]) => dryRun)).toBe(true);
     expect(recall).not.toHaveBeenCalled();
     expect(files()).toEqual(before);
   });

@@ -113,7 +113,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     const worker = sleeper();
     const tid = threads().find(({ role }) => role === 'worker')!.tid;
     native.undoPin(EVERYTHING.grant, ALL.words);
-    native.pin(tid, FIRST.words, 'another', 'this test', false);
+    native.pin({ tid: tid, cpus: FIRST.words, grant: 'another', owner: 'this test', replace: false });
     const before = allMasks();
     const error = await errorOf(() => placeThreads(() => EVERYTHING, { main: REST }));
     expect(error).toMatchObject({ code: 'ERR_ALREADY_PINNED', details: { tid, grant: 'another' } });

@@ -66,12 +66,12 @@ export function mergeFamilies(
   const words: Words[] = [];
   // What has no preference plays no part.
   for (const family of families) if (!family.isAny) words.push(family.words);
-  const merged = native.mergeHints(
-    words,
-    numaNodes.length,
-    TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
+  const merged = native.mergeHints({
+    families: words,
+    nodes: numaNodes.length,
+    policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
-  );
+  });
   const flags = merged[2]!;
   return {
     hint: Object.freeze({
