@@ -22,7 +22,7 @@ export default defineConfig({
       // Each with what it imports, directly or not, that is in none before it.
       groups: [
         // What tells that the addon is missing does not load it.
-        { name: 'common', test: /lib\/(base\/(errors|printable)|input\/quantity)\.ts$/ },
+        { name: 'common', test: /lib\/(base\/(errors|text\/printable)|input\/quantity)\.ts$/ },
         // All that a Worker below numalign/preload needs.
         { name: 'addon', test: /lib\/base\/native\.ts$/ },
         { name: 'library', test: /lib\/(index|entries\/\w+)\.ts$/ },

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { plainJson } from '../lib/base/plain-json.js';
+import { plainJson } from '../lib/base/text/plain-json.js';
 import { type AcquireOptions, AdmissionError, type ManagerOptions, NumalignError } from '../lib/index.js';
 import { errorOf } from './support/error-of.js';
 import { guaranteed, simulate } from './support/simulated.js';

@@ -1,7 +1,7 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
 import { getSystemErrorName } from 'node:util';
-import { plainJson } from './plain-json.js';
+import { plainJson } from './text/plain-json.js';
 
 /** What can go wrong. docs/errors.md says for each what it means and what to do. */
 export type ErrorCode =

@@ -2,8 +2,8 @@
 import type { Assignments } from '../account/assignments.js';
 import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
-import { printable } from '../base/printable.js';
 import type { AdmissionReason } from '../base/refusal.js';
+import { printable } from '../base/text/printable.js';
 import { isMemoryType } from '../input/memory-types.js';
 import { amountFor } from '../input/pod-request.js';
 import type { TopologyManagerPolicy } from '../input/policies.js';

@@ -1,5 +1,5 @@
 // Words of findings that several checks use.
-import { shellWord } from '../base/shell-word.js';
+import { shellWord } from '../base/text/shell-word.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { MachineFacts } from './facts.js';
 

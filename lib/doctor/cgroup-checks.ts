@@ -1,6 +1,6 @@
 // Checks of cgroups: what grants can be enforced by, and who else confines processes.
 import { dirname } from 'node:path';
-import { shellWord } from '../base/shell-word.js';
+import { shellWord } from '../base/text/shell-word.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { command, listSome, MOST_NAMED } from './advice.js';
 import type { CgroupFacts, ForeignCpuset, MachineFacts } from './facts.js';

@@ -1,5 +1,5 @@
 // Checks of what this process may do.
-import { shellWord } from '../base/shell-word.js';
+import { shellWord } from '../base/text/shell-word.js';
 import { cpusNamed } from '../machine/cpu-set.js';
 import { mendText } from '../state/machine-group.js';
 import type { MachineFacts } from './facts.js';

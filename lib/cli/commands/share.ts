@@ -1,7 +1,7 @@
 // numalign share: processes and cgroups that run in the shared pool.
 import { isAbsolute, join } from 'node:path';
 import type { Command } from 'commander';
-import { shellWord } from '../../base/shell-word.js';
+import { shellWord } from '../../base/text/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
 import { SHARED } from '../../enforcement/cpuset-layout.js';

@@ -1,5 +1,5 @@
 // The completion script for bash, 4 or newer. Pure.
-import { quoted } from '../../base/shell-word.js';
+import { quoted } from '../../base/text/shell-word.js';
 import { allCommands, type CompletedCommand, idsCommand, type Value } from './command-tree.js';
 
 const ACTIONS = {

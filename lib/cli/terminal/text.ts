@@ -2,7 +2,7 @@
 import type { CpuSet, NodeSet } from '../../index.js';
 import type { Page } from './terminal.js';
 
-export { printable } from '../../base/printable.js';
+export { printable } from '../../base/text/printable.js';
 export { formatBytes } from '../../input/quantity.js';
 
 /** `1 core`, `2 cores`. */
