@@ -15,7 +15,7 @@ import {
   parseSettings,
   STRICT,
 } from './machine-options.js';
-import { parseBoolean, parseFlag } from './option-values.js';
+import { option, parseFlag } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
 import type { PlacementOptions } from './policies.js';
 
@@ -160,10 +160,10 @@ export function parseConfig(
       'cpuManagerReconcilePeriod',
       given.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD,
     ),
-    sharedMember: parseBoolean('sharedMember', given.sharedMember) ?? true,
+    sharedMember: option.optional(given.sharedMember, 'sharedMember', option.flag) ?? true,
     enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
-    besideKubelet: parseBoolean('besideKubelet', given.besideKubelet) ?? false,
-    readOnly: parseBoolean('readOnly', given.readOnly) ?? false,
+    besideKubelet: option.optional(given.besideKubelet, 'besideKubelet', option.flag) ?? false,
+    readOnly: option.optional(given.readOnly, 'readOnly', option.flag) ?? false,
   });
 }
 
@@ -187,7 +187,7 @@ function withKubeletConfiguration(own: Record<string, unknown>, document: unknow
     if ((given.cpuManagerPolicy ?? kubelet.cpuManagerPolicy) === 'none') {
       invalidOption(STRICT, strict, 'left out with the CPU policy none');
     }
-    below.strictCPUReservation = parseFlag(STRICT, strict);
+    below.strictCPUReservation = parseFlag(strict, STRICT);
   }
   for (const name of ['systemReserved', 'kubeReserved'] as const) {
     if (!isObject(given[name])) continue;

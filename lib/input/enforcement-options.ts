@@ -1,7 +1,7 @@
 // How strongly grants are to be enforced.
 import type { EnforcementRequest } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
-import { oneOf } from './option-values.js';
+import { option } from './option-values.js';
 
 /** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
 export const AIMED_LEVELS = [
@@ -28,10 +28,10 @@ export function parseEnforcement({
   unmovableMembers,
 }: Record<string, unknown>): Partial<EnforcementRequest> {
   return {
-    ...(enforcement !== undefined && { enforcement: oneOf('enforcement', enforcement, AIMED_LEVELS) }),
-    ...(require !== undefined && { require: oneOf('require', require, ENFORCEMENT_LEVELS) }),
+    ...(enforcement !== undefined && { enforcement: option.oneOf(enforcement, 'enforcement', AIMED_LEVELS) }),
+    ...(require !== undefined && { require: option.oneOf(require, 'require', ENFORCEMENT_LEVELS) }),
     ...(unmovableMembers !== undefined && {
-      unmovableMembers: oneOf('unmovableMembers', unmovableMembers, ['fail', 'report']),
+      unmovableMembers: option.oneOf(unmovableMembers, 'unmovableMembers', ['fail', 'report']),
     }),
   };
 }

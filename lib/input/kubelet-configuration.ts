@@ -1,6 +1,8 @@
 // A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes;
 // config.ts checks the sense.
 import { invalidOption } from '../base/check-options.js';
+import type { Shape } from '../base/shapes.js';
+import { option } from './option-values.js';
 import type {
   CpuManagerPolicy,
   MemoryManagerPolicy,
@@ -31,22 +33,8 @@ const DOCUMENT = 'kubeletConfiguration';
 const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
 const KIND = 'KubeletConfiguration';
 
-function parseObject(value: unknown, field: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  return invalidOption(field, value, 'an object');
-}
-
-function parseMap<T>(value: unknown, field: string, parse: (value: unknown, field: string) => T) {
-  const entries = Object.entries(parseObject(value, field));
-  return Object.freeze(
-    Object.fromEntries(entries.map(([key, item]) => [key, parse(item, `${field}.${key}`)])),
-  );
-}
-
-function parseText(value: unknown, field: string): string {
-  return typeof value === 'string' ? value : invalidOption(field, value, 'a text');
-}
+const parseMap = <T>(value: unknown, field: string, shape: Shape<T>) =>
+  Object.freeze(option.record(value, field, shape));
 
 function parseScalar(value: unknown, field: string): Quantity {
   if (typeof value === 'string' || Number.isFinite(value)) return value as Quantity;
@@ -62,9 +50,7 @@ function parsePolicyOption(value: unknown, field: string): string {
 const parsePolicyOptions = (value: unknown, field: string) => parseMap(value, field, parsePolicyOption);
 const parseQuantities = (value: unknown, field: string) => parseMap(value, field, parseScalar);
 
-function parseList(value: unknown, field: string): readonly unknown[] {
-  return Array.isArray(value) ? Object.freeze([...value]) : invalidOption(field, value, 'a list');
-}
+const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
 /**
  * The fields that matter here; all others are ignored. What a policy's name or option means is not
@@ -72,7 +58,7 @@ function parseList(value: unknown, field: string): readonly unknown[] {
  * @throws ERR_INVALID_OPTION, which names the field
  */
 export function fromKubeletConfiguration(document: unknown): KubeletOptions {
-  const given = parseObject(document, DOCUMENT);
+  const given = option.object(document, DOCUMENT);
   if (given.kind !== KIND) invalidOption(`${DOCUMENT}.kind`, given.kind, `"${KIND}"`);
   if ((given.apiVersion ?? API_VERSION) !== API_VERSION) {
     invalidOption(`${DOCUMENT}.apiVersion`, given.apiVersion, `"${API_VERSION}"`);
@@ -86,17 +72,17 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
   const options = {
-    cpuManagerPolicy: read('cpuManagerPolicy', parseText) || 'none',
+    cpuManagerPolicy: read('cpuManagerPolicy', option.text) || 'none',
     cpuManagerPolicyOptions: read('cpuManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerPolicy: read('topologyManagerPolicy', parseText) || 'none',
+    topologyManagerPolicy: read('topologyManagerPolicy', option.text) || 'none',
     topologyManagerPolicyOptions:
       read('topologyManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerScope: read('topologyManagerScope', parseText) || 'container',
-    reservedSystemCPUs: read('reservedSystemCPUs', parseText) || undefined,
+    topologyManagerScope: read('topologyManagerScope', option.text) || 'container',
+    reservedSystemCPUs: read('reservedSystemCPUs', option.text) || undefined,
     systemReserved: read('systemReserved', parseQuantities),
     kubeReserved: read('kubeReserved', parseQuantities),
-    cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', parseText) || undefined,
-    memoryManagerPolicy: read('memoryManagerPolicy', parseText) || 'None',
+    cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', option.text) || undefined,
+    memoryManagerPolicy: read('memoryManagerPolicy', option.text) || 'None',
     reservedMemory: read('reservedMemory', parseList),
   };
   const present = Object.entries(options).filter(([, value]) => value !== undefined);

@@ -3,7 +3,7 @@ import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { isMemoryType } from './memory-types.js';
-import { parseBoolean, parseCpus, parseFlag } from './option-values.js';
+import { option, parseCpus, parseFlag } from './option-values.js';
 import { parseQuantity, type Quantity, wholeValue } from './quantity.js';
 import { parseRequests, type ResourceAmounts } from './resource-amounts.js';
 
@@ -97,10 +97,7 @@ function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unk
   let sum: bigint | undefined;
   for (const [name, value] of Object.entries({ systemReserved, kubeReserved })) {
     if (value === undefined) continue;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      invalidOption(name, value, "amounts by resource, such as { cpu: '500m' }");
-    }
-    const { cpu } = value as Record<string, unknown>;
+    const { cpu } = option.object(value, name, "amounts by resource, such as { cpu: '500m' }");
     if (cpu === undefined) continue;
     const amount = parseQuantity(cpu, `${name}.cpu`);
     if (amount < 0n) invalidOption(`${name}.cpu`, cpu, 'an amount of at least 0');
@@ -109,17 +106,20 @@ function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unk
   return sum === undefined ? undefined : wholeValue(sum);
 }
 
+const cpusOrNull = (value: unknown, name: string) =>
+  value === null ? null : option.optional(value, name, parseCpus);
+
 /** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseSettings(options: Record<string, unknown>): GivenSettings {
-  const reservedSystemCPUs = parseCpus('reservedSystemCPUs', options.reservedSystemCPUs);
+  const reservedSystemCPUs = option.optional(options.reservedSystemCPUs, 'reservedSystemCPUs', parseCpus);
   const reservedCount = parseReservedCount(options);
   return Object.freeze({
-    managedCPUs: options.managedCPUs === null ? null : parseCpus('managedCPUs', options.managedCPUs),
+    managedCPUs: cpusOrNull(options.managedCPUs, 'managedCPUs'),
     reservedSystemCPUs,
     // A list wins over amounts, as it does in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
-    isolatedCPUs: options.isolatedCPUs === null ? null : parseCpus('isolatedCPUs', options.isolatedCPUs),
+    isolatedCPUs: cpusOrNull(options.isolatedCPUs, 'isolatedCPUs'),
     reservedMemory: parseReservedMemory(options.reservedMemory),
     cgroupRoot: parseCgroupRoot(options.cgroupRoot),
   });
@@ -139,9 +139,8 @@ function parseCgroupRoot(value: unknown): string | null | undefined {
 function parseReservedMemory(value: unknown): BookedMemory | undefined {
   if (value === undefined) return undefined;
   const valid = "a list such as [{ numaNode: 0, limits: { memory: '1Gi' } }]";
-  if (!Array.isArray(value)) return invalidOption('reservedMemory', value, valid);
   const reserved: Record<number, Record<string, number>> = {};
-  for (const [i, item] of value.entries()) {
+  for (const [i, item] of option.list(value, 'reservedMemory', valid).entries()) {
     const field = `reservedMemory[${i}]`;
     const { numaNode, limits } = checkOptions(item, ['numaNode', 'limits'], field);
     if (typeof numaNode !== 'number' || !Number.isInteger(numaNode) || numaNode < 0) {
@@ -164,10 +163,10 @@ function parseStrict({
   strictCPUReservation,
   cpuManagerPolicyOptions,
 }: Record<string, unknown>): boolean | undefined {
-  const direct = parseBoolean('strictCPUReservation', strictCPUReservation);
+  const direct = option.optional(strictCPUReservation, 'strictCPUReservation', option.flag);
   const given = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
   if (given === undefined) return direct;
-  const strict = parseFlag(STRICT, given);
+  const strict = parseFlag(given, STRICT);
   if (direct !== undefined && direct !== strict)
     invalidOption(STRICT, given, 'what strictCPUReservation says');
   return strict;

@@ -5,7 +5,7 @@ import { NumalignError } from '../base/errors.js';
 import { MAX_HINT_NODES } from '../machine/hint-words.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
-import { oneOf, parseFlag } from './option-values.js';
+import { option, parseFlag } from './option-values.js';
 import {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
@@ -76,7 +76,7 @@ const LEAST_MAX_NUMA_NODES = 8;
 
 /** @throws ERR_INVALID_OPTION */
 export function parseTopologyPolicy(value: unknown, name = 'policy'): TopologyManagerPolicy {
-  return oneOf(name, value, TOPOLOGY_MANAGER_POLICIES);
+  return option.oneOf(value, name, TOPOLOGY_MANAGER_POLICIES);
 }
 
 /** @throws ERR_INVALID_OPTION */
@@ -88,7 +88,7 @@ export function parseTopologyPolicyOptions(
   if (options === undefined) return { preferClosest, maxNumaNodes };
   const [closest, most] = ['prefer-closest-numa-nodes', 'max-allowable-numa-nodes'] as const;
   const given = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
-  if (given[closest] !== undefined) preferClosest = parseFlag(closest, given[closest]);
+  if (given[closest] !== undefined) preferClosest = parseFlag(given[closest], closest);
   if (given[most] !== undefined) {
     const text = String(given[most]);
     maxNumaNodes = Number(text);
@@ -103,7 +103,7 @@ function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<P
   const given = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
   const parsed: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
   for (const [name, field] of CPU_OPTION_FIELDS) {
-    parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(name, given[name]);
+    parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(given[name], name);
   }
   return parsed;
 }
@@ -150,22 +150,26 @@ export function parsePlacement(
   const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
   const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolatedCpus].every(isLeftOut);
   if (isNothing) return defaults;
-  if (smt !== undefined) oneOf('smt', smt, ['hold-sibling']);
+  if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
     ...defaults,
     ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy, names.policy) }),
-    ...(scope !== undefined && { scope: oneOf(names.scope, scope, ['container', 'pod']) }),
+    ...(scope !== undefined && { scope: option.oneOf(scope, names.scope, ['container', 'pod']) }),
     ...(cpuManagerPolicy !== undefined && {
-      cpuPolicy: oneOf('cpuManagerPolicy', cpuManagerPolicy, ['none', 'static']),
+      cpuPolicy: option.oneOf(cpuManagerPolicy, 'cpuManagerPolicy', ['none', 'static']),
     }),
     ...(memoryManagerPolicy !== undefined && {
-      memoryPolicy: oneOf('memoryManagerPolicy', memoryManagerPolicy, ['None', 'Static', 'BestEffort']),
+      memoryPolicy: option.oneOf(memoryManagerPolicy, 'memoryManagerPolicy', [
+        'None',
+        'Static',
+        'BestEffort',
+      ]),
     }),
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
     ...(smt !== undefined && { holdSiblings: true }),
     ...(isolatedCpus !== undefined && {
-      isolatedCpus: oneOf('isolatedCpus', isolatedCpus, ISOLATED_CPUS_CHOICES),
+      isolatedCpus: option.oneOf(isolatedCpus, 'isolatedCpus', ISOLATED_CPUS_CHOICES),
     }),
   };
   checkCombination(placement);
@@ -203,7 +207,7 @@ export function recordedPlacement(
     ...Object.fromEntries(cpu),
     cpuPolicy: 'static',
     topologyPolicy: parseTopologyPolicy(policy),
-    scope: oneOf('scope', scope, ['container', 'pod']),
+    scope: option.oneOf(scope, 'scope', ['container', 'pod']),
     preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
     holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
     isolatedCpus: poolOf({ options }) === 'isolated' ? 'require' : 'never',

@@ -1,6 +1,7 @@
 // A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
 // checked and frozen. null stands for a field left out, as Kubernetes reads it.
 import { checkOptions, isName, NAME } from '../base/check-options.js';
+import type { Fields } from '../base/shapes.js';
 import {
   type Amounts,
   type ContainerRequest,
@@ -8,7 +9,7 @@ import {
   inUnits,
   isNeverOvercommitted,
   parseAmounts,
-  parseObject,
+  podShape,
   type ResourceAmounts,
 } from './resource-amounts.js';
 
@@ -101,13 +102,19 @@ function parseKind(restartPolicy: unknown, field: string, isInit: boolean): Cont
   return restartPolicy === 'Always' ? 'sidecar' : fail(field, restartPolicy, '"Always", or left out');
 }
 
+// With `keys`, an object that has no others.
+function fieldsOf(value: unknown, field: string, keys: readonly string[] | undefined): Fields {
+  const fields = podShape.object(value, field);
+  return keys === undefined ? fields : checkOptions(fields, keys, field);
+}
+
 function parseContainer(
   value: unknown,
   field: string,
   isInit: boolean,
   isManifest: boolean,
 ): ParsedContainer {
-  const container = parseObject(value, field, isManifest ? undefined : CONTAINER_KEYS);
+  const container = fieldsOf(value, field, isManifest ? undefined : CONTAINER_KEYS);
   const { name, resources } = container;
   if (typeof name !== 'string' || !CONTAINER_NAME.test(name)) {
     fail(`${field}.name`, name, '1 to 63 small letters, digits and inner hyphens');
@@ -117,7 +124,7 @@ function parseContainer(
     fail(`${field}.resources`, resources, 'left out where the container has requests or limits of its own');
   }
   const at = isNested ? `${field}.resources` : field;
-  const given = isNested ? parseObject(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
+  const given = isNested ? fieldsOf(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
   const requests = parseAmounts(given.requests, `${at}.requests`);
   const limits = parseAmounts(given.limits, `${at}.limits`);
   for (const [resource, limit] of limits) {
@@ -173,13 +180,13 @@ function flawsOf(containers: readonly ParsedContainer[]): string {
  *   unknown key of a plain pod
  */
 export function parsePod(value: unknown): PodRequest {
-  const pod = parseObject(value, 'the pod');
+  const pod = podShape.object(value, 'the pod');
   const isManifest = MANIFEST_KEYS.some((key) => key in pod);
   if (isManifest && pod.kind !== 'Pod') fail('kind', pod.kind, '"Pod"');
   if (isManifest && (pod.apiVersion ?? 'v1') !== 'v1') fail('apiVersion', pod.apiVersion, '"v1"');
   const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
-  const spec = isManifest ? parseObject(pod.spec, 'spec') : pod;
-  const metadata = isManifest ? parseObject(pod.metadata ?? {}, 'metadata') : pod;
+  const spec = isManifest ? podShape.object(pod.spec, 'spec') : pod;
+  const metadata = isManifest ? podShape.object(pod.metadata ?? {}, 'metadata') : pod;
   // To ignore them would give the pod less than it asks for.
   if (spec.resources !== undefined && spec.resources !== null) {
     fail(`${specField}resources`, spec.resources, 'left out: resources of a whole pod are not supported');
@@ -189,9 +196,8 @@ export function parsePod(value: unknown): PodRequest {
   const names = new Set<string>();
   const containers: ParsedContainer[] = [];
   for (const key of ['initContainers', 'containers'] as const) {
-    const list = spec[key] ?? [];
     const field = `${specField}${key}`;
-    if (!Array.isArray(list)) return fail(field, list, 'a list of containers');
+    const list = podShape.list(spec[key] ?? [], field, 'a list of containers');
     if (key === 'containers' && list.length === 0) fail(field, spec[key], 'a list of at least one container');
     for (let i = 0; i < list.length; i++) {
       const container = parseContainer(list[i], `${field}[${i}]`, key === 'initContainers', isManifest);

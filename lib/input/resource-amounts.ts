@@ -1,7 +1,7 @@
 // Amounts of resources as a pod asks for them.
 import { inspect } from 'node:util';
-import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { shapes } from '../base/shapes.js';
 import { hugepageType, pageBytes } from './memory-types.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
@@ -39,6 +39,9 @@ export function fail(field: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
 }
 
+/** @throws ERR_INVALID_POD */
+export const podShape = shapes(fail);
+
 // Of these nobody may use more than was asked for: a request is its limit. REQUIRES: a valid name,
 // as below.
 export const isNeverOvercommitted = (resource: string) =>
@@ -47,7 +50,7 @@ export const isNeverOvercommitted = (resource: string) =>
 export function parseAmounts(value: unknown, field: string, refuse: Refuse = fail): Amounts {
   const amounts: Amounts = new Map();
   if (value === undefined || value === null) return amounts;
-  const all = parseObject(value, field);
+  const all = podShape.object(value, field);
   for (const resource of Object.keys(all)) {
     const given = all[resource];
     if (!isResourceName(resource)) {
@@ -94,14 +97,4 @@ export interface ContainerRequest {
   readonly kind: 'init' | 'sidecar' | 'app';
   /** `cpu` in millicores, everything else in whole units: bytes, devices. */
   readonly requests: Readonly<Record<string, number>>;
-}
-
-/** An object; with `keys`, one that has no others. */
-export function parseObject(
-  value: unknown,
-  field: string,
-  keys?: readonly string[],
-): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) fail(field, value, 'an object');
-  return keys === undefined ? (value as Record<string, unknown>) : checkOptions(value, keys, field);
 }

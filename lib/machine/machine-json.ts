@@ -8,6 +8,7 @@ import {
   type NativePciDevice,
   type TopologyDescription,
 } from '../base/native-tables.js';
+import { shapes } from '../base/shapes.js';
 import type { Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { wordsOf } from './id-set.js';
@@ -32,27 +33,16 @@ function fail(message: string, value: unknown): never {
   });
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function wholeNumber(value: unknown, maximum: number, what: string): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maximum) return value;
-  return fail(`${what} must be a whole number from 0 to ${maximum}, not ${inspect(value)}`, value);
-}
-
-function list(value: unknown, what: string): unknown[] {
-  return Array.isArray(value) ? value : fail(`${what} must be a list`, value);
-}
+const { object, list, listOf, matching, whole } = shapes((where, value, valid) =>
+  fail(`${where} must be ${valid}, not ${inspect(value)}`, value),
+);
 
 function parseCpus(machine: Record<string, unknown>): Int32Array {
   const columns = list(machine.columns, 'columns');
   for (const name of REQUIRED_COLUMNS) if (!columns.includes(name)) fail(`columns lack "${name}"`, columns);
   const at = (name: string) => columns.indexOf(name);
   const rows = list(machine.cpus, 'cpus').map((row, i) => {
-    const numbers = list(row, `cpus[${i}]`).map((cell, c) =>
-      wholeNumber(cell, CpuSet.MAX_ID, `cpus[${i}][${c}]`),
-    );
+    const numbers = list(row, `cpus[${i}]`).map((cell, c) => whole(cell, `cpus[${i}][${c}]`, CpuSet.MAX_ID));
     return numbers.length === columns.length
       ? numbers
       : fail(`cpus[${i}] has not as many numbers as there are columns`, row);
@@ -74,13 +64,13 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
 }
 
 function parseHugepages(value: unknown, what: string): { bytes: number; count: number }[] {
-  const pools = list(value, what).map((pool) => {
-    if (!isRecord(pool)) return fail(`a pool of ${what} must be an object`, pool);
-    const sizeKiB = wholeNumber(pool.sizeKiB, 2 ** 40, `a sizeKiB of ${what}`);
+  const pools = list(value, what).map((item) => {
+    const pool = object(item, `a pool of ${what}`);
+    const sizeKiB = whole(pool.sizeKiB, `a sizeKiB of ${what}`, 2 ** 40);
     if (!Number.isInteger(Math.log2(sizeKiB))) fail(`a sizeKiB of ${what} must be a power of two`, sizeKiB);
     return {
       bytes: 1024 * sizeKiB,
-      count: wholeNumber(pool.count, Number.MAX_SAFE_INTEGER, `a count of ${what}`),
+      count: whole(pool.count, `a count of ${what}`),
     };
   });
   if (new Set(pools.map(({ bytes }) => bytes)).size < pools.length)
@@ -91,19 +81,17 @@ function parseHugepages(value: unknown, what: string): { bytes: number; count: n
 function parseNodes(
   machine: Record<string, unknown>,
 ): Pick<TopologyDescription, 'nodes' | 'memory' | 'distances' | 'hugepages'> {
-  const nodes = list(machine.nodes, 'nodes').map((node, i) => {
-    if (!isRecord(node)) return fail(`nodes[${i}] must be an object`, node);
+  const nodes = listOf(machine.nodes, 'nodes', (item, at) => {
+    const node = object(item, at);
     const { distances = null, memory = 0, hugepages = [] } = node;
     return {
-      id: wholeNumber(node.id, NodeSet.MAX_ID, `nodes[${i}].id`),
-      memory: wholeNumber(memory, Number.MAX_SAFE_INTEGER, `nodes[${i}].memory`),
+      id: whole(node.id, `${at}.id`, NodeSet.MAX_ID),
+      memory: whole(memory, `${at}.memory`),
       distances:
         distances === null
           ? undefined
-          : list(distances, `nodes[${i}].distances`).map((d) =>
-              wholeNumber(d, 2 ** 32 - 1, `a distance of nodes[${i}]`),
-            ),
-      hugepages: parseHugepages(hugepages, `nodes[${i}].hugepages`),
+          : list(distances, `${at}.distances`).map((d) => whole(d, `a distance of ${at}`, 2 ** 32 - 1)),
+      hugepages: parseHugepages(hugepages, `${at}.hugepages`),
     };
   });
   // Sums stay exact.
@@ -134,31 +122,26 @@ function parseNodes(
 }
 
 function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevice[] {
-  return list(devices, 'devices').map((device, i) => {
-    if (!isRecord(device)) return fail(`devices[${i}] must be an object`, device);
-    const text = (key: string, valid: RegExp, what: string): string => {
-      const value = device[key];
-      if (typeof value === 'string' && valid.test(value)) return value;
-      return fail(`devices[${i}].${key} must be ${what}, not ${inspect(value)}`, value);
-    };
+  return listOf(devices, 'devices', (item, at) => {
+    const device = object(item, at);
+    const field = (key: string, form: RegExp, valid: string) =>
+      matching(device[key], `${at}.${key}`, form, valid);
     const number = (key: string) =>
-      Number.parseInt(text(key, /^[0-9a-f]{4}$/i, 'four hexadecimal digits'), 16);
+      Number.parseInt(field(key, /^[0-9a-f]{4}$/i, 'four hexadecimal digits'), 16);
     const optional = (key: string, valid: RegExp, what: string) =>
-      device[key] === undefined || device[key] === null ? '' : text(key, valid, `${what}, or null`);
+      device[key] === undefined || device[key] === null ? '' : field(key, valid, `${what}, or null`);
     const address = 'an address such as "0000:3b:00.0"';
     return {
-      id: text('id', PCI_ADDRESS, address),
+      id: field('id', PCI_ADDRESS, address),
       class: number('class'),
       vendor: number('vendor'),
       device: number('device'),
       driver: optional('driver', /./s, 'a name'),
-      names: list(device.names ?? [], `devices[${i}].names`).map((name) =>
-        typeof name === 'string' && name !== ''
-          ? name
-          : fail(`devices[${i}].names must be a list of names`, name),
+      names: list(device.names ?? [], `${at}.names`).map((name) =>
+        matching(name, `${at}.names`, /./s, 'a list of names'),
       ),
-      nodes: list(device.numaNodes ?? [], `devices[${i}].numaNodes`).map((node) =>
-        wholeNumber(node, NodeSet.MAX_ID, `a node of devices[${i}].numaNodes`),
+      nodes: list(device.numaNodes ?? [], `${at}.numaNodes`).map((node) =>
+        whole(node, `a node of ${at}.numaNodes`, NodeSet.MAX_ID),
       ),
       parent: optional('parent', PCI_ADDRESS, address),
     };
@@ -169,8 +152,8 @@ function parseDevices({ devices = [] }: Record<string, unknown>): NativePciDevic
  * @throws ERR_INVALID_TOPOLOGY, which names the field. Counts (numCpus and so on) and kinds of
  *   devices are derived and not read.
  */
-export function parseMachine(machine: unknown): TopologyDescription {
-  if (!isRecord(machine)) fail('the file must hold an object', machine);
+export function parseMachine(file: unknown): TopologyDescription {
+  const machine = object(file, 'the file');
   const cpus = parseCpus(machine);
   const ids = wordsOf(cpus.filter((_, i) => i % CPU_COLUMNS.length === 0));
   const set = (name: string, otherwise: Words) =>

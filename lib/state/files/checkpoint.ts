@@ -27,8 +27,9 @@ import {
   flag,
   generation,
   list,
-  members,
+  listOf,
   nodeIds,
+  object,
   oneOf,
   orNull,
   record,
@@ -67,7 +68,7 @@ export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpo
 
 function memoryBlocks(value: unknown, where: string): MemoryBlock[] {
   return list(value, where).map((item) => {
-    const block = members(item, where);
+    const block = object(item, where);
     return {
       nodes: nodeIds(block.nodes, `${where}.nodes`),
       type: text(block.type, `${where}.type`),
@@ -77,30 +78,27 @@ function memoryBlocks(value: unknown, where: string): MemoryBlock[] {
 }
 
 function devices(value: unknown, where: string): Record<string, DeviceAssignment[]> {
-  return record(
-    value,
-    (items, at) =>
-      list(items, at).map((item) => {
-        const device = members(item, at);
-        return { id: text(device.id, `${at}.id`), nodes: orNull(device.nodes, nodeIds, `${at}.nodes`) };
-      }),
-    where,
+  return record(value, where, (items, at) =>
+    list(items, at).map((item) => {
+      const device = object(item, at);
+      return { id: text(device.id, `${at}.id`), nodes: orNull(device.nodes, `${at}.nodes`, nodeIds) };
+    }),
   );
 }
 
 function decodeContainer(value: unknown, where: string): ContainerAssignment {
-  const given = members(value, where);
-  const hint = members(given.hint, `${where}.hint`);
-  const reusable = members(given.reusable, `${where}.reusable`);
+  const given = object(value, where);
+  const hint = object(given.hint, `${where}.hint`);
+  const reusable = object(given.reusable, `${where}.reusable`);
   const known = {
     name: text(given.name, `${where}.name`),
-    kind: oneOf(given.kind, ['init', 'sidecar', 'app'], `${where}.kind`),
+    kind: oneOf(given.kind, `${where}.kind`, ['init', 'sidecar', 'app']),
     started: flag(given.started, `${where}.started`),
-    request: record(given.request, whole, `${where}.request`),
+    request: record(given.request, `${where}.request`, whole),
     cpus: cpuSet(given.cpus, `${where}.cpus`),
     held: cpuSet(given.held, `${where}.held`),
     hint: {
-      nodes: orNull(hint.nodes, (nodes, at) => NodeSet.from(nodeIds(nodes, at)), `${where}.hint.nodes`),
+      nodes: orNull(hint.nodes, `${where}.hint.nodes`, (nodes, at) => NodeSet.from(nodeIds(nodes, at))),
       preferred: flag(hint.preferred, `${where}.hint.preferred`),
     },
     memory: memoryBlocks(given.memory, `${where}.memory`),
@@ -115,7 +113,7 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
 }
 
 export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
-  const { path, device, inode, namespace } = members(value, where);
+  const { path, device, inode, namespace } = object(value, where);
   return {
     path: text(path, `${where}.path`),
     device: text(device, `${where}.device`),
@@ -125,20 +123,20 @@ export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
 }
 
 function decodeOwner(value: unknown, where: string): OwnerRecord {
-  const given = members(value, where);
+  const given = object(value, where);
   const known = {
-    kind: oneOf(given.kind, ['process', 'cgroup', 'persistent'], `${where}.kind`),
+    kind: oneOf(given.kind, `${where}.kind`, ['process', 'cgroup', 'persistent']),
     uuid: uuid(given.uuid, `${where}.uuid`),
-    pid: orNull(given.pid, whole, `${where}.pid`),
-    command: orNull(given.command, text, `${where}.command`),
-    cgroup: orNull(given.cgroup ?? null, cgroupIdentity, `${where}.cgroup`),
+    pid: orNull(given.pid, `${where}.pid`, whole),
+    command: orNull(given.command, `${where}.command`, text),
+    cgroup: orNull(given.cgroup ?? null, `${where}.cgroup`, cgroupIdentity),
   };
   if (known.kind === 'cgroup' && known.cgroup === null) corrupt(`${where} has no cgroup`, given);
   return { ...known, unknown: unknownOf(given, known) };
 }
 
 function upcomingCpus(value: unknown, where: string): UpcomingCpus {
-  const { container, cpus, held, by } = members(value, where);
+  const { container, cpus, held, by } = object(value, where);
   return {
     container: text(container, `${where}.container`),
     cpus: cpuSet(cpus, `${where}.cpus`),
@@ -148,26 +146,24 @@ function upcomingCpus(value: unknown, where: string): UpcomingCpus {
 }
 
 export function decodePod(value: unknown, where: string): PodAssignment {
-  const given = members(value, where);
-  const enforcement = members(given.enforcement, `${where}.enforcement`);
+  const given = object(value, where);
+  const enforcement = object(given.enforcement, `${where}.enforcement`);
   const known = {
     uid: text(given.uid, `${where}.uid`),
     name: text(given.name, `${where}.name`),
-    namespace: orNull(given.namespace ?? null, text, `${where}.namespace`) ?? undefined,
-    containers: list(given.containers, `${where}.containers`).map((c, i) =>
-      decodeContainer(c, `${where}.containers[${i}]`),
-    ),
+    namespace: orNull(given.namespace ?? null, `${where}.namespace`, text) ?? undefined,
+    containers: listOf(given.containers, `${where}.containers`, decodeContainer),
     policy: text(given.policy, `${where}.policy`),
     scope: text(given.scope, `${where}.scope`),
-    options: record(given.options, flag, `${where}.options`),
+    options: record(given.options, `${where}.options`, flag),
     owner: decodeOwner(given.owner, `${where}.owner`),
     enforcement: {
-      level: oneOf(enforcement.level, ENFORCEMENT_LEVELS, `${where}.enforcement.level`),
-      target: orNull(enforcement.target, text, `${where}.enforcement.target`),
+      level: oneOf(enforcement.level, `${where}.enforcement.level`, ENFORCEMENT_LEVELS),
+      target: orNull(enforcement.target, `${where}.enforcement.target`, text),
     },
-    upcoming: orNull(given.upcoming ?? null, upcomingCpus, `${where}.upcoming`),
-    transfer: orNull(given.transfer ?? null, text, `${where}.transfer`),
-    formerOwner: orNull(given.formerOwner ?? null, uuid, `${where}.formerOwner`),
+    upcoming: orNull(given.upcoming ?? null, `${where}.upcoming`, upcomingCpus),
+    transfer: orNull(given.transfer ?? null, `${where}.transfer`, text),
+    formerOwner: orNull(given.formerOwner ?? null, `${where}.formerOwner`, uuid),
     admittedAt: text(given.admittedAt, `${where}.admittedAt`),
   };
   return { ...known, unknown: unknownOf(given, known) };
@@ -175,27 +171,27 @@ export function decodePod(value: unknown, where: string): PodAssignment {
 
 // Files of the first versions have none, and no memory in their pods.
 function bookedMemory(value: unknown = {}, where: string): BookedMemory {
-  const byNode = record(value, (types, at) => record(types, whole, at), where);
+  const byNode = record(value, where, (types, at) => record(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;
 }
 
 function lastCpus(value: unknown = [], where: string): NamedCpus[] {
-  return list(value, where).map((item, i) => {
-    const { name, cpus } = members(item, `${where}[${i}]`);
-    return { name: text(name, `${where}[${i}].name`), cpus: cpuSet(cpus, `${where}[${i}].cpus`) };
+  return listOf(value, where, (item, at) => {
+    const { name, cpus } = object(item, at);
+    return { name: text(name, `${at}.name`), cpus: cpuSet(cpus, `${at}.cpus`) };
   });
 }
 
 export function decodeSettings(value: unknown): MachineSettings {
-  const given = members(value, 'settings');
+  const given = object(value, 'settings');
   const known = {
-    managedCPUs: orNull(given.managedCPUs, cpuSet, 'settings.managedCPUs'),
+    managedCPUs: orNull(given.managedCPUs, 'settings.managedCPUs', cpuSet),
     reservedSystemCPUs: cpuSet(given.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
     strictCPUReservation: flag(given.strictCPUReservation, 'settings.strictCPUReservation'),
-    isolatedCPUs: orNull(given.isolatedCPUs ?? null, cpuSet, 'settings.isolatedCPUs'),
+    isolatedCPUs: orNull(given.isolatedCPUs ?? null, 'settings.isolatedCPUs', cpuSet),
     reservedMemory: bookedMemory(given.reservedMemory, 'settings.reservedMemory'),
-    cgroupRoot: orNull(given.cgroupRoot ?? null, text, 'settings.cgroupRoot'),
+    cgroupRoot: orNull(given.cgroupRoot ?? null, 'settings.cgroupRoot', text),
     simulated: flag(given.simulated, 'settings.simulated'),
   };
   return { ...known, unknown: unknownOf(given, known) };
@@ -266,7 +262,7 @@ export function decodeCheckpoint(bytes: Buffer): Checkpoint {
 }
 
 function decodeMembers(value: unknown): Checkpoint {
-  const given = members(value, 'the file');
+  const given = object(value, 'the file');
   const header = {
     generation: generation(given.generation),
     bootId: text(given.bootId, 'bootId'),
@@ -274,8 +270,8 @@ function decodeMembers(value: unknown): Checkpoint {
   };
   const body = {
     settings: decodeSettings(given.settings),
-    cpus: list(given.cpus, 'cpus').map((row, i) => decodeIdentity(row, `cpus[${i}]`)),
-    pods: list(given.pods, 'pods').map((pod, i) => decodePod(pod, `pods[${i}]`)),
+    cpus: listOf(given.cpus, 'cpus', decodeIdentity),
+    pods: listOf(given.pods, 'pods', decodePod),
     memory: bookedMemory(given.memory, 'memory'),
     lastCpus: lastCpus(given.lastCpus, 'lastCpus'),
   };

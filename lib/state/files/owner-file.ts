@@ -5,7 +5,7 @@ import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/p
 import { cgroupIdentity, decodePod, decodeSettings } from './checkpoint.js';
 import { encodeSettings, podsText } from './pod-text.js';
 import { corrupt, type FileFormat, reading, seal, unseal } from './sealed-json.js';
-import { generation, list, members, oneOf, orNull, text, uuid, whole } from './shapes.js';
+import { generation, listOf, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
 export const OWNER_FORMAT: FileFormat = { name: 'numalign-owner', version: 1, what: 'the owner’s file' };
 
@@ -39,14 +39,14 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
     if (newer) throw newer;
     const file: OwnerFile = {
       uuid: uuid(given.uuid, 'uuid'),
-      kind: oneOf(given.kind, KINDS, 'kind'),
-      pid: orNull(given.pid, whole, 'pid'),
-      command: orNull(given.command, text, 'command'),
-      cgroup: orNull(given.cgroup, cgroupIdentity, 'cgroup'),
+      kind: oneOf(given.kind, 'kind', KINDS),
+      pid: orNull(given.pid, 'pid', whole),
+      command: orNull(given.command, 'command', text),
+      cgroup: orNull(given.cgroup, 'cgroup', cgroupIdentity),
       bootId: text(given.bootId, 'bootId'),
       generation: generation(given.generation),
       settings: decodeSettings(given.settings),
-      pods: list(given.pods, 'pods').map((pod, i) => decodePod(members(pod, `pods[${i}]`), `pods[${i}]`)),
+      pods: listOf(given.pods, 'pods', decodePod),
     };
     const stranger = file.pods.find((pod) => !isHeldBy(pod, file.uuid));
     if (stranger) corrupt(`grant ${stranger.uid} in it is of another owner`, stranger.owner.uuid);

@@ -2,6 +2,7 @@
 // byte before. How state.json and the owners' files are written. Pure.
 import { createHash } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
+import type { Fields } from '../../base/shapes.js';
 
 /** A kind of file, and the newest version of it that is known here. */
 export interface FileFormat {
@@ -11,10 +12,8 @@ export interface FileFormat {
   readonly what: string;
 }
 
-export type Members = Record<string, unknown>;
-
 export interface Unsealed {
-  readonly members: Members;
+  readonly members: Fields;
   /**
    * Set where a newer numalign wrote it: it may be looked at, and nothing may be written on its
    * word.
@@ -48,8 +47,8 @@ export function seal(
 }
 
 /** Where reading ends because of what is wrong; see {@link reading}. @throws ERR_STATE_CORRUPT */
-export function corrupt(message: string, value?: unknown): never {
-  throw new NumalignError('ERR_STATE_CORRUPT', message, { value });
+export function corrupt(message: string, value?: unknown, valid?: string): never {
+  throw new NumalignError('ERR_STATE_CORRUPT', message, { value, ...(valid !== undefined && { valid }) });
 }
 
 /**
@@ -111,7 +110,7 @@ export function unseal(format: FileFormat, bytes: Buffer): Unsealed {
   const file = bytes.toString('utf8');
   if (!newer) checkSeal(file);
   try {
-    return { members: JSON.parse(file) as Members, newer };
+    return { members: JSON.parse(file) as Fields, newer };
   } catch (cause) {
     if (newer) throw newer;
     return corrupt((cause as Error).message);
