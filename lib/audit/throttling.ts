@@ -1,7 +1,7 @@
 // What the CPU controller has taken from processes: the file cpu.stat of their cgroups.
 import { dirname, join } from 'node:path';
 import { ENVIRONMENT } from '../base/registry.js';
-import { textOf } from '../base/text-of.js';
+import { textOf } from '../base/text/text-of.js';
 import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/mounts.js';
 import type { ThrottlingCounters } from './counters.js';
 

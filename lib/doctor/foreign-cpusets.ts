@@ -1,7 +1,7 @@
 // Reads which cgroups outside of our own have CPUs of their own: systemd's AllowedCPUs=,
 // containers, pods.
 import { dirname, join, relative } from 'node:path';
-import { textOf } from '../base/text-of.js';
+import { textOf } from '../base/text/text-of.js';
 import { childNames } from '../cgroups/cgroup-files.js';
 import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/mounts.js';
 import { CpuSet } from '../machine/cpu-set.js';

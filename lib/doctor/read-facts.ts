@@ -6,7 +6,7 @@ import { universe } from '../account/pools.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { textOf } from '../base/text-of.js';
+import { textOf } from '../base/text/text-of.js';
 import { folderOfProcess, limitsOfProcess, readMembership } from '../cgroups/limits.js';
 import { MadeGroupsInMemory } from '../cgroups/made-groups.js';
 import { findHierarchy, mountOf } from '../cgroups/mounts.js';

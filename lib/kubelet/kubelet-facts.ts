@@ -3,7 +3,7 @@
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { NumalignError } from '../base/errors.js';
-import { textOf } from '../base/text-of.js';
+import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { CPU_MANAGER_STATE, type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';

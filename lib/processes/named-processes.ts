@@ -1,7 +1,7 @@
 // Processes of root's other programs, found by name.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { textOf } from '../base/text-of.js';
+import { textOf } from '../base/text/text-of.js';
 
 export interface NamedProcess {
   readonly pid: number;
