@@ -21,7 +21,7 @@ export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
 export type { ContainerSpec, PodSpec } from './input/pod-request.js';
-export type { IsolatedCpusChoice, PlacementOptions, RequestPlacementOptions } from './input/policies.js';
+export type { IsolationChoice, PlacementOptions, RequestPlacementOptions } from './input/policies.js';
 export type { Quantity } from './input/quantity.js';
 export type {
   AcquireOptions,

@@ -217,7 +217,7 @@ describe('a grant whose CPUs go offline', () => {
 
   it('of isolated CPUs gets isolated ones', async () => {
     const machine = await Machine.open({ isolatedCPUs: '2-4' });
-    const { uid } = await machine.manager.acquire({ cpu: 2, isolatedCpus: 'require' });
+    const { uid } = await machine.manager.acquire({ cpu: 2, isolation: 'require' });
     expect(machine.cpusOf(uid)).toEqual([['2-3', '']]);
     await machine.take('2');
     expect(texts(await machine.substitute(uid))).toEqual(['2', '4', '', '']);

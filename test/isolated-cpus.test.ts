@@ -25,7 +25,7 @@ describe('the isolated CPUs of a machine', () => {
   it('are none where nobody says so', async () => {
     const manager = await simulate(MACHINE);
     expect(sets(manager)).toEqual(['0-15', '0-15', '', '']);
-    const { uid } = await manager.acquire({ cpu: 2, isolatedCpus: 'prefer' });
+    const { uid } = await manager.acquire({ cpu: 2, isolation: 'prefer' });
     expect(manager.grants()).toMatchObject([{ uid, isIsolated: false }]);
   });
 
@@ -78,13 +78,13 @@ describe('the isolated CPUs of a machine', () => {
 describe('a request', () => {
   it('that requires isolated CPUs gets no others', async () => {
     const manager = await isolated('4-7,12-15');
-    const grant = await manager.acquire({ cpu: 4, isolatedCpus: 'require' });
+    const grant = await manager.acquire({ cpu: 4, isolation: 'require' });
     expect(String(grant.cpus)).toBe('4-7');
     expect(grant.isIsolated).toBe(true);
     expect(manager.grants()).toMatchObject([{ isIsolated: true }]);
     expect(sets(manager)).toEqual(['0-3,8-11', '0-3,8-11', '12-15', '4-7,12-15']);
 
-    const error = await errorOf(() => manager.acquire({ cpu: 5, isolatedCpus: 'require', policy: 'none' }));
+    const error = await errorOf(() => manager.acquire({ cpu: 5, isolation: 'require', policy: 'none' }));
     expect(error).toMatchObject({
       code: 'ERR_INSUFFICIENT_CPUS',
       details: { valid: '1 to 4', explanation: { resources: [{ isolated: '4-7,12-15' }] } },
@@ -92,18 +92,18 @@ describe('a request', () => {
     expect(error.message).toContain('isolated CPUs asked for: 5, free: 4 (12-15)');
     expect(error.message).toContain('free by NUMA node: 0: 0 of 4, 1: 4 of 4');
     // Nothing is left to share of them: that does not matter.
-    await manager.acquire({ cpu: 4, isolatedCpus: 'require' });
+    await manager.acquire({ cpu: 4, isolation: 'require' });
     await grant.release();
     expect(sets(manager)).toEqual(['0-3,8-11', '0-3,8-11', '4-7', '4-7,12-15']);
   });
 
   it('that requires them where there are none is told so', async () => {
     const manager = await simulate(MACHINE);
-    const error = await errorOf(() => manager.acquire({ cpu: 1, isolatedCpus: 'require', policy: 'none' }));
+    const error = await errorOf(() => manager.acquire({ cpu: 1, isolation: 'require', policy: 'none' }));
     expect(error.message).toContain('isolated CPUs asked for: 1, free: 0');
     expect(error.details).toMatchObject({ valid: 'none at present' });
     expect(
-      manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolatedCpus: 'require' }),
+      manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolation: 'require' }),
     ).toMatchObject({
       admitted: false,
       code: 'ERR_INSUFFICIENT_CPUS',
@@ -113,14 +113,14 @@ describe('a request', () => {
   it('that prefers them gets them where they do for all of it, else others, never both', async () => {
     const manager = await isolated('12-15');
     const pod = { containers: [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: 3 })] };
-    const placed = await manager.admit(pod, { isolatedCpus: 'prefer' });
+    const placed = await manager.admit(pod, { isolation: 'prefer' });
     expect(placed.containers.every(({ cpus }) => cpus?.intersects(CpuSet.parse('12-15')) === false)).toBe(
       true,
     );
-    const grant = await manager.acquire({ cpu: 4, isolatedCpus: 'prefer' });
+    const grant = await manager.acquire({ cpu: 4, isolation: 'prefer' });
     expect(String(grant.cpus)).toBe('12-15');
-    expect(manager.plan(pod, { isolatedCpus: 'prefer' }).admitted).toBe(true);
-    const error = await errorOf(() => manager.acquire({ cpu: 8, isolatedCpus: 'prefer', policy: 'none' }));
+    expect(manager.plan(pod, { isolation: 'prefer' }).admitted).toBe(true);
+    const error = await errorOf(() => manager.acquire({ cpu: 8, isolation: 'prefer', policy: 'none' }));
     expect(error.message).toMatch(
       /^8 exclusive CPUs asked for; 6 can be granted: of the CPUs [-,0-9]+ one must stay shared; /,
     );
@@ -129,13 +129,13 @@ describe('a request', () => {
 
   it('of a name gets the same isolated CPUs again, but no others where it prefers isolated ones', async () => {
     const manager = await isolated('4-7,12-15');
-    const again = async (isolatedCpus: 'never' | 'prefer' | 'require') => {
-      const grant = await manager.acquire({ cpu: 2, name: 'gateway', isolatedCpus });
+    const again = async (isolation: 'never' | 'prefer' | 'require') => {
+      const grant = await manager.acquire({ cpu: 2, name: 'gateway', isolation });
       const cpus = String(grant.cpus);
       await grant.release();
       return cpus;
     };
-    const blocker = await manager.acquire({ cpu: 2, isolatedCpus: 'require' });
+    const blocker = await manager.acquire({ cpu: 2, isolation: 'require' });
     expect(String(blocker.cpus)).toBe('4-5');
     expect(await again('require')).toBe('6-7');
     await blocker.release();
@@ -147,10 +147,10 @@ describe('a request', () => {
   it('holds SMT siblings of its pool only', async () => {
     // CPU 5 is isolated, its sibling 4 is not.
     const manager = await isolated('5-7');
-    const grant = await manager.acquire({ cpu: 1, smt: 'hold-sibling', isolatedCpus: 'require' });
+    const grant = await manager.acquire({ cpu: 1, smt: 'hold-sibling', isolation: 'require' });
     expect([grant.cpus, grant.held].map(String)).toEqual(['6', '7']);
     const error = await errorOf(() =>
-      manager.acquire({ cpu: 1, smt: 'hold-sibling', isolatedCpus: 'require', policy: 'none' }),
+      manager.acquire({ cpu: 1, smt: 'hold-sibling', isolation: 'require', policy: 'none' }),
     );
     expect(error.message).toContain('whole cores of isolated CPUs asked for: 1, free: 0');
     expect(String(manager.freeIsolatedCpus)).toBe('5');
@@ -158,17 +158,17 @@ describe('a request', () => {
 
   it('is aligned within them as elsewhere', async () => {
     const manager = await isolated('0,4,8-11');
-    const options = { cpu: 3, isolatedCpus: 'require', policy: 'single-numa-node' } as const;
+    const options = { cpu: 3, isolation: 'require', policy: 'single-numa-node' } as const;
     expect(String((await manager.acquire(options)).cpus)).toBe('8-10');
     expect((await errorOf(() => manager.acquire(options))).code).toBe('ERR_TOPOLOGY_AFFINITY');
   });
 
   it('that waits for isolated CPUs gets those that are released, and is not helped by others', async () => {
     const manager = await isolated('14-15');
-    const first = await manager.acquire({ cpu: 2, isolatedCpus: 'require' });
+    const first = await manager.acquire({ cpu: 2, isolation: 'require' });
     const other = await manager.acquire({ cpu: 2 });
     let isThere = false;
-    const waiting = manager.acquire({ cpu: 1, isolatedCpus: 'require', wait: true }).then((grant) => {
+    const waiting = manager.acquire({ cpu: 1, isolation: 'require', wait: true }).then((grant) => {
       isThere = true;
       return grant;
     });
@@ -176,22 +176,22 @@ describe('a request', () => {
     expect(isThere).toBe(false);
     await first.release();
     expect(String((await waiting).cpus)).toBe('14');
-    expect((await errorOf(() => manager.acquire({ cpu: 3, isolatedCpus: 'require', wait: true }))).code).toBe(
+    expect((await errorOf(() => manager.acquire({ cpu: 3, isolation: 'require', wait: true }))).code).toBe(
       'ERR_INSUFFICIENT_CPUS',
     );
   });
 
-  it.each([{ isolatedCpus: 'always' }, { isolatedCpus: true }])('with %o is refused', async (options) => {
+  it.each([{ isolation: 'always' }, { isolation: true }])('with %o is refused', async (options) => {
     const manager = await isolated('14-15');
     const error = await errorOf(() => manager.acquire({ cpu: 1, ...options } as never));
-    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'isolatedCpus' } });
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'isolation' } });
     expect(error.message).toContain("'never' or 'prefer' or 'require'");
   });
 
   it('cannot ask for them where nobody gets exclusive CPUs', async () => {
     const manager = await isolated('14-15', { cpuManagerPolicy: 'none' });
     const pod = { containers: [guaranteed('app', { cpu: 1 })] };
-    expect((await errorOf(() => manager.admit(pod, { isolatedCpus: 'prefer' }))).code).toBe(
+    expect((await errorOf(() => manager.admit(pod, { isolation: 'prefer' }))).code).toBe(
       'ERR_INVALID_OPTION',
     );
   });
@@ -200,18 +200,18 @@ describe('a request', () => {
 describe('a grant of isolated CPUs', () => {
   it('grows by isolated CPUs only, as others grow by others', async () => {
     const manager = await isolated('4-7,12-15');
-    const grant = await manager.acquire({ cpu: 1, isolatedCpus: 'prefer' });
+    const grant = await manager.acquire({ cpu: 1, isolation: 'prefer' });
     await grant.resize({ cpu: 3, noticeMs: 0 });
     expect(grant.cpus.isSubsetOf(CpuSet.parse('4-7,12-15'))).toBe(true);
     expect((await errorOf(() => grant.resize({ cpu: 9, noticeMs: 0 }))).message).toContain('4-7,12-15');
-    const other = await manager.acquire({ cpu: 7, isolatedCpus: 'prefer', policy: 'none' });
+    const other = await manager.acquire({ cpu: 7, isolation: 'prefer', policy: 'none' });
     expect(other.isIsolated).toBe(false);
     expect((await errorOf(() => other.resize({ cpu: 9, noticeMs: 0 }))).code).toBe('ERR_INSUFFICIENT_CPUS');
   });
 
   it('is flagged, and nothing more, once its CPUs are isolated no more', async () => {
     const manager = await isolated('12-15');
-    const grant = await manager.acquire({ cpu: 3, isolatedCpus: 'require' });
+    const grant = await manager.acquire({ cpu: 3, isolation: 'require' });
     await manager.configure({ isolatedCPUs: '0-1,12' });
     expect(grant.flags).toEqual([
       {
@@ -271,7 +271,7 @@ describe('the setting', () => {
 describe('in the kubelet’s words', () => {
   it('free isolated CPUs are shared, for it knows no others, and its pods may have them', async () => {
     const from = await isolated('12-15');
-    await from.acquire({ cpu: 2, isolatedCpus: 'require' });
+    await from.acquire({ cpu: 2, isolation: 'require' });
     const { cpuManagerState, memoryManagerState } = from.exportKubelet();
     expect(JSON.parse(cpuManagerState)).toMatchObject({ defaultCpuSet: '0-11,14-15' });
     const to = await isolated('12-15');
@@ -297,7 +297,7 @@ describe('whatever is isolated, reserved and granted', () => {
   const cpus = fc.uniqueArray(fc.nat(15)).map((ids) => CpuSet.from(ids));
   const request = fc.record({
     cpu: fc.integer({ min: 1, max: 6 }),
-    isolatedCpus: fc.constantFrom('never' as const, 'prefer' as const, 'require' as const),
+    isolation: fc.constantFrom('never' as const, 'prefer' as const, 'require' as const),
     policy: fc.constantFrom('none' as const, 'best-effort' as const, 'single-numa-node' as const),
     hold: fc.boolean(),
   });
@@ -330,8 +330,8 @@ describe('whatever is isolated, reserved and granted', () => {
             const all = grant.cpus.union(grant.held);
             expect(all.isSubsetOf(isolated) || !all.intersects(isolated)).toBe(true);
             expect(grant.isIsolated).toBe(all.isSubsetOf(isolated));
-            if (options.isolatedCpus === 'require') expect(grant.isIsolated).toBe(true);
-            if (options.isolatedCpus === 'never') expect(grant.isIsolated).toBe(false);
+            if (options.isolation === 'require') expect(grant.isIsolated).toBe(true);
+            if (options.isolation === 'never') expect(grant.isIsolated).toBe(false);
           }
           const { sharedPool, freeIsolatedCpus } = manager;
           expect(sharedPool.isEmpty).toBe(false);

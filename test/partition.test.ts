@@ -67,7 +67,7 @@ const admission = fc.record({
   ),
   scope: fc.constantFrom('container' as const, 'pod' as const),
   hold: fc.boolean(),
-  isolatedCpus: fc.constantFrom('never' as const, 'never' as const, 'prefer' as const, 'require' as const),
+  isolation: fc.constantFrom('never' as const, 'never' as const, 'prefer' as const, 'require' as const),
 });
 type Admission = typeof admission extends fc.Arbitrary<infer T> ? T : never;
 const steps = fc.array(
@@ -88,7 +88,7 @@ const bench = fc.record({
 });
 
 async function admit(manager: Manager, step: Admission): Promise<Pod | undefined> {
-  const { init, apps, isGuaranteed, hold, cpuManagerPolicyOptions, policy, scope, isolatedCpus } = step;
+  const { init, apps, isGuaranteed, hold, cpuManagerPolicyOptions, policy, scope, isolation } = step;
   const container = (name: string, cpu: number) =>
     isGuaranteed ? guaranteed(name, { cpu }) : { name, requests: { cpu } };
   const pod = {
@@ -103,7 +103,7 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
     cpuManagerPolicyOptions,
     policy,
     scope,
-    isolatedCpus,
+    isolation,
     ...(hold && { smt: 'hold-sibling' as const }),
   };
   const plan = manager.plan(pod, options);

@@ -4,7 +4,7 @@ import { type Assignments, addPod } from '../account/assignments.js';
 import type { CpuPool, PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
-import type { IsolatedCpusChoice } from '../input/policies.js';
+import type { IsolationChoice } from '../input/policies.js';
 import { begin, type Offer, place, podAssignment, type Question, undo } from './place.js';
 import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
 
@@ -17,7 +17,7 @@ export interface Decision {
   readonly offers: readonly Offer[];
 }
 
-const POOLS: Readonly<Record<IsolatedCpusChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
+const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, other?: CpuPool]>> = {
   never: ['ordinary'],
   prefer: ['isolated', 'ordinary'],
   require: ['isolated'],
@@ -28,7 +28,7 @@ export function decide(
   question: Question,
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
-  const [first, other] = POOLS[question.request.placement.isolatedCpus];
+  const [first, other] = POOLS[question.request.placement.isolation];
   const answer = decideInPool(question, first);
   return other === undefined || answer.admitted ? answer : decideInPool(question, other);
 }

@@ -45,7 +45,7 @@ export interface MachineOptions {
   strictCPUReservation?: boolean;
   /**
    * CPUs that are a pool of their own: never shared, and only for requests that ask for them
-   * ({@link RequestPlacementOptions.isolatedCpus}). null (the default at first): those that the
+   * ({@link RequestPlacementOptions.isolation}). null (the default at first): those that the
    * kernel isolates, as it tells each time (`isolcpus=`, `nohz_full=`, isolated partitions); of a
    * simulated machine none. Those of them that are reserved stay reserved.
    */

@@ -9,8 +9,8 @@ import { option, parseFlag } from './option-values.js';
 import {
   type CpuManagerPolicy,
   type CpuManagerPolicyOptions,
-  ISOLATED_CPUS_CHOICES,
-  type IsolatedCpusChoice,
+  ISOLATION_CHOICES,
+  type IsolationChoice,
   type MemoryManagerPolicy,
   type RequestPlacementOptions,
   TOPOLOGY_MANAGER_POLICIES,
@@ -28,7 +28,7 @@ export interface Placement {
   readonly preferAlignByUncoreCache: boolean;
   /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
   readonly holdSiblings: boolean;
-  readonly isolatedCpus: IsolatedCpusChoice;
+  readonly isolation: IsolationChoice;
   readonly memoryPolicy: MemoryManagerPolicy;
   readonly topologyPolicy: TopologyManagerPolicy;
   readonly preferClosest: boolean;
@@ -63,7 +63,7 @@ const DEFAULT_PLACEMENT: Placement = Object.freeze({
   distributeAcrossCores: false,
   preferAlignByUncoreCache: false,
   holdSiblings: false,
-  isolatedCpus: 'never',
+  isolation: 'never',
   memoryPolicy: 'Static',
   topologyPolicy: 'best-effort',
   preferClosest: false,
@@ -145,10 +145,10 @@ export function parsePlacement(
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
     given;
-  const { memoryManagerPolicy, isolatedCpus } = given;
+  const { memoryManagerPolicy, isolation } = given;
   // Most requests leave it all to the manager.
   const all = [policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions];
-  const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolatedCpus].every(isLeftOut);
+  const isNothing = all.every(isLeftOut) && [smt, memoryManagerPolicy, isolation].every(isLeftOut);
   if (isNothing) return defaults;
   if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
   const placement: Placement = {
@@ -168,8 +168,8 @@ export function parsePlacement(
     ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
     ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
     ...(smt !== undefined && { holdSiblings: true }),
-    ...(isolatedCpus !== undefined && {
-      isolatedCpus: option.oneOf(isolatedCpus, 'isolatedCpus', ISOLATED_CPUS_CHOICES),
+    ...(isolation !== undefined && {
+      isolation: option.oneOf(isolation, 'isolation', ISOLATION_CHOICES),
     }),
   };
   checkCombination(placement);
@@ -178,8 +178,8 @@ export function parsePlacement(
   }
   if (placement.cpuPolicy === 'none' && placement.holdSiblings)
     invalidOption('smt', smt, 'left out with the CPU policy none');
-  if (placement.cpuPolicy === 'none' && placement.isolatedCpus !== 'never')
-    invalidOption('isolatedCpus', isolatedCpus, "'never' with the CPU policy none");
+  if (placement.cpuPolicy === 'none' && placement.isolation !== 'never')
+    invalidOption('isolation', isolation, "'never' with the CPU policy none");
   return Object.freeze(placement);
 }
 
@@ -210,7 +210,7 @@ export function recordedPlacement(
     scope: option.oneOf(scope, 'scope', ['container', 'pod']),
     preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
     holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
-    isolatedCpus: poolOf({ options }) === 'isolated' ? 'require' : 'never',
+    isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
   });
 }
 

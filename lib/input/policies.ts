@@ -22,9 +22,9 @@ export type CpuManagerPolicy = 'none' | 'static';
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
-/** The modes of {@link RequestPlacementOptions.isolatedCpus}. */
-export const ISOLATED_CPUS_CHOICES = ['never', 'prefer', 'require'] as const;
-export type IsolatedCpusChoice = (typeof ISOLATED_CPUS_CHOICES)[number];
+/** The modes of {@link RequestPlacementOptions.isolation}. */
+export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
+export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
@@ -88,5 +88,5 @@ export interface RequestPlacementOptions {
    * where they will do for the whole pod, else others. The kernel balances no load over them:
    * several of them need threads that are placed one by one.
    */
-  isolatedCpus?: IsolatedCpusChoice;
+  isolation?: IsolationChoice;
 }

@@ -118,7 +118,7 @@ const REQUEST_OPTIONS = [
   'require',
   'enforcement',
   'unmovableMembers',
-  'isolatedCpus',
+  'isolation',
   'signal',
   'wait',
 ] as const satisfies readonly (keyof RequestOptions)[];

@@ -238,7 +238,7 @@ describe('numalign agent', () => {
     [['--listen', '127.0.0.1'], 'an IP address and a port'],
     [['--port', '0', '--listen', '127.0.0.1:0'], 'cannot be used with'],
     [['--config', '-', '--devices', '-'], 'only one of --config, --devices can be the standard input'],
-    [['--isolated-cpus', 'prefer'], 'unknown option'],
+    [['--isolation', 'prefer'], 'unknown option'],
     [['now'], 'too many arguments'],
   ])('calls %j a wrong command line', async (args, message) => {
     const { code, stderr } = await numalign(['agent', ...args]);

@@ -18,10 +18,10 @@ describe('isolated CPUs on this machine', () => {
 
     const run = (...flags: string[]) =>
       numalign(['run', '--cpus', '1', ...flags, ...folder, '--', 'sh', '-c', 'echo $NUMALIGN_CPUS']);
-    const { code, stdout, stderr } = await run('--isolated-cpus', 'require');
+    const { code, stdout, stderr } = await run('--isolation', 'require');
     expect([code, stdout.trim()]).toEqual([0, last]);
     expect(stderr).toContain(`isolated CPU ${last} on NUMA node`);
-    expect((await run('--isolated', last, '--isolated-cpus', 'prefer')).stdout.trim()).toBe(last);
+    expect((await run('--isolated', last, '--isolation', 'prefer')).stdout.trim()).toBe(last);
     expect((await run('--isolated', 'none')).stderr).toContain(`isolatedCPUs is ${last}, not none`);
 
     const status = await numalign(['status', ...folder]);
@@ -44,7 +44,7 @@ describe('isolated CPUs on this machine', () => {
 
   it.each([
     ['configure', '--isolated', '3-1'],
-    ['run', '--cpus', '1', '--isolated-cpus', 'always', '--', 'true'],
+    ['run', '--cpus', '1', '--isolation', 'always', '--', 'true'],
     ['plan', '-f', 'x', '--isolated', 'kernel'],
   ])('%s %s %s is a wrong command line', async (...args) => {
     expect((await numalign(args)).code).toBe(2);
@@ -69,7 +69,7 @@ describe('numalign plan with isolated CPUs', () => {
       return [code, answer.containers[0]?.cpus ?? answer.explanation.resources[0].isolated];
     };
     expect(await placed()).toEqual([0, '0-1']);
-    expect(await placed('--isolated-cpus', 'prefer')).toEqual([0, '4-5']);
-    expect(await placed('--isolated-cpus', 'require', '--isolated', '5')).toEqual([1, '5']);
+    expect(await placed('--isolation', 'prefer')).toEqual([0, '4-5']);
+    expect(await placed('--isolation', 'require', '--isolated', '5')).toEqual([1, '5']);
   });
 });

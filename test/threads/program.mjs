@@ -1,6 +1,6 @@
 // A Node program with all kinds of threads at work: a busy main thread, jobs of the pool, two
 // Workers, forced garbage collections. Run with --expose-gc and JSON on the command line: {
-// stateDir, cpu, isolatedCpus, manager, threads, fifo }. Prints one line of JSON when its threads
+// stateDir, cpu, isolation, manager, threads, fifo }. Prints one line of JSON when its threads
 // are placed, and works until its input ends.
 import { pbkdf2 } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,13 +11,13 @@ import { openManager } from '../../dist/index.js';
 const {
   stateDir,
   cpu,
-  isolatedCpus,
+  isolation,
   manager: managerOptions,
   threads: placement,
   fifo,
 } = JSON.parse(process.argv[2]);
 const manager = await openManager({ stateDir, ...managerOptions });
-const grant = await manager.acquire({ cpu, isolatedCpus });
+const grant = await manager.acquire({ cpu, isolation });
 
 // Garbage in JavaScript, of which V8's helpers get a share.
 const WORK = `

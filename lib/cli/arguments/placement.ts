@@ -7,9 +7,9 @@ import type {
   TopologyManagerPolicy,
   TopologyManagerScope,
 } from '../../entries/kubelet.js';
-import type { CpuSet, IsolatedCpusChoice, ManagerOptions } from '../../index.js';
+import type { CpuSet, IsolationChoice, ManagerOptions } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
-import { ISOLATED_CPUS_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
+import { ISOLATION_CHOICES, TOPOLOGY_MANAGER_POLICIES } from '../../input/policies.js';
 import { cpuList, cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -26,7 +26,7 @@ export interface OpeningFlags {
 export interface PlacementFlags extends OpeningFlags {
   policy?: TopologyManagerPolicy;
   scope?: TopologyManagerScope;
-  isolatedCpus?: IsolatedCpusChoice;
+  isolation?: IsolationChoice;
 }
 
 export function policyOption(): Option {
@@ -36,11 +36,11 @@ export function policyOption(): Option {
 }
 
 /** Of one request. */
-export function isolatedCpusOption(): Option {
+export function isolationOption(): Option {
   return new Option(
-    '--isolated-cpus <mode>',
+    '--isolation <mode>',
     'take isolated CPUs: if they will do, or no others (default: never)',
-  ).choices(ISOLATED_CPUS_CHOICES);
+  ).choices(ISOLATION_CHOICES);
 }
 
 /** Of the machine. */
@@ -84,7 +84,7 @@ export function placementOptions(): Option[] {
       'container',
       'pod',
     ]),
-    isolatedCpusOption(),
+    isolationOption(),
   ];
 }
 

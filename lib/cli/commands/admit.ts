@@ -61,7 +61,7 @@ Examples:
 
 async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
-  const { stateDir, besideKubelet, isolatedCpus = 'never', output } = flags;
+  const { stateDir, besideKubelet, isolation = 'never', output } = flags;
   const options = await managerOptions(flags);
   const { placement } = parseConfig(options);
   const manager = await openManager({
@@ -72,7 +72,7 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   });
   try {
     openingLines(manager.warnings).forEach(tell);
-    const admitted = await admitAll(manager, pods, { isolatedCpus, ...enforcementRequest(flags) });
+    const admitted = await admitAll(manager, pods, { isolation, ...enforcementRequest(flags) });
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {
       const { request } = pods[i]!;

@@ -9,7 +9,7 @@ import { plan, planOfPlaced } from '../../admission/plan.js';
 import { checkRecorded, firstState } from '../../decision/machine-settings.js';
 import { NEVER } from '../../decision/place.js';
 import type { Topology } from '../../entries/topology.js';
-import type { IsolatedCpusChoice, Plan } from '../../index.js';
+import type { IsolationChoice, Plan } from '../../index.js';
 import { type Config, parseConfig } from '../../input/config.js';
 import { checkPlacement } from '../../input/placement.js';
 import { parseAdmit } from '../../input/request.js';
@@ -102,7 +102,7 @@ async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   });
   const topology = await machineOf(flags);
   checkPlacement(config.placement, topology);
-  const { plans, state, present } = planAll(pods, config, topology, flags.isolatedCpus ?? 'never');
+  const { plans, state, present } = planAll(pods, config, topology, flags.isolation ?? 'never');
   const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
   const text = () =>
     flags.output === 'json'
@@ -138,14 +138,14 @@ function planAll(
   pods: readonly FilePod[],
   config: Config,
   topology: Topology,
-  isolatedCpus: IsolatedCpusChoice,
+  isolation: IsolationChoice,
 ): Site & { plans: PodPlan[] } {
   const site = siteOf(config, topology);
   const { present } = site;
   let { state } = site;
   const resources = deviceResources(config, topology);
   const plans = pods.map((pod): PodPlan => {
-    const request = parseAdmit(pod.spec, { owner: 'persistent', isolatedCpus }, config.placement);
+    const request = parseAdmit(pod.spec, { owner: 'persistent', isolation }, config.placement);
     const { topologyPolicy, scope } = request.placement;
     const explained = (answer: Plan) => ({
       ...answer,

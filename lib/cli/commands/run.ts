@@ -6,7 +6,7 @@ import {
   type AcquireOptions,
   type CpuSet,
   type Grant,
-  type IsolatedCpusChoice,
+  type IsolationChoice,
   type Manager,
   type ManagerOptions,
   openManager,
@@ -23,8 +23,8 @@ import {
 } from '../arguments/enforcement.js';
 import {
   agreedCgroupRootOption,
-  isolatedCpusOption,
   isolatedOption,
+  isolationOption,
   policyOption,
   reservedOption,
 } from '../arguments/placement.js';
@@ -49,7 +49,7 @@ interface RunFlags extends EnforcementFlags, DeviceFlags {
   alignL3?: boolean;
   policy?: TopologyManagerPolicy;
   smt?: 'hold-sibling';
-  isolatedCpus?: IsolatedCpusChoice;
+  isolation?: IsolationChoice;
   cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
@@ -78,7 +78,7 @@ export function addRun(program: Command): void {
     )
     .option('--wait', 'wait until there is room, after all who have waited longer')
     .addOption(reservedOption())
-    .addOption(isolatedCpusOption())
+    .addOption(isolationOption())
     .addOption(isolatedOption())
     .addOption(
       new Option('--spread', 'single threads from all over the package, not whole cores').conflicts([
@@ -132,7 +132,7 @@ Examples:
   $ numalign run --cpus 4 --wait -- make -j4
   $ numalign run --cpus 2 --memory 2Gi --resource example.com/nic=1 --device example.com/nic=class:0200 -- ./server
   $ numalign run --cpus 2 --policy single-numa-node --smt hold-sibling -- ./server
-  $ numalign run --cpus 1 --isolated-cpus require -- ./poller
+  $ numalign run --cpus 1 --isolation require -- ./poller
   $ numalign run --cpus 2 --require cpuset -- ./server
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
@@ -204,7 +204,7 @@ interface Run {
 }
 
 async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<Acquired> {
-  const { cpus, memory, resource, name, policy, smt, isolatedCpus, wait = false } = flags;
+  const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
   const request: AcquireOptions = {
     cpu: cpus,
     ...(memory !== undefined && { memory }),
@@ -212,7 +212,7 @@ async function acquire(flags: RunFlags & { cpus: number }, tell: Tell): Promise<
     ...(name !== undefined && { name }),
     ...(policy && { policy }),
     ...(smt && { smt }),
-    ...(isolatedCpus && { isolatedCpus }),
+    ...(isolation && { isolation }),
     ...enforcementRequest(flags),
     wait,
   };

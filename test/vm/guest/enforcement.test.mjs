@@ -818,8 +818,8 @@ describe('CPUs that the kernel was started to isolate', { skip: ISOLATED.isEmpty
     const actor = await opened(own());
     const pool = await actor.do((_, mine) => mine.manager.sharedPool);
     assert.ok(!cpus(pool).intersects(ISOLATED));
-    const one = await actor.acquire({ cpu: 1, isolatedCpus: 'require' });
-    const two = await actor.acquire({ cpu: 2, isolatedCpus: 'require' }, 'b');
+    const one = await actor.acquire({ cpu: 1, isolation: 'require' });
+    const two = await actor.acquire({ cpu: 2, isolation: 'require' }, 'b');
     const other = await actor.acquire({ cpu: 2 }, 'c');
     for (const { enforcement, flags, warnings } of [one, two, other]) {
       assert.deepEqual([enforcement, flags, warnings], ['partition', [], []]);

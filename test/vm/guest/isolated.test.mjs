@@ -37,13 +37,13 @@ test('they are a pool of their own, and grants of them are pinned to them', asyn
   assert.deepEqual(manager.sharedPool, cpus.difference(isolated));
   assert.deepEqual(manager.freeIsolatedCpus, isolated);
   if (isolated.isEmpty) {
-    await assert.rejects(manager.acquire({ cpu: 1, isolatedCpus: 'require', policy: 'none' }), {
+    await assert.rejects(manager.acquire({ cpu: 1, isolation: 'require', policy: 'none' }), {
       code: 'ERR_INSUFFICIENT_CPUS',
     });
     manager.close();
     return;
   }
-  const grant = await manager.acquire({ cpu: 1, isolatedCpus: 'prefer' });
+  const grant = await manager.acquire({ cpu: 1, isolation: 'prefer' });
   assert.ok(grant.isIsolated && grant.cpus.isSubsetOf(isolated));
   assert.deepEqual(grant.flags, []);
   grant.pin();

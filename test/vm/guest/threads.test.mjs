@@ -86,7 +86,7 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
 
   it('need a placement, which gives every thread one of them', async () => {
     const own = await openManager({ stateDir: stateDir(), ...manager });
-    const grant = await own.acquire({ cpu: isolated.size, isolatedCpus: 'require' });
+    const grant = await own.acquire({ cpu: isolated.size, isolation: 'require' });
     assert.equal(String(grant.cpus), String(isolated));
     assert.throws(() => grant.pin(), { code: 'ERR_ISOLATED_NEEDS_PLACEMENT' });
     grant.pin({ threads: 'current' });
@@ -101,7 +101,7 @@ describe('several isolated CPUs', { skip: isolated.size < 4 && 'started without 
 
   it('are all used by a busy program, each thread on one of them', async () => {
     const run = await runProgram(
-      { stateDir: stateDir(), cpu: isolated.size, isolatedCpus: 'require', manager },
+      { stateDir: stateDir(), cpu: isolated.size, isolation: 'require', manager },
       WATCH_MS,
     );
     const { grant, kinds, masks } = run.placed;
