@@ -26,7 +26,7 @@ async function ofManager() {
   try {
     for (let i = 0; i < GRANTS; i++) await manager.acquire({ cpu: 2, name: `service-${i}` });
     return [
-      await measured(`manager.sharedPool, ${GRANTS} grants`, () => manager.sharedPool),
+      await measured(`manager.sharedPool(), ${GRANTS} grants`, () => manager.sharedPool()),
       await measured(`manager.grants(), ${GRANTS} grants`, () => manager.grants()),
     ];
   } finally {

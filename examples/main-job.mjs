@@ -28,7 +28,7 @@ const kernelsWord = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/pro
 
 const manager = await open();
 
-console.log(`Shared pool:          ${manager.sharedPool}`);
+console.log(`Shared pool:          ${manager.sharedPool()}`);
 console.log(`The kernel says:      ${kernelsWord()}\n`);
 
 await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
@@ -38,7 +38,7 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
   );
   console.log(`Pinned:               ${moved.length} threads, ${unmovable.length} could not be moved`);
   console.log(`The kernel says:      ${kernelsWord()}`);
-  console.log(`Shared pool:          ${manager.sharedPool}`);
+  console.log(`Shared pool:          ${manager.sharedPool()}`);
   const state = JSON.parse(readFileSync(join(manager.stateDir, 'state.json'), 'utf8'));
   const [{ cpus }] = state.pods.find((pod) => pod.uid === grant.uid).containers;
   console.log(
@@ -47,5 +47,5 @@ await manager.use({ cpu: 1, name: 'main-job' }, (grant) => {
 });
 
 console.log('Released.');
-console.log(`Shared pool:          ${manager.sharedPool}`);
+console.log(`Shared pool:          ${manager.sharedPool()}`);
 console.log(`The kernel says:      ${kernelsWord()}`);

@@ -74,5 +74,5 @@ for (const file of process.argv.slice(2)) {
     }
   }
 }
-console.log(`shared pool: ${manager.sharedPool}`);
+console.log(`shared pool: ${manager.sharedPool()}`);
 manager.close();

@@ -23,7 +23,7 @@ async function main({ WORKERS, STATE_DIR }) {
   const manager = await openManager(STATE_DIR === undefined ? {} : { stateDir: STATE_DIR });
   // One CPU at least stays shared, for everybody else: on a machine of one there is none to have,
   // and acquire says so.
-  const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus.size - 1)));
+  const cpu = Number(WORKERS ?? Math.max(1, Math.min(4, manager.freeCpus().size - 1)));
   await manager.use({ name: 'worker-pool', cpu, policy: 'single-numa-node' }, async (grant) => {
     // The whole process first: cgroup v2 moves nothing smaller. This thread only hands out jobs.
     grant.pin();

@@ -45,7 +45,7 @@ export class Pod {
   }
 
   /** What of it does not hold any more, as {@link Grant.flags}. */
-  get flags(): readonly Flag[] {
+  flags(): readonly Flag[] {
     return flagsNow(this.#site, this.#pod);
   }
 
@@ -97,8 +97,8 @@ export class Pod {
   }
 
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, flags, warnings } = this;
-    return { uid, name, policy, scope, alreadyAdmitted, containers, flags, warnings };
+    const { uid, name, policy, scope, alreadyAdmitted, containers, warnings } = this;
+    return { uid, name, policy, scope, alreadyAdmitted, containers, flags: this.flags(), warnings };
   }
 
   /** What console.log shows. */

@@ -93,15 +93,15 @@ async function admit(manager: Manager, { containers, policy, scope }: Admission)
 
 function checkMemory(manager: Manager): void {
   const blocks = manager.grants().flatMap(({ memory }) => memory);
-  for (const table of manager.memory) {
+  for (const table of manager.memory()) {
     const { node, type, total, systemReserved, allocatable, reserved, free, group } = table;
     expect(free + reserved + systemReserved).toBe(total);
     expect(reserved).toBeLessThanOrEqual(allocatable);
     expect(group).toContain(node);
     // Groups are disjoint: every node of one says the same.
-    for (const other of manager.memory) if (group.includes(other.node)) expect(other.group).toEqual(group);
+    for (const other of manager.memory()) if (group.includes(other.node)) expect(other.group).toEqual(group);
     const held = blocks.filter((block) => block.type === type && block.nodes.includes(node));
-    const onGroup = manager.memory.filter((other) => other.type === type && group.includes(other.node));
+    const onGroup = manager.memory().filter((other) => other.type === type && group.includes(other.node));
     expect(onGroup.reduce((sum, other) => sum + other.reserved, 0)).toBe(
       held.reduce((sum, { bytes }) => sum + bytes, 0),
     );
@@ -170,16 +170,16 @@ describe('random sequences of admit, start, release and reopen', () => {
               await manager.release(grants[each.which % grants.length]!.uid);
             }
             if (each.do === 'reopen') {
-              const before = [manager.grants(), manager.memory];
+              const before = [manager.grants(), manager.memory()];
               manager.close();
               manager = await openManager(options);
-              expect([manager.grants(), manager.memory]).toEqual(before);
+              expect([manager.grants(), manager.memory()]).toEqual(before);
             }
             checkMemory(manager);
             checkDevices(manager, options.devices[GPU]!);
           }
           for (const { uid } of manager.grants()) await manager.release(uid);
-          expect(manager.memory.every(({ reserved }) => reserved === 0)).toBe(true);
+          expect(manager.memory().every(({ reserved }) => reserved === 0)).toBe(true);
           manager.close();
         },
       ),

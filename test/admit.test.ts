@@ -40,7 +40,7 @@ describe('a pod', () => {
     expect(cpusOf(await manager.admit({ containers: [{ name: 'main' }] }))).toEqual([null]);
     const mixed = { containers: [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: '100m' })] };
     expect(cpusOf(await manager.admit(mixed))).toEqual(['2-3', null]);
-    expect(String(manager.sharedPool)).toBe('4-15');
+    expect(String(manager.sharedPool())).toBe('4-15');
   });
 
   it('gives the CPUs of its init containers to later ones, but not those of a sidecar', async () => {
@@ -66,7 +66,7 @@ describe('a pod', () => {
       ['app', 'app'],
     ]);
     await admitted.release();
-    expect(String(manager.sharedPool)).toBe('0-15');
+    expect(String(manager.sharedPool())).toBe('0-15');
     expect((await errorOf(() => admitted.release())).code).toBe('ERR_UNKNOWN_GRANT');
     expect((await errorOf(() => admitted.container('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
   });
@@ -76,7 +76,7 @@ describe('a pod', () => {
     const greedy = { containers: [guaranteed('small', { cpu: 2 }), guaranteed('large', { cpu: 15 })] };
     expect((await errorOf(() => manager.admit(greedy))).code).toBe('ERR_INSUFFICIENT_CPUS');
     expect(manager.grants()).toEqual([]);
-    expect(String(manager.sharedPool)).toBe('0-15');
+    expect(String(manager.sharedPool())).toBe('0-15');
   });
 
   it('stays where it is when admitted again, even after a restart and under other options', async () => {
@@ -85,7 +85,7 @@ describe('a pod', () => {
     const request = { uid: 'web', ...pod(4) };
     await first.admit(pod(2), { owner: 'persistent' });
     const before = await first.admit(request, { owner: 'persistent' });
-    const { generation } = first;
+    const generation = first.generation();
     first.close();
     const again = await simulate(MACHINE, {
       stateDir,
@@ -99,7 +99,7 @@ describe('a pod', () => {
       'best-effort',
     ]);
     expect(again.plan(request).containers).toEqual(before.containers);
-    expect(again.generation).toBe(generation);
+    expect(again.generation()).toBe(generation);
     const error = await errorOf(() => again.admit({ uid: 'web', ...pod(2) }));
     expect(error.code).toBe('ERR_POD_CONFLICT');
     await again.release('web');
@@ -161,10 +161,10 @@ describe('plan', () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     await manager.admit(pod(3));
     for (const cpu of [1, 5, 7, 9, 12, 13]) {
-      const { generation, grants } = { generation: manager.generation, grants: manager.grants() };
+      const { generation, grants } = { generation: manager.generation(), grants: manager.grants() };
       const plan = manager.plan(pod(cpu));
       expect(plan.generation).toBe(generation);
-      expect([manager.generation, manager.grants()]).toEqual([generation, grants]);
+      expect([manager.generation(), manager.grants()]).toEqual([generation, grants]);
       const admitted = await manager.admit(pod(cpu)).catch((error: NumalignError) => error);
       if (admitted instanceof NumalignError) {
         expect(plan).toMatchObject({ admitted: false, code: admitted.code, reason: admitted.details.reason });
@@ -395,7 +395,7 @@ describe('full-pcpus-only', () => {
       if (!cpus) break;
       expect(topology.wholeCores(cpus)).toEqual(cpus);
     }
-    expect(String(manager.sharedPool)).toBe('0-3');
+    expect(String(manager.sharedPool())).toBe('0-3');
     expect(cpusOf(await manager.admit(pod(2)))).toEqual(['0-1']);
     manager.close();
   });
@@ -406,7 +406,7 @@ describe("smt: 'hold-sibling'", () => {
     const manager = await simulate(MACHINE);
     const [container] = (await manager.admit(pod(3), { smt: 'hold-sibling' })).containers;
     expect([String(container!.cpus), String(container!.held)]).toEqual(['0,2,4', '1,3,5']);
-    expect(String(manager.sharedPool)).toBe('6-15');
+    expect(String(manager.sharedPool())).toBe('6-15');
     expect(cpusOf(await manager.admit(pod(2)))).toEqual(['6-7']);
     const grant = await manager.acquire({ cpu: 1, smt: 'hold-sibling' });
     expect([String(grant.cpus), String(grant.held)]).toEqual(['8', '9']);
@@ -445,7 +445,7 @@ describe('the machine’s options', () => {
 
   it('may be a KubeletConfiguration, which the options beside it outweigh', async () => {
     const manager = await simulate(MACHINE, { kubeletConfiguration: kubelet });
-    expect(manager.settings).toEqual({
+    expect(manager.settings()).toEqual({
       managedCPUs: CpuSet.parse('0-15'),
       reservedSystemCPUs: CpuSet.parse('0-1'),
       isolatedCPUs: CpuSet.EMPTY,
@@ -453,7 +453,7 @@ describe('the machine’s options', () => {
       strictCPUReservation: true,
       reservedMemory: {},
     });
-    expect(String(manager.sharedPool)).toBe('2-15');
+    expect(String(manager.sharedPool())).toBe('2-15');
     expect(manager.plan(pod(3)).reason).toBe('SMTAlignmentError');
     const lenient = await simulate(MACHINE, {
       kubeletConfiguration: kubelet,
@@ -461,7 +461,7 @@ describe('the machine’s options', () => {
       topologyManagerPolicy: 'none',
       reservedSystemCPUs: '15',
     });
-    expect(String(lenient.settings.reservedSystemCPUs)).toBe('15');
+    expect(String(lenient.settings().reservedSystemCPUs)).toBe('15');
     // Not in whole cores: 14 is the sibling of the reserved CPU.
     expect(cpusOf(lenient.plan(pod(3)))).toEqual(['8-9,14']);
   });
@@ -473,7 +473,7 @@ describe('the machine’s options', () => {
       cpuManagerPolicyOptions: { 'strict-cpu-reservation': 'True' },
     };
     const settingsWith = async (options: ManagerOptions) => {
-      const { settings } = await simulate(MACHINE, { kubeletConfiguration: document, ...options });
+      const settings = (await simulate(MACHINE, { kubeletConfiguration: document, ...options })).settings();
       return [String(settings.reservedSystemCPUs), settings.strictCPUReservation];
     };
     expect(await settingsWith({})).toEqual(['3', true]);
@@ -505,7 +505,7 @@ describe('the machine’s options', () => {
   it('reserve CPUs by amount, by best fit, and agree with as many that are recorded', async () => {
     const stateDir = makeStateDir();
     const systemReserved = { cpu: '1500m' };
-    const reserved = ({ settings }: Manager) => String(settings.reservedSystemCPUs);
+    const reserved = (manager: Manager) => String(manager.settings().reservedSystemCPUs);
     expect(reserved(await simulate(MACHINE, { stateDir, reservedSystemCPUs: '7,15' }))).toBe('7,15');
     expect(reserved(await simulate(MACHINE, { stateDir, systemReserved }))).toBe('7,15');
     const conflict = await errorOf(() => simulate(MACHINE, { stateDir, kubeReserved: { cpu: 3 } }));
@@ -671,7 +671,7 @@ describe('a custom hint provider', () => {
     expect(error).toMatchObject({ code: 'ERR_HINT_PROVIDER', details: { value: 'fpga', method } });
     expect(error.message).toMatch(/^the hint provider fpga failed in /);
     expect(gpus.free().length).toBe(2);
-    expect([manager.grants(), String(manager.sharedPool)]).toEqual([[], '0-15']);
+    expect([manager.grants(), String(manager.sharedPool())]).toEqual([[], '0-15']);
   });
 
   it('is asked for the pod in scope pod, with what it needs at one time', async () => {

@@ -188,9 +188,9 @@ describe('devices', () => {
       'memory',
     ]);
     // Node 1 has a device of each kind, but not the memory.
-    const before = [manager.memory, manager.grants(), String(manager.freeCpus)];
+    const before = [manager.memory(), manager.grants(), String(manager.freeCpus())];
     expect((await errorOf(() => manager.admit(pod('6Gi')))).code).toBe('ERR_TOPOLOGY_AFFINITY');
-    expect([manager.memory, manager.grants(), String(manager.freeCpus)]).toEqual(before);
+    expect([manager.memory(), manager.grants(), String(manager.freeCpus())]).toEqual(before);
   });
 });
 

@@ -32,11 +32,11 @@ async function expectStays(
   spec: PodSpec & { uid: string },
 ): Promise<void> {
   const before = manager.pod(spec.uid).toJSON();
-  const [memory, pool] = [manager.memory, String(manager.sharedPool)];
+  const [memory, pool] = [manager.memory(), String(manager.sharedPool())];
   const again = await reopened(manager, options);
   const after = await admit(again, spec);
   expect({ ...after.toJSON(), alreadyAdmitted: true }).toEqual(before);
-  expect([again.memory, String(again.sharedPool)]).toEqual([memory, pool]);
+  expect([again.memory(), String(again.sharedPool())]).toEqual([memory, pool]);
 }
 
 describe('A: wrong results of the kubelet', () => {
@@ -68,10 +68,13 @@ describe('A: wrong results of the kubelet', () => {
     const last = await admit(manager, pod('b', 1, '512Mi'));
     expect(last.container('main').hint.nodes?.toArray()).toEqual([0]);
     expect(nodesOf(last)).toEqual([[[0, 1]]]);
-    const { memory } = manager;
+    const memory = manager.memory();
     const again = await reopened(manager, options);
-    expect(again.memory).toEqual(memory);
-    const free = again.memory.filter(({ node }) => node < 2).reduce((sum, table) => sum + table.free, 0);
+    expect(again.memory()).toEqual(memory);
+    const free = again
+      .memory()
+      .filter(({ node }) => node < 2)
+      .reduce((sum, table) => sum + table.free, 0);
     expect(free).toBe(15 * GI - 5 * GI - 512 * MI);
   });
 
@@ -84,7 +87,7 @@ describe('A: wrong results of the kubelet', () => {
       details: { reason: 'UnexpectedAdmissionError' },
     });
     expect(cpusOf(await admit(manager, pod('two', 2, '1Mi')))).toEqual(['1-2']);
-    expect(String((await reopened(manager, options)).sharedPool)).toBe('3');
+    expect(String((await reopened(manager, options)).sharedPool())).toBe('3');
   });
 });
 
@@ -208,10 +211,10 @@ describe('D: hints that allocation cannot keep', () => {
       const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
       const manager = await simulate(topology, { topologyManagerPolicy: policy });
       manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [0] }]);
-      const before = [manager.memory, String(manager.freeCpus)];
+      const before = [manager.memory(), String(manager.freeCpus())];
       const greedy = pod('greedy', 2, '17Gi', { 'example.com/gpu': 1 });
       expect(await errorOf(() => admit(manager, greedy))).toMatchObject({ code, details: { reason } });
-      expect([manager.memory, String(manager.freeCpus)]).toEqual(before);
+      expect([manager.memory(), String(manager.freeCpus())]).toEqual(before);
       const admitted = await admit(manager, pod('modest', 2, '1Gi', { 'example.com/gpu': 1 }));
       expect(admitted.container('main').devices).toEqual({ 'example.com/gpu': [{ id: 'gpu0', nodes: [0] }] });
     },
@@ -221,7 +224,7 @@ describe('D: hints that allocation cannot keep', () => {
     const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await openManager({ topology });
     manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [0] }]);
-    const before = [manager.memory, manager.grants(), String(manager.freeCpus)];
+    const before = [manager.memory(), manager.grants(), String(manager.freeCpus())];
     const spec = {
       containers: [
         guaranteed('first', { cpu: 2, memory: '4Gi', 'example.com/gpu': 1 }),
@@ -233,7 +236,7 @@ describe('D: hints that allocation cannot keep', () => {
       code: 'ERR_INSUFFICIENT_DEVICES',
       details: { reason: 'UnexpectedAdmissionError' },
     });
-    expect([manager.memory, manager.grants(), String(manager.freeCpus)]).toEqual(before);
+    expect([manager.memory(), manager.grants(), String(manager.freeCpus())]).toEqual(before);
     await admit(manager, pod('next', 2, '8Gi', { 'example.com/gpu': 1 }));
   });
 });

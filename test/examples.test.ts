@@ -67,7 +67,7 @@ describe('examples/worker-pool.mjs', () => {
     )!;
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    expect(Number(workers)).toBe(Math.min(4, manager.freeCpus.size - 1));
+    expect(Number(workers)).toBe(Math.min(4, manager.freeCpus().size - 1));
     const jobs = lines
       .slice(1)
       .map((line) => /^CPU (\d+): (\d+) primes below (\d+)$/.exec(line)!.slice(1).map(Number));
@@ -100,7 +100,7 @@ describe('examples/pod-agent.mjs', () => {
     expect(lines.filter((line) => line.endsWith('ended with 0'))).toHaveLength(3);
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    expect(lines.at(-1)).toBe(`shared pool: ${manager.sharedPool}`);
+    expect(lines.at(-1)).toBe(`shared pool: ${manager.sharedPool()}`);
     expect(manager.grants()).toEqual([]);
   });
 

@@ -19,7 +19,9 @@ const MACHINE = 'numa:2 core:4 pu:2';
 const isolated = (list: string, options: ManagerOptions = {}) =>
   simulate(MACHINE, { isolatedCPUs: list, ...options });
 const sets = (manager: Manager) =>
-  [manager.sharedPool, manager.freeCpus, manager.freeIsolatedCpus, manager.settings.isolatedCPUs].map(String);
+  [manager.sharedPool(), manager.freeCpus(), manager.freeIsolatedCpus(), manager.settings().isolatedCPUs].map(
+    String,
+  );
 
 describe('the isolated CPUs of a machine', () => {
   it('are none where nobody says so', async () => {
@@ -52,7 +54,7 @@ describe('the isolated CPUs of a machine', () => {
 
   it('are no place for CPUs that are reserved by their number', async () => {
     const manager = await isolated('0-3', { systemReserved: { cpu: 2 } });
-    expect(String(manager.settings.reservedSystemCPUs)).toBe('4-5');
+    expect(String(manager.settings().reservedSystemCPUs)).toBe('4-5');
     const error = await errorOf(() => isolated('0-14', { systemReserved: { cpu: 2 } }));
     expect(error).toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -71,7 +73,7 @@ describe('the isolated CPUs of a machine', () => {
     const manager = await isolated('0-7');
     const error = await errorOf(() => manager.configure({ isolatedCPUs: '0-15' }));
     expect(error.code).toBe('ERR_CONFIG_CONFLICT');
-    expect(String(manager.settings.isolatedCPUs)).toBe('0-7');
+    expect(String(manager.settings().isolatedCPUs)).toBe('0-7');
   });
 });
 
@@ -153,7 +155,7 @@ describe('a request', () => {
       manager.acquire({ cpu: 1, smt: 'hold-sibling', isolation: 'require', policy: 'none' }),
     );
     expect(error.message).toContain('whole cores of isolated CPUs asked for: 1, free: 0');
-    expect(String(manager.freeIsolatedCpus)).toBe('5');
+    expect(String(manager.freeIsolatedCpus())).toBe('5');
   });
 
   it('is aligned within them as elsewhere', async () => {
@@ -213,7 +215,7 @@ describe('a grant of isolated CPUs', () => {
     const manager = await isolated('12-15');
     const grant = await manager.acquire({ cpu: 3, isolation: 'require' });
     await manager.configure({ isolatedCPUs: '0-1,12' });
-    expect(grant.flags).toEqual([
+    expect(grant.flags()).toEqual([
       {
         code: 'CPU_NOT_ISOLATED',
         message: 'CPUs 13-14 are not isolated any more',
@@ -223,7 +225,7 @@ describe('a grant of isolated CPUs', () => {
     expect(grant.isIsolated).toBe(true);
     expect(sets(manager)).toEqual(['2-11,15', '2-11,15', '0-1', '0-1,12']);
     await manager.configure({ isolatedCPUs: '12-15' });
-    expect(grant.flags).toEqual([]);
+    expect(grant.flags()).toEqual([]);
   });
 });
 
@@ -241,7 +243,7 @@ describe('the setting', () => {
     expect(settings()).not.toHaveProperty('isolatedCPUs');
     await manager.configure({ isolatedCPUs: '2-3' });
     expect(settings()).toMatchObject({ isolatedCPUs: '2-3' });
-    expect(String((await open()).settings.isolatedCPUs)).toBe('2-3');
+    expect(String((await open()).settings().isolatedCPUs)).toBe('2-3');
     await open({ isolatedCPUs: CpuSet.parse('2-3') });
     const error = await errorOf(() => open({ isolatedCPUs: null }));
     expect(error.code).toBe('ERR_CONFIG_CONFLICT');
@@ -264,7 +266,7 @@ describe('the setting', () => {
       for (const manager of [whole, part]) manager.close();
     });
     expect(part.warnings).toMatchObject([{ code: 'SETTING_UNMET', option: 'isolatedCPUs' }]);
-    expect(String(part.freeIsolatedCpus)).toBe('4-6,12-15');
+    expect(String(part.freeIsolatedCpus())).toBe('4-6,12-15');
   });
 });
 
@@ -289,7 +291,7 @@ describe('this kernel', () => {
     expect(hasNoLoadBalancing(listed)).toBe(!listed.isEmpty);
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
-    expect(manager.settings.isolatedCPUs).toEqual(kernelIsolatedCpus().intersection(manager.topology.cpus));
+    expect(manager.settings().isolatedCPUs).toEqual(kernelIsolatedCpus().intersection(manager.topology.cpus));
   });
 });
 
@@ -333,7 +335,8 @@ describe('whatever is isolated, reserved and granted', () => {
             if (options.isolation === 'require') expect(grant.isIsolated).toBe(true);
             if (options.isolation === 'never') expect(grant.isIsolated).toBe(false);
           }
-          const { sharedPool, freeIsolatedCpus } = manager;
+          const sharedPool = manager.sharedPool();
+          const freeIsolatedCpus = manager.freeIsolatedCpus();
           expect(sharedPool.isEmpty).toBe(false);
           expect(sharedPool.intersects(isolated.difference(reserved))).toBe(false);
           expect(freeIsolatedCpus.isSubsetOf(isolated.difference(reserved))).toBe(true);

@@ -49,7 +49,7 @@ describe('exportKubelet', () => {
     const grant = await manager.acquire({ cpu: 1, name: 'gateway', smt: 'hold-sibling' });
     const { defaultCpuSet, entries } = parseCpuManagerState(manager.exportKubelet().cpuManagerState);
     expect(entries).toEqual(new Map([[grant.uid, new Map([['main', grant.cpus.union(grant.held)]])]]));
-    expect(defaultCpuSet).toEqual(manager.sharedPool);
+    expect(defaultCpuSet).toEqual(manager.sharedPool());
   });
 
   it('of the policies that give out nothing is as the kubelet writes it', async () => {
@@ -100,8 +100,8 @@ describe('importKubelet', () => {
     const { pods, verified } = await to.importKubelet(from.exportKubelet());
     expect(verified).toBe(true);
     expect(pods.map(({ uid }) => uid)).toEqual(['pod']);
-    expect(to.memory).toEqual(from.memory);
-    expect(to.sharedPool).toEqual(from.sharedPool);
+    expect(to.memory()).toEqual(from.memory());
+    expect(to.sharedPool()).toEqual(from.sharedPool());
     const { cpus, memory } = from.pod('pod').container('main');
     expect(to.pod('pod').container('main')).toMatchObject({
       kind: 'app',
@@ -127,13 +127,13 @@ describe('importKubelet', () => {
     const { cpus } = await manager.acquire({ cpu: 2, memory: '1Gi' });
     const file = cpuFile({ pod: { a: '12-13', b: '13-14' } });
     await manager.importKubelet({ cpuManagerState: file, memoryManagerState: null });
-    expect(manager.sharedPool).toEqual(topology.cpus.difference(cpus).difference(CpuSet.parse('12-14')));
+    expect(manager.sharedPool()).toEqual(topology.cpus.difference(cpus).difference(CpuSet.parse('12-14')));
     const from = await inMemory(topology);
     await from.acquire({ cpu: 1, memory: '1Gi' });
     const { memoryManagerState } = from.exportKubelet();
     const { pods } = await manager.importKubelet({ cpuManagerState: null, memoryManagerState });
     expect(pods[0]!.containers[0]!.cpus).toBeNull();
-    expect(manager.memory.find(({ node, type }) => node === 0 && type === 'memory')?.reserved).toBe(2 * GI);
+    expect(manager.memory().find(({ node, type }) => node === 0 && type === 'memory')?.reserved).toBe(2 * GI);
   });
 
   it('tells of a file without a checksum, which it takes only when asked to', async () => {
@@ -162,10 +162,10 @@ describe('importKubelet', () => {
   ])('refuses %s, and takes over nothing', async (_, cpuManagerState, message) => {
     const manager = await inMemory(await machine(), { reservedSystemCPUs: '15', managedCPUs: '0-10,12-15' });
     await manager.acquire({ cpu: 1 });
-    const before = manager.generation;
+    const before = manager.generation();
     const error = await errorOf(() => manager.importKubelet({ cpuManagerState, memoryManagerState: null }));
     expect(error).toMatchObject({ code: 'ERR_KUBELET_IMPORT', message: expect.stringMatching(message) });
-    expect(manager.generation).toBe(before);
+    expect(manager.generation()).toBe(before);
   });
 
   it('refuses to take the last shared CPU, and a pod that is on record', async () => {
@@ -313,8 +313,8 @@ describe('whatever is granted', () => {
         const files = from.exportKubelet();
         await to.importKubelet(files);
         expect(to.exportKubelet()).toEqual(files);
-        expect(to.sharedPool).toEqual(from.sharedPool);
-        expect(to.memory).toEqual(from.memory);
+        expect(to.sharedPool()).toEqual(from.sharedPool());
+        expect(to.memory()).toEqual(from.memory());
         const taken = new Set(to.grants().map(({ uid }) => uid));
         for (const { uid } of from.grants()) {
           if (!taken.has(uid)) expect(from.pod(uid).containers.every(holdsNothing)).toBe(true);

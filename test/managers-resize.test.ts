@@ -56,7 +56,7 @@ describe('a resize to no memory', () => {
     const grant = await manager.acquire({ cpu: 1, memory: '6Gi' });
     await grant.resize({ memory: 0 });
     expect(grant.memory).toEqual([]);
-    expect(manager.memory.map(({ reserved }) => reserved)).toEqual([0, 0]);
+    expect(manager.memory().map(({ reserved }) => reserved)).toEqual([0, 0]);
   });
 
   it('keeps the hugepages, which were not asked about', async () => {
@@ -64,7 +64,7 @@ describe('a resize to no memory', () => {
     const grant = await manager.acquire({ cpu: 1, memory: '1Gi', resources: { [HUGE]: '128Mi' } });
     await grant.resize({ memory: 0 });
     expect(grant.memory.map(({ type, bytes }) => [type, bytes])).toEqual([[HUGE, 128 * MI]]);
-    const reserved = manager.memory.filter((table) => table.reserved > 0);
+    const reserved = manager.memory().filter((table) => table.reserved > 0);
     expect(reserved.map((table) => [table.type, table.reserved])).toEqual([[HUGE, 128 * MI]]);
   });
 });

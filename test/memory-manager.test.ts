@@ -19,7 +19,10 @@ const admit = (manager: Manager, spec: object, options = {}): Promise<Pod> =>
 const placeOf = (admitted: Pod, name = 'main') =>
   admitted.container(name).memory.map(({ nodes }) => nodes.join());
 const freeOf = (manager: Manager, type = 'memory') =>
-  manager.memory.filter((table) => table.type === type).map(({ free }) => free);
+  manager
+    .memory()
+    .filter((table) => table.type === type)
+    .map(({ free }) => free);
 
 describe('memory', () => {
   it('is booked on the fewest NUMA nodes that have it, and given back', async () => {
@@ -33,7 +36,7 @@ describe('memory', () => {
     // Node 1 is used alone and takes no part in a group.
     const wide = await admit(manager, pod('9Gi'));
     expect(placeOf(wide)).toEqual(['0,2']);
-    expect(manager.memory.map(({ node, group }) => [node, group])).toEqual([
+    expect(manager.memory().map(({ node, group }) => [node, group])).toEqual([
       [0, [0, 2]],
       [1, [1]],
       [2, [0, 2]],
@@ -45,7 +48,7 @@ describe('memory', () => {
       'ERR_TOPOLOGY_AFFINITY',
     );
     await wide.release();
-    expect(manager.memory.map(({ group }) => group.length)).toEqual([1, 1, 1]);
+    expect(manager.memory().map(({ group }) => group.length)).toEqual([1, 1, 1]);
   });
 
   it('is near the CPUs', async () => {
@@ -70,7 +73,7 @@ describe('memory', () => {
       { nodes: [1], type: 'memory', bytes: GI },
       { nodes: [1], type: HUGE, bytes: 20 * MI },
     ]);
-    expect(manager.memory.filter(({ type }) => type === HUGE)).toEqual([
+    expect(manager.memory().filter(({ type }) => type === HUGE)).toEqual([
       {
         ...{ node: 1, type: HUGE, total: 64 * MI, systemReserved: 0, allocatable: 64 * MI },
         reserved: 20 * MI,
@@ -85,7 +88,7 @@ describe('memory', () => {
       },
     ]);
     // What hugepages take is no ordinary memory.
-    expect(manager.memory[1]).toMatchObject({ node: 1, type: 'memory', total: 8 * GI - 64 * MI });
+    expect(manager.memory()[1]).toMatchObject({ node: 1, type: 'memory', total: 8 * GI - 64 * MI });
     const plan = manager.plan(pod('1Gi', { [HUGE]: '20Mi' }));
     expect(plan.hints[0]!.offered.map(({ resource, hints }) => [resource, hints.toJSON()[0]])).toEqual([
       ['memory', { nodes: '1', preferred: true }],
@@ -113,9 +116,9 @@ describe('memory', () => {
     await admitted.markStarted('proxy');
     expect(bytes()).toEqual([[], [], [1], [2]]);
     expect(freeOf(manager)).toEqual([5 * GI]);
-    const { generation } = manager;
+    const generation = manager.generation();
     await admitted.markStarted('small');
-    expect(manager.generation).toBe(generation);
+    expect(manager.generation()).toBe(generation);
     await admitted.markStarted('main');
     expect((await errorOf(() => admitted.markStarted('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
     await admitted.release();
@@ -204,7 +207,7 @@ describe('memory', () => {
     expect([String(grant.cpus), String(grant.numaNodes)]).toEqual(['4-5', '1']);
     expect(manager.grants()[0]).toMatchObject({ memory: grant.memory, devices: grant.devices });
     await grant.release();
-    expect(manager.memory.every(({ reserved }) => reserved === 0)).toBe(true);
+    expect(manager.memory().every(({ reserved }) => reserved === 0)).toBe(true);
     const wrong = [
       [{ memory: '1.5 Gi' }, 'ERR_INVALID_QUANTITY'],
       [{ memory: -1 }, 'ERR_INVALID_OPTION'],
@@ -257,9 +260,9 @@ describe('reserved memory', () => {
     const topology = await nodesWith(2, { hugepages: { 2048: 8 } });
     const manager = await simulate(topology, options);
     const { stateDir } = manager;
-    expect(manager.settings.reservedMemory).toEqual({ 1: { memory: 3 * GI, [HUGE]: 4 * MI } });
+    expect(manager.settings().reservedMemory).toEqual({ 1: { memory: 3 * GI, [HUGE]: 4 * MI } });
     expect(freeOf(manager, HUGE)).toEqual([16 * MI, 12 * MI]);
-    expect(manager.memory[2]).toMatchObject({ node: 1, systemReserved: 3 * GI, free: 5 * GI - 16 * MI });
+    expect(manager.memory()[2]).toMatchObject({ node: 1, systemReserved: 3 * GI, free: 5 * GI - 16 * MI });
     (await openManager({ topology, stateDir, ...options })).close();
     (await openManager({ topology, stateDir })).close();
     const error = await errorOf(() => openManager({ topology, stateDir, reservedMemory: [] }));
@@ -270,8 +273,8 @@ describe('reserved memory', () => {
     await admit(manager, pod('6Gi'));
     await manager.configure({ reservedMemory: [{ numaNode: 0, limits: { memory: '4Gi' } }] });
     // What is granted stays, though it is more than what is left.
-    expect(manager.memory[0]).toMatchObject({ reserved: 6 * GI, free: 0 });
-    expect(manager.memory[2]).toMatchObject({ systemReserved: 0 });
+    expect(manager.memory()[0]).toMatchObject({ reserved: 6 * GI, free: 0 });
+    expect(manager.memory()[2]).toMatchObject({ systemReserved: 0 });
   });
 
   it('may come in a KubeletConfiguration', async () => {
@@ -282,7 +285,7 @@ describe('reserved memory', () => {
       reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }],
     };
     const manager = await simulate(await nodesWith(2), { kubeletConfiguration });
-    expect(manager.settings.reservedMemory).toEqual({ 0: { memory: GI } });
+    expect(manager.settings().reservedMemory).toEqual({ 0: { memory: GI } });
   });
 
   it('is of NUMA nodes and types that the machine has, in amounts that it has, once each', async () => {
@@ -319,13 +322,13 @@ describe('a machine that has changed', () => {
     const wide = await admit(manager, pod('9Gi'));
     expect(placeOf(wide)).toEqual(['0,1']);
     await admit(manager, pod('2Gi'));
-    const before = manager.memory;
+    const before = manager.memory();
     manager.close();
 
     const smaller = await machineOf([NODE, { ...NODE, id: 2 }]);
     const changed = await openManager({ topology: smaller, stateDir });
     expect(changed.grants()).toHaveLength(2);
-    expect(changed.memory.map(({ node, reserved, group }) => [node, reserved, group])).toEqual([
+    expect(changed.memory().map(({ node, reserved, group }) => [node, reserved, group])).toEqual([
       [0, 8 * GI, [0, 1]],
       [2, 2 * GI, [2]],
     ]);
@@ -350,7 +353,7 @@ describe('a machine that has changed', () => {
     other.close();
 
     const again = await openManager({ topology: whole, stateDir });
-    expect(again.memory.slice(0, 2)).toEqual(before.slice(0, 2));
+    expect(again.memory().slice(0, 2)).toEqual(before.slice(0, 2));
     await again.release(wide.uid);
     expect(freeOf(again)).toEqual([8 * GI, 8 * GI, 5 * GI]);
     again.close();
@@ -362,9 +365,9 @@ describe('a machine that has changed', () => {
     const { uid } = await admit(manager, pod('6Gi'));
     manager.close();
     const smaller = await openManager({ topology: await nodesWith(1, { memory: 2 * GI }), stateDir });
-    expect(smaller.memory[0]).toMatchObject({ total: 2 * GI, reserved: 6 * GI, free: 0 });
+    expect(smaller.memory()[0]).toMatchObject({ total: 2 * GI, reserved: 6 * GI, free: 0 });
     await smaller.release(uid);
-    expect(smaller.memory[0]).toMatchObject({ reserved: 0, free: 2 * GI });
+    expect(smaller.memory()[0]).toMatchObject({ reserved: 0, free: 2 * GI });
     smaller.close();
   });
 });

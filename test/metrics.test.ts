@@ -61,7 +61,7 @@ describe('collectMetrics', () => {
     onTestFinished(() => view.close());
     const page = await collect(view).scrape();
     const gauges = ['numalign_state_usable', 'numalign_state_generation', 'numalign_free_cpus'];
-    expect(gauges.map((name) => page.value(name))).toEqual([1, view.generation, 12]);
+    expect(gauges.map((name) => page.value(name))).toEqual([1, view.generation(), 12]);
   });
 
   it('has the kubelet’s names for what the kubelet has too, of the kubelet’s types and with its buckets', async () => {
@@ -203,7 +203,7 @@ describe('collectMetrics', () => {
       ),
     ).toEqual({
       state_usable: 1,
-      state_generation: manager.generation,
+      state_generation: manager.generation(),
       shared_pool_cpus: 13,
       free_cpus: 12,
       managed_cpus: 16,
@@ -217,9 +217,9 @@ describe('collectMetrics', () => {
     expect(page.value('numalign_grants', { enforcement: 'recorded' })).toBe(1);
     expect(page.value('numalign_grants', { enforcement: 'partition' })).toBe(0);
     expect(page.value('numalign_memory_allocatable_bytes', { numa_node: '1', type: 'memory' })).toBe(7 * gib);
-    const { allocatable } = manager.memory.find(
-      (table) => String(table.node) === node.numa_node && table.type === 'memory',
-    )!;
+    const { allocatable } = manager
+      .memory()
+      .find((table) => String(table.node) === node.numa_node && table.type === 'memory')!;
     expect(page.value('numalign_memory_free_bytes', node)).toBe(allocatable - 2 * gib);
     // Nothing of that was this manager's doing.
     expect(page.value('kubelet_cpu_manager_pinning_requests_total')).toBe(0);
@@ -258,7 +258,7 @@ describe('collectMetrics', () => {
     await until(() => both(2, 1), 'two grants, and the end of one');
     await agent.kill();
     await until(() => both(2, 2), 'the end of the dead process’s');
-    expect(manager.freeCpus.size).toBe(15);
+    expect(manager.freeCpus().size).toBe(15);
   });
 
   it('counts threads, releases, and failures by their step and code', async () => {
@@ -400,7 +400,7 @@ describe('collectMetrics', () => {
     const { manager, scrape } = await collected();
     await manager.acquire({ cpu: 1 });
     makeNewer(manager.stateDir, true);
-    expect(manager.refusal).toMatchObject({ code: 'ERR_STATE_VERSION' });
+    expect(manager.refusal()).toMatchObject({ code: 'ERR_STATE_VERSION' });
     const page = await scrape();
     expect(page.value('numalign_state_usable')).toBe(0);
     expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(1);

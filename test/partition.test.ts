@@ -132,8 +132,9 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
  * the free isolated CPUs they are all managed CPUs.
  */
 function checkPartition(manager: Manager): void {
-  const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings;
-  const { sharedPool, freeIsolatedCpus } = manager;
+  const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings();
+  const sharedPool = manager.sharedPool();
+  const freeIsolatedCpus = manager.freeIsolatedCpus();
   let exclusive = CpuSet.EMPTY;
   for (const { uid, cpus, isIsolated } of manager.grants()) {
     expect(isIsolated ? cpus.isSubsetOf(isolatedCPUs) : !cpus.intersects(isolatedCPUs)).toBe(true);
@@ -157,7 +158,7 @@ function checkPartition(manager: Manager): void {
 
 function checkOnDisk(manager: Manager): void {
   const { assignments, generation } = decodeCheckpoint(readFileSync(join(manager.stateDir, 'state.json')));
-  expect(generation).toBe(manager.generation);
+  expect(generation).toBe(manager.generation());
   const view = (id: string) =>
     manager.pod(id).containers.map(({ cpus, held, hint }) => [cpus ?? CpuSet.EMPTY, held, hint]);
   expect(

@@ -11,6 +11,7 @@ import {
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/site.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
 import type { Flag } from '../decision/flags.js';
 import { isIsolated } from '../decision/grant-info.js';
@@ -34,7 +35,8 @@ export class GrantView {
 
   /**
    * What its holder should know, as it was when it was acquired; whether a quota above this process
-   * is in its way is looked at once, when it is first asked for.
+   * is in its way is looked at once, when it is first asked for, and left out where the cgroups
+   * cannot be read.
    */
   get warnings(): readonly Warning[] {
     this.#warnings ??= [...this.#found, ...this.#quotaWarnings()];
@@ -44,7 +46,12 @@ export class GrantView {
   #quotaWarnings(): readonly Warning[] {
     const { site, pod } = this.#record;
     if (site.topology.isSimulated || !site.ledger.owners.isOwn(pod.owner)) return [];
-    return quotaWarnings(this.limits(), this.cpus.size);
+    try {
+      return quotaWarnings(this.limits(), this.cpus.size);
+    } catch (error) {
+      if (error instanceof NumalignError) return [];
+      throw error;
+    }
   }
 
   /**
@@ -124,17 +131,18 @@ export class GrantView {
   /**
    * What of it does not hold any more, since the machine or its settings have changed. It stays as
    * it is all the same, until released. Read anew each time; nothing once it was released.
+   * @throws ERR_STATE_* where the record cannot be read
    */
-  get flags(): readonly Flag[] {
+  flags(): readonly Flag[] {
     return flagsNow(this.#record.site, this.#record.pod);
   }
 
   toJSON() {
     const { uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { isIsolated, enforcement, flags, warnings } = this;
+    const { isIsolated, enforcement, warnings } = this;
     return {
       ...{ uid, name, cpus, held, upcoming, numaNodes, memory, memoryNodes, devices },
-      ...{ isIsolated, enforcement, flags, warnings },
+      ...{ isIsolated, enforcement, flags: this.flags(), warnings },
     };
   }
 

@@ -93,7 +93,7 @@ export class MachineManager extends ManagerView {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     await configure(this.#site, this.#parts.config, options);
-    return this.settings;
+    return this.settings();
   }
 
   /**

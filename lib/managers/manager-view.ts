@@ -113,8 +113,8 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
       store: () => site.ledger,
       recoveries: () => site.ledger.recoveries,
       infos: (pods, state) => grantInfos(this.#site, pods, state),
-      settings: () => this.settings,
-      sharedPool: () => this.sharedPool,
+      settings: () => this.settings(),
+      sharedPool: () => this.sharedPool(),
       reclaim,
       tell: (change) => this.emit('change', change),
       fail: (error) => {
@@ -167,7 +167,7 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /** The generation of the state that the synchronous getters answer for; 0 where there is none. */
-  get generation(): number {
+  generation(): number {
     this.#state();
     return this.#site.ledger.read()?.generation ?? 0;
   }
@@ -177,12 +177,12 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
    * online, and a read where the state has changed.
    * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
    */
-  get sharedPool(): CpuSet {
+  sharedPool(): CpuSet {
     return sharedPool(knownAssignments(this.#site), this.#now());
   }
 
   /** Isolated CPUs that nobody holds, as {@link freeCpus}. */
-  get freeIsolatedCpus(): CpuSet {
+  freeIsolatedCpus(): CpuSet {
     return freeCpus(knownAssignments(this.#site), this.#now(), 'isolated');
   }
 
@@ -192,7 +192,7 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
    * were taken back.
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
-  get freeCpus(): CpuSet {
+  freeCpus(): CpuSet {
     return freeCpus(knownAssignments(this.#site), this.#now());
   }
 
@@ -201,12 +201,12 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
    * null. What is on record can be looked at all the same. Synchronous.
    * @throws ERR_STATE_CORRUPT where the state is gone
    */
-  get refusal(): NumalignError | null {
+  refusal(): NumalignError | null {
     this.#state();
     return this.#site.ledger.read()?.refusal ?? null;
   }
 
-  get settings(): Settings {
+  settings(): Settings {
     return settingsNow(this.#state().settings, this.#now());
   }
 
@@ -214,7 +214,7 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
    * What every NUMA node has of each type of memory, and how much of it is granted. The machine
    * itself keeps no such account.
    */
-  get memory(): readonly MemoryTable[] {
+  memory(): readonly MemoryTable[] {
     return memoryTables(this.#state(), this.topology);
   }
 

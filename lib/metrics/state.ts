@@ -106,7 +106,12 @@ function unlessUnreadable<T>(read: () => T): T | undefined {
 }
 
 function readSnapshot(manager: ManagerView) {
-  const { generation, sharedPool, freeCpus, settings, memory, refusal } = manager;
+  const generation = manager.generation();
+  const sharedPool = manager.sharedPool();
+  const freeCpus = manager.freeCpus();
+  const settings = manager.settings();
+  const memory = manager.memory();
+  const refusal = manager.refusal();
   const grants = manager.grants();
   const exclusiveCpus = grants.reduce(
     (cpus, { cpus: own, upcoming }) => cpus.union(own).union(upcoming ?? CpuSet.EMPTY),

@@ -62,7 +62,7 @@ export class DrivenNode {
   }
 
   get reserved(): string {
-    return this.#manager.settings.reservedSystemCPUs.toString();
+    return this.#manager.settings().reservedSystemCPUs.toString();
   }
 
   /** @throws what the package throws, where that is no rejection */
@@ -113,7 +113,8 @@ export class DrivenNode {
         throw new Error(`the manager says of ${uid} what its state file does not: ${JSON.stringify(told)}`);
       }
     }
-    const { memory, sharedPool } = this.#manager;
+    const memory = this.#manager.memory();
+    const sharedPool = this.#manager.sharedPool();
     const told = bookedOf(memory);
     const booked = sorted(readMemory(this.#options.stateDir));
     if (JSON.stringify(told) !== JSON.stringify(booked)) {

@@ -248,9 +248,9 @@ describe('the recorded cases of scenario', () => {
         openManager: async (options = {}) => {
           const { reservedSystemCPUs: _, systemReserved: __, ...others } = options;
           const stateDir = `${options.stateDir}-reserved`;
-          const { settings } = await numalign.openManager({ ...options, stateDir });
+          const settings = (await numalign.openManager({ ...options, stateDir })).settings();
           const manager = await numalign.openManager({ ...others, reservedSystemCPUs: '' });
-          return Object.defineProperty(manager, 'settings', { value: settings });
+          return Object.defineProperty(manager, 'settings', { value: () => settings });
         },
       },
     ],
@@ -362,7 +362,7 @@ describe('the recorded cases of scenario', () => {
       })),
     ],
     ['does not release', 10, withManager(() => ({ release: async () => {} }))],
-    ['shares all CPUs always', 10, withManager((manager) => ({ sharedPool: manager.topology.cpus }))],
+    ['shares all CPUs always', 10, withManager((manager) => ({ sharedPool: () => manager.topology.cpus }))],
     ['forgets all on a restart', 10, beforeReopening((stateDir) => writePods(stateDir, [], {}))],
     [
       'does not open again',
@@ -388,8 +388,8 @@ describe('the recorded cases of scenario', () => {
       'says that no memory is reserved',
       10,
       withManager((manager) => ({
-        get memory() {
-          return manager.memory.map((table) => ({ ...table, systemReserved: 0 }));
+        memory() {
+          return manager.memory().map((table) => ({ ...table, systemReserved: 0 }));
         },
       })),
     ],
@@ -397,8 +397,8 @@ describe('the recorded cases of scenario', () => {
       'says that no memory is booked',
       10,
       withManager((manager) => ({
-        get memory() {
-          return manager.memory.map((table) => ({ ...table, reserved: 0, free: table.allocatable }));
+        memory() {
+          return manager.memory().map((table) => ({ ...table, reserved: 0, free: table.allocatable }));
         },
       })),
     ],
@@ -574,7 +574,7 @@ describe('a scenario', () => {
   it('counts as A6 where upstream uses the shared pool up, and ends there', async () => {
     const steps = [admit('a', 7, admitted('1-7', '')), on('remove', 'a', { defaultCpuSet: 'anything' })];
     expect(await outcomeOf(scenarioOf(steps, {}, strict))).toBe('A6');
-    const empty = withManager(() => ({ sharedPool: numalign.CpuSet.EMPTY }));
+    const empty = withManager(() => ({ sharedPool: () => numalign.CpuSet.EMPTY }));
     expect(await outcomeOf(scenarioOf(steps, {}, strict), empty)).toBe('failed');
     // Nothing but the result of this step can be meant.
     const before = [admit('a', 2, admitted('2-3', '1,4-7')), ...steps];

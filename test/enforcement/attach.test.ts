@@ -61,7 +61,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(groupsOf()).toEqual([]);
     // A shared member from then on.
     const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
-    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await next.release();
   });
 
@@ -99,14 +99,14 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const other = idler();
     await manager.addSharedMember({ pid: other });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
-    expect(masksOf(other)).toEqual([String(manager.sharedPool)]);
+    expect(masksOf(other)).toEqual([String(manager.sharedPool())]);
     await grant.release();
     expect(maskOf(own)).toBe(chosen);
     expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
     const next = await manager.acquire({ cpu: 1 });
     expect(maskOf(own)).toBe(chosen);
     // Where there are two CPUs only, that is all of the pool.
-    expect(masksOf(pid)).toEqual([...new Set([chosen, String(manager.sharedPool)])].sort());
+    expect(masksOf(pid)).toEqual([...new Set([chosen, String(manager.sharedPool())])].sort());
     await next.release();
     expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
   });
@@ -125,7 +125,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       await owner.kill();
       const grant = await manager.acquire({ cpu: 1 });
       expect(String(grant.cpus)).toBe(cpus);
-      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
       await grant.release();
       expect(masksOf(pid)).toEqual([`${ALL}`]);
       if (by === 'cgroups') expect(groupsOf()).toEqual([]);
@@ -141,11 +141,11 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(await pod.container('main').attach(main)).toMatchObject({ cpus, guaranteed: by === 'cgroups' });
     expect(await pod.container('side').attach(side)).toEqual({
       pid: side,
-      cpus: manager.sharedPool,
+      cpus: manager.sharedPool(),
       guaranteed: false,
     });
     expect(masksOf(main)).toEqual([String(cpus)]);
-    expect(masksOf(side)).toEqual([String(manager.sharedPool)]);
+    expect(masksOf(side)).toEqual([String(manager.sharedPool())]);
     await pod.release();
     for (const pid of [main, side]) expect(masksOf(pid)).toEqual([`${ALL}`]);
     expect(await errorOf(() => pod.container('main').attach(main))).toMatchObject({
@@ -170,10 +170,10 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       });
       expect([filesOf(stateDir), masksOf(pid)]).toEqual([before, [String(cpus)]]);
       const moved = await pod.container('side').attach(pid);
-      expect([moved.cpus, masksOf(pid)]).toEqual([manager.sharedPool, [String(manager.sharedPool)]]);
+      expect([moved.cpus, masksOf(pid)]).toEqual([manager.sharedPool(), [String(manager.sharedPool())]]);
       if (by === 'cgroups') expect(cgroupOf(pid)).toMatch(/\/shared$/);
       await manager.addSharedMember({ pid });
-      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
       await pod.release();
       expect(masksOf(pid)).toEqual([`${ALL}`]);
     },
@@ -190,7 +190,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     await pod.container('side').attach(parent);
     for (const pid of [parent, Number(children())]) {
       expect(cgroupOf(pid)).toMatch(/\/shared$/);
-      expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+      expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     }
     await pod.release();
   });

@@ -125,7 +125,7 @@ describe.runIf(hasTimeNamespaces)('a member that a process of another time names
     const shifted = new Agent(SHIFTED);
     const pid = await shifted.tell('open', { stateDir });
     const grant = await root.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(pid)).toEqual([`${root.sharedPool}`]);
+    expect(masksOf(pid)).toEqual([`${root.sharedPool()}`]);
     expect(root.sharedMembers()).toMatchObject([{ pid }]);
     await grant.release();
   });
@@ -153,7 +153,7 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     const grant = await root.acquire({ cpu: 1, unmovableMembers: 'report' });
     const pid = sleeper();
     await root.addSharedMember({ pid });
-    expect(masksOf(pid)).toEqual([`${root.sharedPool}`]);
+    expect(masksOf(pid)).toEqual([`${root.sharedPool()}`]);
     await grant.release();
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });

@@ -55,7 +55,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     const grant = await manager.acquire({ cpu: 1 });
     expect(grant.enforcement).toBe('members');
     expect(grant.warnings).toEqual([]);
-    for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([String(manager.sharedPool)]);
+    for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([String(manager.sharedPool())]);
     await grant.release();
     for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([`${ALL}`]);
   });
@@ -76,11 +76,13 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     const grant = await manager.acquire({ cpu: 1 });
     expect(grant.enforcement).toBe('cpuset');
     for (const each of [pid, process.pid]) expect(cgroupOf(each)).toMatch(/\/shared$/);
-    expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(String(manager.sharedPool));
+    expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(
+      String(manager.sharedPool()),
+    );
     // It cannot get out by a mask.
     expect(() => choose(pid, String(grant.cpus))).toThrow();
     choose(pid, `${ALL}`);
-    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await grant.release();
     expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
   });
@@ -94,7 +96,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     const grant = await manager.acquire({ cpu: 1 });
     expect(grant.enforcement).toBe('members');
     expect(path).toContain(cgroupOf(pid));
-    expect(masksOf(pid)).toEqual([String(manager.sharedPool)]);
+    expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await grant.release();
   });
 
@@ -122,7 +124,7 @@ describe.skipIf(!isUsable)('a level that is required', () => {
       const stateDir = makeStateDir();
       const manager = await opened({ stateDir, ...options, ...(cgroups && ownCgroups()) });
       const before = {
-        generation: manager.generation,
+        generation: manager.generation(),
         files: filesIn(stateDir),
         masks: masksOf(process.pid),
       };
@@ -131,7 +133,7 @@ describe.skipIf(!isUsable)('a level that is required', () => {
       expect(error.details.valid).toContain(require);
       expect(error.message).toMatch(why);
       expect({
-        generation: manager.generation,
+        generation: manager.generation(),
         files: filesIn(stateDir),
         masks: masksOf(process.pid),
       }).toEqual(before);
@@ -203,7 +205,7 @@ describe.skipIf(!isUsable)('a manager that is closed', () => {
     first.close();
     expect(second.sharedMembers()).toMatchObject([{ kind: 'process', pid: process.pid }]);
     const grant = await second.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(process.pid)).toEqual([String(second.sharedPool)]);
+    expect(masksOf(process.pid)).toEqual([String(second.sharedPool())]);
     await grant.release();
     second.close();
     expect(readdirSync(join(stateDir, 'members'))).toEqual([]);

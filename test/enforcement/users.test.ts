@@ -63,7 +63,7 @@ describe.runIf(canTry)('a member of another user', () => {
     const { uid } = await bob.tell('acquire', { cpu: 1 });
     const pid = sleeper(ALICE);
     await root.addSharedMember({ pid });
-    expect(masksOf(pid)).toEqual([String(root.sharedPool)]);
+    expect(masksOf(pid)).toEqual([String(root.sharedPool())]);
     const before = filesAndOwners(stateDir);
     await bob.tell('release', { uid });
     const isRequest = ([name]: (string | number)[]) => name === 'clear';
@@ -85,7 +85,7 @@ describe.runIf(canTry)('a member of another user', () => {
     expect(error).toMatchObject({ code: 'ERR_MEMBER_UNMOVABLE', message: expect.stringContaining("root's") });
     expect(filesAndOwners(stateDir)).toEqual(before);
     const grant = await root.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(pid)).toEqual([String(root.sharedPool)]);
+    expect(masksOf(pid)).toEqual([String(root.sharedPool())]);
     await grant.release();
   });
 });
@@ -145,7 +145,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     const [wide, narrow] = [sleeper(), sleeper()];
     await root.addSharedMember({ pid: wide });
     const grant = await root.acquire({ cpu: 1 });
-    const pool = `${root.sharedPool}`;
+    const pool = `${root.sharedPool()}`;
     execFileSync('taskset', ['-pc', pool, String(narrow)], { stdio: 'ignore' });
     await root.addSharedMember({ pid: narrow });
     const masksFile = (pid: number) =>
@@ -165,7 +165,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
     await bob.tell('share', { cgroup: path });
     const grant = await root.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(bobs)).toEqual([`${root.sharedPool}`]);
+    expect(masksOf(bobs)).toEqual([`${root.sharedPool()}`]);
     expect(masksOf(roots)).toEqual([`${ALL}`]);
     await grant.release();
   });
@@ -204,7 +204,7 @@ describe.runIf(canTry)('a registration of an earlier version, which the group ma
   it('is that of a process which is asked to leave, and not moved by others', async () => {
     const { root, alice, stateDir } = await withWritable();
     const grant = await root.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(alice.pid)).toEqual([`${root.sharedPool}`]);
+    expect(masksOf(alice.pid)).toEqual([`${root.sharedPool()}`]);
     await grant.release();
     await expect.poll(() => masksOf(alice.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
     rmSync(join(stateDir, 'members', 'clear'), { force: true });
@@ -216,7 +216,7 @@ describe.runIf(canTry)('a registration of an earlier version, which the group ma
     // It cannot answer.
     process.kill(alice.pid, 'SIGSTOP');
     const grant = await root.acquire({ cpu: 1, require: 'members' });
-    expect(masksOf(alice.pid)).toEqual([`${root.sharedPool}`]);
+    expect(masksOf(alice.pid)).toEqual([`${root.sharedPool()}`]);
     await grant.release();
     expect(masksOf(alice.pid)).toEqual([`${ALL}`]);
     process.kill(alice.pid, 'SIGCONT');

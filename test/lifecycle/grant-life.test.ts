@@ -225,11 +225,11 @@ describe('grant.resize', () => {
     expect(grant.cpus.size).toBe(1);
     expect(grant.cpus.isSubsetOf(large)).toBe(true);
     expect(grant.memory).toMatchObject([{ bytes: 2 ** 31 }]);
-    expect(manager.freeCpus.size).toBe(15);
+    expect(manager.freeCpus().size).toBe(15);
     expect(manager.grants()).toMatchObject([{ uid: grant.uid, upcoming: null }]);
     await grant.release();
-    expect(manager.freeCpus.size).toBe(16);
-    expect(manager.memory.every((table) => table.reserved === 0)).toBe(true);
+    expect(manager.freeCpus().size).toBe(16);
+    expect(manager.memory().every((table) => table.reserved === 0)).toBe(true);
   });
 
   it('grows where the policy allows it: on its own NUMA node first, elsewhere only where that is still aligned', async () => {
@@ -250,7 +250,7 @@ describe('grant.resize', () => {
     const manager = await simulated(makeStateDir());
     const other = await manager.acquire({ cpu: 8, memory: '4Gi', name: 'other' });
     const grant = await manager.acquire({ cpu: 4, memory: '1Gi' });
-    const { generation } = manager;
+    const generation = manager.generation();
     const before = JSON.stringify(grant);
     for (const options of [{ cpu: 9 }, { memory: '9Gi' }, { cpu: 5, memory: '20Gi' }]) {
       const error = await errorOf(() => grant.resize(options));
@@ -258,7 +258,7 @@ describe('grant.resize', () => {
       expect(error.message).toContain('other');
     }
     expect(await errorOf(() => grant.resize({ cpu: 12 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
-    expect(manager.generation).toBe(generation);
+    expect(manager.generation()).toBe(generation);
     expect(JSON.stringify(grant)).toBe(before);
     await other.release();
   });
@@ -271,7 +271,7 @@ describe('grant.resize', () => {
     const heldMeanwhile: number[] = [];
     watcher.on('change', (change) => {
       told.push(change);
-      heldMeanwhile.push(watcher.freeCpus.size);
+      heldMeanwhile.push(watcher.freeCpus().size);
     });
     // Commits that the watcher finds together are one change.
     await grant.resize({ cpu: 6, noticeMs: 1_000 });
@@ -418,8 +418,8 @@ describe('grant.resize', () => {
             const infos = manager.grants();
             const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
             expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
-            expect(manager.sharedPool.equals(topology.cpus.difference(all))).toBe(true);
-            for (const { node, allocatable, reserved, free } of manager.memory) {
+            expect(manager.sharedPool().equals(topology.cpus.difference(all))).toBe(true);
+            for (const { node, allocatable, reserved, free } of manager.memory()) {
               expect(reserved + free, `node ${node}`).toBe(allocatable);
             }
           }
@@ -551,7 +551,7 @@ describe("manager.on('change')", () => {
     manager.on('change', (change) => told.push(change));
     const grant = await manager.acquire({ cpu: 1, name: 'x' });
     await manager.configure({ reservedSystemCPUs: '' });
-    const { generation } = manager;
+    const generation = manager.generation();
     // Of several commits at once a grant that came and went is not told of.
     while (told.flatMap(({ added }) => added).length === 0) await soon();
     let changes = await agent.tell('changes');
@@ -591,7 +591,7 @@ describe("manager.on('change')", () => {
     const told: StateChange[] = [];
     manager.on('change', (change) => told.push(change));
     const grants = await Promise.all([1, 2, 3].map((cpu) => manager.acquire({ cpu })));
-    while (told.at(-1)?.generation !== manager.generation) await soon();
+    while (told.at(-1)?.generation !== manager.generation()) await soon();
     // Which of them comes first is up to the lock.
     const idsOf = (list: readonly { uid: string }[]) => list.map(({ uid }) => uid).sort();
     expect(idsOf(told.flatMap(({ added }) => added))).toEqual(idsOf(grants));

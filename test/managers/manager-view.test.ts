@@ -46,9 +46,9 @@ describe('a manager that only looks', () => {
     const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
     const view = await viewOf(stateDir);
     const answers = (each: ManagerView) => ({
-      ...{ scope: each.scope, stateDir: each.stateDir, generation: each.generation },
-      ...{ settings: each.settings, memory: each.memory, refusal: each.refusal, grants: each.grants() },
-      ...{ sharedPool: each.sharedPool, freeCpus: each.freeCpus, freeIsolated: each.freeIsolatedCpus },
+      ...{ scope: each.scope, stateDir: each.stateDir, generation: each.generation() },
+      ...{ settings: each.settings(), memory: each.memory(), refusal: each.refusal(), grants: each.grants() },
+      ...{ sharedPool: each.sharedPool(), freeCpus: each.freeCpus(), freeIsolated: each.freeIsolatedCpus() },
       ...{ members: each.sharedMembers(), kubelet: each.exportKubelet() },
     });
     expect(answers(view)).toEqual(answers(manager));
@@ -104,7 +104,7 @@ describe('a manager that only looks', () => {
     managers.push(view);
     view.on('change', () => {});
     view.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
-    expect([view.generation, view.grants(), view.sharedPool.isEmpty]).toEqual([1, [], false]);
+    expect([view.generation(), view.grants(), view.sharedPool().isEmpty]).toEqual([1, [], false]);
     expect(view.sharedMembers()).toMatchObject([{ kind: 'process', pid: owner.process.pid }]);
     view.exportKubelet();
     view.close();
@@ -118,8 +118,13 @@ describe('a manager that only looks', () => {
       readOnly: true,
     });
     managers.push(view);
-    expect([view.generation, view.grants(), view.sharedMembers(), view.refusal]).toEqual([0, [], [], null]);
-    expect([view.sharedPool, view.freeCpus].map(String)).toEqual(['0-7', '2-7']);
+    expect([view.generation(), view.grants(), view.sharedMembers(), view.refusal()]).toEqual([
+      0,
+      [],
+      [],
+      null,
+    ]);
+    expect([view.sharedPool(), view.freeCpus()].map(String)).toEqual(['0-7', '2-7']);
     expect(existsSync(stateDir)).toBe(false);
   });
 
@@ -133,7 +138,7 @@ describe('a manager that only looks', () => {
     await agent.kill();
     expect(view.grants()).toMatchObject([{ alive: false }]);
     execFileSync('rm', ['-r', stateDir]);
-    expect([view.generation, view.grants()]).toEqual([0, []]);
+    expect([view.generation(), view.grants()]).toEqual([0, []]);
     const next = new Agent();
     await next.tell('open', { stateDir, simulate: SYNTHETIC });
     const { uid } = await next.tell('acquire', { cpu: 2 });
@@ -149,11 +154,11 @@ describe('a manager that only looks', () => {
     view.on('change', (change) => changes.push(change));
     const { uid } = await agent.tell('acquire', { cpu: 1 });
     await expect.poll(() => changes.flatMap(({ added }) => added)).toMatchObject([{ uid }]);
-    const generation = view.generation;
+    const generation = view.generation();
     await agent.kill();
     await expect.poll(() => view.grants()).toMatchObject([{ uid, alive: false }]);
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    expect([view.generation, view.grants().length]).toEqual([generation, 1]);
+    expect([view.generation(), view.grants().length]).toEqual([generation, 1]);
   });
 
   it('does not wait for the lock, nor has others wait for it', async () => {
@@ -165,7 +170,7 @@ describe('a manager that only looks', () => {
       name: 'example',
       // Asked under the lock.
       hints: () => {
-        generation = view.generation;
+        generation = view.generation();
         return {};
       },
       allocate: () => {},
@@ -210,7 +215,7 @@ describe('a manager that only looks', () => {
   it('answers no more once it is closed', async () => {
     const view = await viewOf(makeStateDir());
     view.close();
-    for (const ask of [() => view.grants(), () => view.sharedPool, () => view.sharedMembers()]) {
+    for (const ask of [() => view.grants(), () => view.sharedPool(), () => view.sharedMembers()]) {
       expect(thrownBy(ask)).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
     }
     expect(view.topology.cpus).toEqual(CpuSet.parse('0-7'));

@@ -327,7 +327,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     const { manager, drifts } = await granted();
     writeFileSync(join(root, 'shared', 'cpuset.cpus'), String(ALL));
     expect(await manager.reconcile()).toMatchObject({ repaired: 1 });
-    expect(read('shared', 'cpuset.cpus')).toBe(String(manager.sharedPool));
+    expect(read('shared', 'cpuset.cpus')).toBe(String(manager.sharedPool()));
     expect(drifts).toMatchObject([{ kind: 'pool', uid: null, repaired: true }]);
   });
 

@@ -43,8 +43,8 @@ describe('a state of a newer format', () => {
     const other = await openManager({ topology, stateDir, reservedSystemCPUs: '0' });
     for (const each of [manager, other]) {
       expect(each.grants().map(({ name }) => name)).toEqual(['own', 'lasting']);
-      expect(each.freeCpus.size).toBe(4);
-      expect(String(each.settings.reservedSystemCPUs)).toBe('0');
+      expect(each.freeCpus().size).toBe(4);
+      expect(String(each.settings().reservedSystemCPUs)).toBe('0');
       expect(each.pod(grant.uid).containers[0]!.cpus?.equals(grant.cpus)).toBe(true);
       expect(each.plan(POD).admitted).toBe(true);
     }

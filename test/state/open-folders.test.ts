@@ -80,7 +80,7 @@ describe('a state folder', () => {
     const again = await open(stateDir);
     expect(again.grants()).toMatchObject([{ uid }]);
     await again.acquire({ cpu: 2 });
-    expect(again.generation).toBe(3);
+    expect(again.generation()).toBe(3);
   });
 
   it('is opened by the handle of a persistent grant for as long as it takes', async () => {

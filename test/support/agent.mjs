@@ -71,7 +71,7 @@ const verbs = {
     grants.delete(uid);
     globalThis.gc();
   },
-  sharedPool: () => String(manager.sharedPool),
+  sharedPool: () => String(manager.sharedPool()),
   grants: () => manager.grants(),
   mask: maskOf,
   pinTo: (cpus) => pin(cpus).moved.length,

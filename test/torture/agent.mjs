@@ -202,9 +202,9 @@ const operations = {
   },
   async look() {
     const begun = now();
-    const generation = manager.generation;
+    const generation = manager.generation();
     report('read', { begun, generation });
-    manager.sharedPool;
+    manager.sharedPool();
     manager.grants();
   },
 };

@@ -15,10 +15,9 @@ function tell() {
   const grants = manager
     .grants()
     .map(({ uid, cpus, owner }) => ({ uid, cpus: String(cpus), kind: owner.kind }));
-  const { generation, freeCpus, sharedPool, memory } = manager;
-  console.log(
-    JSON.stringify({ generation, free: String(freeCpus), pool: String(sharedPool), grants, memory }),
-  );
+  const [generation, memory] = [manager.generation(), manager.memory()];
+  const [free, pool] = [manager.freeCpus(), manager.sharedPool()].map(String);
+  console.log(JSON.stringify({ generation, free, pool, grants, memory }));
 }
 
 tell();

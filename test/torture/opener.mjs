@@ -16,10 +16,10 @@ for await (const line of createInterface({ input: process.stdin })) {
     const manager = await openManager({ topology, stateDir });
     const grants = manager.grants().map(({ uid, cpus }) => ({ uid, cpus: String(cpus) }));
     // What nobody has can be had.
-    const free = manager.freeCpus.size;
+    const free = manager.freeCpus().size;
     const grant = await manager.acquire({ cpu: 1 });
     await grant.release();
-    answer = { grants, free, generation: manager.generation };
+    answer = { grants, free, generation: manager.generation() };
   } catch (error) {
     answer = { error: `${error.code ?? error.name}: ${error.message}` };
   }

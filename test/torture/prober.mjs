@@ -23,10 +23,10 @@ for await (const line of createInterface({ input: process.stdin })) {
   const answer = { given: [], pool: '' };
   try {
     const manager = await openManager({ topology, stateDir, lockTimeoutMs: 20_000 });
-    answer.pool = String(manager.sharedPool);
+    answer.pool = String(manager.sharedPool());
     try {
       // All that is free, by best fit: if a CPU looks free that is not, it is among them.
-      const grant = await manager.acquire({ cpu: Math.max(1, manager.freeCpus.size) });
+      const grant = await manager.acquire({ cpu: Math.max(1, manager.freeCpus().size) });
       answer.given.push(String(grant.cpus), String(grant.held));
       await grant.release();
     } catch (error) {

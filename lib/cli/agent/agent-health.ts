@@ -8,7 +8,7 @@ import { checkWritable } from '../../state/files/writable.js';
 export function ailments(manager: Manager, lastFailure: unknown): string[] {
   const ailments: string[] = [];
   try {
-    const { refusal } = manager;
+    const refusal = manager.refusal();
     if (refusal) ailments.push(`nothing is granted: ${refusal.message}`);
   } catch (error) {
     ailments.push(`the state cannot be read: ${thrownText(error)}`);

@@ -57,7 +57,7 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
   try {
     if (remove) await manager.removeSharedMember(target);
     else await manager.addSharedMember(target);
-    const { sharedPool } = manager;
+    const sharedPool = manager.sharedPool();
     const sharedMembers = manager.sharedMembers();
     const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
     const isOnGrant = manager
@@ -67,7 +67,7 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     const text =
       output === 'json'
         ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
-        : `${printable(remove ? removedText(target, sharedMembers, manager.settings.cgroupRoot) : added())}\n`;
+        : `${printable(remove ? removedText(target, sharedMembers, manager.settings().cgroupRoot) : added())}\n`;
     print(text);
   } finally {
     manager.close();

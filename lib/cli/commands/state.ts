@@ -131,7 +131,7 @@ async function importState(flags: StateFlags): Promise<void> {
   try {
     const { pods, verified } = await manager.importKubelet(files, { allowUnverified });
     if (output === 'json') {
-      print(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool }));
+      print(formatJson({ stateDir, verified, pods, sharedPool: manager.sharedPool() }));
       return;
     }
     const page = stdoutPage();
@@ -142,7 +142,7 @@ async function importState(flags: StateFlags): Promise<void> {
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
     const told = [
-      `${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool}`,
+      `${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool()}`,
       ...unverified,
     ];
     print([...tables, ...told].map((line) => `${line}\n`).join(''));

@@ -445,7 +445,7 @@ describe('a partition', () => {
 describe('an isolated grant', () => {
   it('is a partition in the partition, without load balancing, and has one thread a CPU', async () => {
     const actor = await opened(own());
-    const pool = await actor.do((_, mine) => mine.manager.settings.isolatedCPUs);
+    const pool = await actor.do((_, mine) => mine.manager.settings().isolatedCPUs);
     const ordinary = (await actor.acquire({ cpu: 2 })).cpus;
     const {
       cpus: list,
@@ -460,7 +460,7 @@ describe('an isolated grant', () => {
     assert.deepEqual(partition(join(FOLDER, group.name)), ['isolated', list, list]);
     assertAlone(list);
     // What a grant isolates by itself is in no pool of isolated CPUs.
-    assert.deepEqual(await actor.do((_, mine) => mine.manager.settings.isolatedCPUs), pool);
+    assert.deepEqual(await actor.do((_, mine) => mine.manager.settings().isolatedCPUs), pool);
     assert.equal(await actor.get('isIsolated'), ISOLATED.intersects(cpus(ordinary)));
     assert.deepEqual(await actor.get('flags', 'b'), []);
 
@@ -816,7 +816,7 @@ describe('without root', () => {
 describe('CPUs that the kernel was started to isolate', { skip: ISOLATED.isEmpty && 'no isolcpus=' }, () => {
   it('are in the partition like others, once they are granted', async () => {
     const actor = await opened(own());
-    const pool = await actor.do((_, mine) => mine.manager.sharedPool);
+    const pool = await actor.do((_, mine) => mine.manager.sharedPool());
     assert.ok(!cpus(pool).intersects(ISOLATED));
     const one = await actor.acquire({ cpu: 1, isolation: 'require' });
     const two = await actor.acquire({ cpu: 2, isolation: 'require' }, 'b');
@@ -833,7 +833,7 @@ describe('CPUs that the kernel was started to isolate', { skip: ISOLATED.isEmpty
     await actor.grant('pin');
     assertMask(actor.pid, one.cpus);
     await actor.grant('release');
-    const free = await actor.do((_, mine) => mine.manager.freeIsolatedCpus);
+    const free = await actor.do((_, mine) => mine.manager.freeIsolatedCpus());
     assert.equal(free, String(ISOLATED.difference(cpus(two.cpus))));
     for (const name of ['b', 'c']) await actor.grant('release', undefined, name);
     assertNoPartition();

@@ -106,11 +106,11 @@ describe('single-numa-node', () => {
   test('refuses what no node has free, restricted too, and best-effort takes it from the fewest', async () => {
     const reserved = cpuNodes.filter((_, i) => sizes[i] > 1).map((node) => kernel.cpusOfNode(node)[0]);
     const manager = await open({ reservedSystemCPUs: String(CpuSet.from(reserved)) });
-    const before = manager.generation;
+    const before = manager.generation();
     for (const policy of ['single-numa-node', 'restricted']) {
       await assert.rejects(manager.acquire({ cpu: most, policy }), { code: 'ERR_TOPOLOGY_AFFINITY' });
     }
-    assert.equal(manager.generation, before);
+    assert.equal(manager.generation(), before);
     const grant = await manager.acquire({ cpu: most, policy: 'best-effort' });
     const nodes = kernel.nodesOf(grant.cpus.toArray());
     assert.deepEqual(grant.numaNodes.toArray(), nodes);

@@ -36,7 +36,7 @@ test('the state is archived, persistent grants are reported, and nothing is gran
   );
   assert.ok(existsSync(join(stateDir, archived.file)));
   assert.deepEqual(manager.grants(), []);
-  assert.deepEqual(manager.sharedPool.toArray(), kernel.online());
+  assert.deepEqual(manager.sharedPool().toArray(), kernel.online());
   // No mask and no cgroup of the earlier boot either.
   for (const mask of kernel.masks()) assert.deepEqual(mask, kernel.online());
   const grant = await manager.acquire({ cpu: 2, memory: '64Mi', policy: 'single-numa-node' });

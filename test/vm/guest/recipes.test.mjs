@@ -30,7 +30,7 @@ const cpusOf = (pid) => /^Cpus_allowed_list:\\s*(\\S+)$/m.exec(readFileSync(\`/p
 const AFTER = `
 const partition = await manager.acquire({ cpu: 1, require: 'partition' }).catch(({ code }) => code);
 const { enforcement, cpus, warnings } = grant;
-const found = { enforcement, cpus, warnings, partition, own: cpusOf('self'), others: cpusOf(other.pid), shared: manager.sharedPool };
+const found = { enforcement, cpus, warnings, partition, own: cpusOf('self'), others: cpusOf(other.pid), shared: manager.sharedPool() };
 console.log(JSON.stringify(found));
 other.kill();
 process.exit();
