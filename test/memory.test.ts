@@ -407,7 +407,7 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
   it('are in a buffer of the grant, on the node where they are booked, and the account knows', () => {
     reserveHugepages(8);
     const { answer } = run(`
-      const huge = () => manager.memory.find(({ node, type }) => node === 0 && type === 'hugepages-2Mi').free;
+      const huge = () => manager.memory().find(({ node, type }) => node === 0 && type === 'hugepages-2Mi').free;
       const frees = [huge()];
       await grant.release();
       const booked = await manager.acquire({ cpu: 1, memory: '8Mi', resources: { 'hugepages-2Mi': '6Mi' } });

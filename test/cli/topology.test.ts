@@ -112,7 +112,7 @@ describe('numalign topology', () => {
     const file = join(newFolder(), 'machine.json');
     for (const [text, message] of [
       ['{"columns": [', 'is not JSON'],
-      ['[]', 'must hold an object'],
+      ['[]', 'must be an object'],
       [JSON.stringify({ ...INTERLEAVED, columns: ['cpu'] }), 'columns lack "core"'],
       [JSON.stringify({ ...INTERLEAVED, cpus: [[0, 0, 0, 'x', 0]] }), 'cpus[0][3]'],
     ] as const) {
