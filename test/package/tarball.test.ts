@@ -214,7 +214,7 @@ const DECISIONS = `
     for (let cpu = 1; cpu <= 3; cpu++) {
       const limits = { cpu, memory: '1Gi' };
       const pod = await manager.admit({ name: 'pod' + cpu, containers: [{ name: 'main', limits }] }).catch(({ code }) => code);
-      console.log(typeof pod === 'string' ? pod : JSON.stringify(pod.container('main').cpus) + manager.freeCpus);
+      console.log(typeof pod === 'string' ? pod : JSON.stringify(pod.container('main').cpus) + manager.freeCpus());
     }
   }`;
 

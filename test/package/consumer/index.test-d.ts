@@ -1,11 +1,14 @@
 // What TypeScript says to who uses the package; tsd compiles it in a project where the package is
 // installed. Nothing of it runs.
 import {
+  AdmissionError,
   type CpuSet,
   type ErrorCode,
   type Grant,
   type GrantInfo,
   type Manager,
+  type ManagerOptions,
+  type ManagerView,
   NumalignError,
   openManager,
   type PinResult,
@@ -38,7 +41,10 @@ expectType<number>(await manager.use({ cpu: 1 }, async ({ cpus }) => cpus.size))
 const topology = await discover({ synthetic: 'numa:2 core:4 pu:2' });
 expectType<Topology>(topology);
 expectError(await discover({ xml: 1 }));
-expectAssignable<Parameters<typeof openManager>[0]>({ topology });
+expectAssignable<ManagerOptions>({ topology });
+const view = await openManager({ topology, readOnly: true });
+expectType<ManagerView>(view);
+expectError(view.acquire({ cpu: 1 }));
 
 const limits = { cpu: '2', memory: '1Gi', 'nvidia.com/gpu': 1 };
 const pod = await manager.admit(
@@ -57,6 +63,7 @@ expectNotAssignable<HintProvider>({ name: 'example.com/fpga' });
 try {
   pinThread('0-3');
 } catch (error) {
+  if (error instanceof AdmissionError) expectType<AdmissionReason>(error.rejection.reason);
   if (error instanceof NumalignError) {
     expectType<ErrorCode>(error.code);
     expectNotAssignable<typeof error.code>('ERR_NO_SUCH_CODE');
