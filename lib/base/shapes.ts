@@ -33,6 +33,8 @@ export interface Shapes {
   within(value: unknown, where: string, least: number, greatest: number, what: string): number;
   oneOf<T extends string>(value: unknown, where: string, valid: readonly T[]): T;
   orNull<T>(value: unknown, where: string, shape: Shape<T>): T | null;
+  /** A value that `is` lets pass. */
+  that<T>(value: unknown, where: string, is: (value: unknown) => value is T, valid: string): T;
   /** Undefined where it is left out. */
   optional<T>(value: unknown, where: string, shape: Shape<T>): T | undefined;
 }
@@ -75,6 +77,8 @@ export function shapes(refuse: Refuse): Shapes {
         : refuse(where, value, valid.map((each) => `'${each}'`).join(' or ')),
 
     orNull: (value, where, shape) => (value === null ? null : shape(value, where)),
+
+    that: (value, where, is, valid) => (is(value) ? value : refuse(where, value, valid)),
 
     optional: (value, where, shape) => (value === undefined ? undefined : shape(value, where)),
   };

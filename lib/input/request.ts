@@ -7,11 +7,18 @@ import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { type AimedLevel, parseEnforcement } from './enforcement-options.js';
 import { isMemoryType } from './memory-types.js';
+import { option } from './option-values.js';
 import { type Placement, parsePlacement } from './placement.js';
 import { type PodRequest, parsePod } from './pod-request.js';
 import type { RequestPlacementOptions } from './policies.js';
 import type { Quantity } from './quantity.js';
-import { type ContainerRequest, MILLI, parseRequests, type ResourceAmounts } from './resource-amounts.js';
+import {
+  type ContainerRequest,
+  MILLI,
+  parseRequests,
+  parseResources,
+  type ResourceAmounts,
+} from './resource-amounts.js';
 
 /** Who a grant belongs to; see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | 'persistent' | { readonly cgroup: string };
@@ -127,7 +134,6 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;
   const owner = parseOwner(options.owner);
   checkSignal(signal);
-  if (typeof wait !== 'boolean') invalidOption('wait', wait, 'true or false');
   const strict = 'strict-cpu-reservation';
   if (
     typeof cpuManagerPolicyOptions === 'object' &&
@@ -147,8 +153,15 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
   if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
     invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
   }
-  return { owner, wait, enforcement: aim, placement: parsePlacement(options, placement) } as const;
+  return {
+    owner,
+    wait: option.flag(wait, 'wait'),
+    enforcement: aim,
+    placement: parsePlacement(options, placement),
+  } as const;
 }
+
+const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 function parseOwner(owner: unknown = 'process'): OwnerChoice {
   if (owner === 'process' || owner === 'persistent') return owner;
@@ -156,37 +169,24 @@ function parseOwner(owner: unknown = 'process'): OwnerChoice {
     invalidOption('owner', owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");
   }
   const { cgroup } = checkOptions(owner, ['cgroup'], 'owner');
-  if (typeof cgroup !== 'string' || !isAbsolute(cgroup)) {
-    invalidOption('owner.cgroup', cgroup, 'the absolute path of a cgroup’s folder');
-  }
-  return Object.freeze({ cgroup });
+  return Object.freeze({
+    cgroup: option.that(cgroup, 'owner.cgroup', isAbsolutePath, 'the absolute path of a cgroup’s folder'),
+  });
 }
 
-function parseResources({ memory, resources = {} }: Record<string, unknown>): ContainerRequest['requests'] {
-  if (typeof resources !== 'object' || resources === null || Array.isArray(resources)) {
-    invalidOption('resources', resources, "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }");
-  }
-  for (const name of ['cpu', 'memory'] as const) {
-    if (name in resources)
-      invalidOption(`resources.${name}`, resources, `left out: it is the option ${name}`);
-  }
-  return {
-    ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
-    ...parseRequests(resources, 'resources', invalidOption),
-  };
-}
+const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
 
-function parseCount(cpu: unknown): number {
-  if (typeof cpu === 'number' && Number.isInteger(cpu) && cpu >= 1 && cpu <= CpuSet.MAX_ID) return cpu;
-  const valid = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
-  return invalidOption('cpu', cpu, valid);
-}
+const isCount = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
+
+const parseCount = (cpu: unknown) => option.that(cpu, 'cpu', isCount, COUNT);
 
 /** @throws ERR_INVALID_OPTION */
 export function checkSignal(signal: unknown): AbortSignal | undefined {
-  if (signal === undefined || signal instanceof AbortSignal) return signal;
-  return invalidOption('signal', signal, 'an AbortSignal');
+  return signal === undefined ? signal : option.that(signal, 'signal', isSignal, 'an AbortSignal');
 }
+
+const isSignal = (value: unknown): value is AbortSignal => value instanceof AbortSignal;
 
 const NOTICE_MS = 20;
 const MOST_NOTICE_MS = 60_000;
@@ -200,13 +200,10 @@ export function parseResize(options: ResizeOptions): ResizeRequest {
     signal,
   } = checkOptions(options, ['cpu', 'memory', 'noticeMs', 'signal'], 'resize');
   if (cpu === undefined && memory === undefined) invalidOption('cpu', cpu, 'given, or memory, or both');
-  if (typeof noticeMs !== 'number' || !(noticeMs >= 0 && noticeMs <= MOST_NOTICE_MS)) {
-    invalidOption('noticeMs', noticeMs, `a number of milliseconds from 0 to ${MOST_NOTICE_MS}`);
-  }
   return Object.freeze({
     cpu: cpu === undefined ? undefined : parseCount(cpu),
     memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
-    noticeMs,
+    noticeMs: option.within(noticeMs, 'noticeMs', 0, MOST_NOTICE_MS, 'a number of milliseconds'),
     signal: checkSignal(signal),
   });
 }
@@ -214,10 +211,9 @@ export function parseResize(options: ResizeOptions): ResizeRequest {
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const given = checkOptions(options, ['cpu', 'memory', 'resources', 'name', ...REQUEST_OPTIONS], 'acquire');
-  const { name } = given;
   const cpu = parseCount(given.cpu);
-  if (name !== undefined && !isName(name)) invalidOption('name', name, NAME);
-  const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given) });
+  const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
+  const requests = Object.freeze({ cpu: cpu * MILLI, ...parseResources(given.memory, given.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
   const pod: PodRequest = {
     uid: undefined,

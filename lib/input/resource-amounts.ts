@@ -1,8 +1,10 @@
 // Amounts of resources as a pod asks for them.
 import { inspect } from 'node:util';
+import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { shapes } from '../base/shapes.js';
+import { type Fields, shapes } from '../base/shapes.js';
 import { hugepageType, pageBytes } from './memory-types.js';
+import { option } from './option-values.js';
 import { milliValue, parseQuantity, type Quantity, UNIT, wholeValue } from './quantity.js';
 
 /** Amounts by the name of the resource, such as `{ cpu: 2, memory: '1Gi' }`. */
@@ -78,8 +80,8 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
 export function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
   const numbers: Record<string, number> = {};
   for (const [resource, amount] of amounts) {
-    const toNumber = resource === 'cpu' ? milliValue : wholeValue;
-    numbers[resource] = toNumber(amount, `${field}.${resource}`);
+    const inUnit = resource === 'cpu' ? milliValue : wholeValue;
+    numbers[resource] = inUnit(amount, `${field}.${resource}`);
   }
   return Object.freeze(numbers);
 }
@@ -90,6 +92,24 @@ export function inUnits(amounts: Amounts, field: string): ContainerRequest['requ
  */
 export function parseRequests(value: unknown, field: string, refuse: Refuse): ContainerRequest['requests'] {
   return inUnits(parseAmounts(value, field, refuse), field);
+}
+
+const AMOUNTS = "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }";
+
+/**
+ * What `acquire` asks for beside CPUs, by its options.
+ * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
+ */
+export function parseResources(memory: unknown, given: unknown = {}): ContainerRequest['requests'] {
+  const resources = option.object(given, 'resources', AMOUNTS);
+  for (const name of ['cpu', 'memory']) {
+    const isLeftOut = (all: unknown): all is Fields => !(name in (all as Fields));
+    option.that(resources, `resources.${name}`, isLeftOut, `left out: it is the option ${name}`);
+  }
+  return {
+    ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
+    ...parseRequests(resources, 'resources', invalidOption),
+  };
 }
 
 export interface ContainerRequest {
