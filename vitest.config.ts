@@ -3,21 +3,19 @@ import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
-const tests = (folder: string, names: string) => `test/${folder}{${names}}.test.ts`;
+const tests = (folder: string, names: string) => `test/${folder}/{${names},}.test.ts`;
 
 // What only decides, on simulated machines: it runs beside what uses this machine, and where there
 // is one CPU, too.
 const DECISIONS = [
-  tests('', 'accounts,admit,cpu-set,device-manager,devices,divergences,hint-families,inspect,isolated-cpus'),
-  tests(
-    '',
-    'kubelet-configuration,kubelet-exchange,memory-manager,merge-hints,partition,pod-request,quantity,rejections',
-  ),
-  tests('', 'topology-manager,vm-choice,vm-machines,wire'),
+  'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
+  tests('admission', 'admit,rejections,topology-manager'),
+  tests('base', 'wire'),
+  tests('machine', 'cpu-set,hint-families'),
+  tests('managers', 'inspect'),
   'test/{audit,doctor}/{account,cpu-mask,foreign-cpusets,interrupts,judge}.test.ts',
-  tests('cli/', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
-  'test/{cli/picture,conformance}/*.test.ts',
-  tests('state/', 'checkpoint,kubelet-format,recovery'),
+  tests('cli', 'completion,devices,program,text,topology,topology-tree,yaml-text'),
+  tests('state', 'checkpoint,recovery'),
 ];
 
 // What replaces functions of Node: lib/ must take those from vitest.
@@ -26,20 +24,19 @@ const MOCKS = ['test/cli/kubelet-folder.test.ts'];
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
 const VISITS = [
-  tests('', 'addon-missing,bench,examples,messages,metrics,readme,reference'),
-  tests('cli/', 'hostile-names,plan,state,status,status-watch,svg-file'),
-  'test/state/newer-format.test.ts',
+  'test/{bench,documents,metrics}/*.test.ts',
+  tests('base', 'addon-missing'),
+  tests('managers', 'messages'),
+  tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
+  tests('state', 'newer-format'),
 ];
 
 // What has agents of its own, in state folders of its own, and may meet anybody on the CPUs.
 const PROCESSES = [
-  tests('', 'manager,managers-*,named-processes'),
-  tests('cli/', 'admit,agent,run'),
-  tests(
-    'state/',
-    'difference,folder-errors,go-json,lock,open-folders,owner*,program-name,put-back,recovery-laws,wait-queue',
-  ),
-  'test/{lifecycle,torture}/*.test.ts',
+  tests('managers', 'devices,dispose,manager,manager-view,resize'),
+  'test/{lifecycle,processes,torture}/*.test.ts',
+  tests('cli', 'admit,agent,run'),
+  tests('state', 'difference,folder-errors,lock,open-folders,owner*,put-back,recovery-laws,wait-queue'),
 ];
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));

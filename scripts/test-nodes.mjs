@@ -13,7 +13,7 @@ import { run, say } from './steps.mjs';
 
 const LINES = ['22', '24', '26'];
 const FILES = [
-  ...['test/affinity.test.ts', 'test/memory.test.ts', 'test/metrics.test.ts'],
+  ...['test/machine/affinity.test.ts', 'test/metrics/metrics.test.ts'],
   ...['test/threads', 'test/lifecycle', 'test/state', 'test/enforcement', 'test/audit'],
 ];
 

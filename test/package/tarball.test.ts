@@ -337,7 +337,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
         'numalign/preload',
         '--input-type=module',
         '-e',
-        `console.log((await import('numalign')).affinity().size)`,
+        `console.log((await import('numalign/diagnostics')).affinity().size)`,
       ],
       {
         cwd,

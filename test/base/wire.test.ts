@@ -1,0 +1,82 @@
+import { describe, expect, it, vi } from 'vitest';
+import { native } from '../../lib/base/native.js';
+import { type WiredFunctions, wired } from '../../lib/base/wire.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet } from '../../lib/index.js';
+
+const words = (list: string) => CpuSet.parse(list).words;
+
+it('is one for all who evaluate the module in an environment', async () => {
+  const first = (await import('../../lib/base/native.js')).native;
+  vi.resetModules();
+  const second = (await import('../../lib/base/native.js')).native;
+  expect(second).not.toBe(first);
+  const { handle } = await discover({ synthetic: 'core:16 pu:1' });
+  second.wholeCores(handle, words('0-3'));
+  const taken = first.bestFit({
+    ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1 },
+    ...{ spread: false, alignByL3: false, distributeAcrossNuma: false, wholeCores: false },
+  });
+  expect(String(new CpuSet(taken))).toBe('12-13');
+});
+
+it('keeps what is on it when it grows', () => {
+  let wire: { words: Uint32Array; amounts: Float64Array } | undefined;
+  const seen: number[][] = [];
+  const addon = {
+    setWire: (list: Uint32Array, amounts: Float64Array) => {
+      wire = { words: list, amounts };
+    },
+    memoryHints: (
+      _nodes: number,
+      _types: number,
+      first: number,
+      second: number,
+      groups: number,
+      must: number,
+    ) => {
+      seen.push([...wire!.amounts.subarray(0, first + second)], [...wire!.words.subarray(0, groups + must)]);
+      return 0;
+    },
+  } as unknown as WiredFunctions;
+  const { memoryHints } = wired(addon);
+  const numbers = (length: number, first: number) => Array.from({ length }, (_, i) => first + i);
+  memoryHints({
+    ...{ nodes: 2, types: 1, amounts: numbers(4000, 0), groups: numbers(4000, 0) },
+    ...{ reusable: numbers(2000, 4000), must: numbers(9000, 4000) },
+  });
+  expect(seen).toEqual([numbers(6000, 0), numbers(13_000, 0)]);
+});
+
+describe('a question to the addon', () => {
+  const none = words('');
+  const owner = { grant: 'a grant', owner: 'this test', replace: false };
+  const questions = {
+    confineMember: {
+      ...{ pid: process.pid, known: [], taken: none, pool: none, grants: [], unpinned: [] },
+      ...{ onlyNarrow: false, dryRun: true, limit: none },
+    },
+    place: { cpus: [], oneEach: [], granted: none, ...owner },
+    schedule: { tid: 0, priority: 0, nice: 0, grant: 'a grant' },
+  };
+  const parts = Object.entries(questions).flatMap(([name, question]) =>
+    Object.keys(question).map((part): [keyof typeof questions, string] => [
+      name as keyof typeof questions,
+      part,
+    ]),
+  );
+
+  it.each(parts)('%s without %s is refused by the name of that', (name, part) => {
+    const ask = native[name] as (question: unknown) => unknown;
+    const { [part]: _, ...rest } = questions[name] as Record<string, unknown>;
+    for (const wrong of [rest, { ...rest, [part]: Symbol('wrong') }]) {
+      expect(() => ask(wrong)).toThrow(TypeError);
+      expect(() => ask(wrong)).toThrow(new RegExp(`\\b${part}\\b.* must be`));
+    }
+  });
+
+  it.each(Object.keys(questions) as (keyof typeof questions)[])('%s is one object', (name) => {
+    const ask = native[name] as (...parts: unknown[]) => unknown;
+    for (const wrong of [undefined, null, 1, 'text']) expect(() => ask(wrong)).toThrow(TypeError);
+  });
+});

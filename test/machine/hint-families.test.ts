@@ -1,0 +1,309 @@
+// The packed families of memory and devices, read hint by hint: in both forms they are what the
+// kubelet's rules, walked mask by mask, give.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { native } from '../../lib/base/native.js';
+import { HintFamily } from '../../lib/entries/topology.js';
+import { NodeSet } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
+
+interface MemoryMachine {
+  /** For each type. */
+  types: { request: number; free: number[]; allocatable: number[] }[];
+  /** By node: those that share its allocations. */
+  groups: number[][];
+  reusable: { nodes: number[]; bytes: number[] }[];
+}
+
+interface Device {
+  near: number[];
+  available: boolean;
+  reusable: boolean;
+}
+
+const wordsOf = (nodes: readonly number[]): [number, number] => {
+  const words: [number, number] = [0, 0];
+  for (const node of nodes) words[node >> 5]! |= 1 << (node & 31);
+  return [words[0] >>> 0, words[1] >>> 0];
+};
+const sum = (amounts: readonly number[], nodes: readonly number[]) =>
+  nodes.reduce((total, node) => total + amounts[node]!, 0);
+const idsOf = (count: number) => Array.from({ length: count }, (_, node) => node);
+
+function memoryHints({ types, groups, reusable }: MemoryMachine, must: readonly number[] = []): HintFamily {
+  const words = native.memoryHints({
+    nodes: groups.length,
+    types: types.length,
+    amounts: types.flatMap(({ request, free, allocatable }) => [request, ...free, ...allocatable]),
+    groups: groups.flatMap(wordsOf),
+    reusable: reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes]),
+    must: wordsOf(must),
+  });
+  return new HintFamily(words, idsOf(groups.length));
+}
+
+function deviceHints(nodes: number, request: number, devices: readonly Device[]): HintFamily {
+  const rows = devices.flatMap(({ near, available, reusable }) => [
+    ...wordsOf(near),
+    (available ? 1 : 0) | (reusable ? 2 : 0),
+  ]);
+  return new HintFamily(native.deviceHints(nodes, request, rows), idsOf(nodes));
+}
+
+/** All sets of `nodes` in the order of hints. */
+function* masksOf(nodes: number): Generator<number[]> {
+  function* ofSize(from: number, size: number): Generator<number[]> {
+    if (size === 0) yield [];
+    for (let node = from; node <= nodes - size && size > 0; node++) {
+      for (const rest of ofSize(node + 1, size - 1)) yield [node, ...rest];
+    }
+  }
+  for (let size = 1; size <= nodes; size++) yield* ofSize(0, size);
+}
+
+function walk(
+  nodes: number,
+  isEver: (mask: readonly number[]) => boolean,
+  isOffered: (mask: readonly number[]) => boolean,
+) {
+  let narrowest = nodes;
+  const offered: number[][] = [];
+  for (const mask of masksOf(nodes)) {
+    if (isEver(mask)) narrowest = Math.min(narrowest, mask.length);
+    if (isOffered(mask)) offered.push(mask);
+  }
+  return offered.map((mask) => ({ nodes: mask, preferred: mask.length === narrowest }));
+}
+
+function walkedMemoryHints({ types, groups, reusable }: MemoryMachine) {
+  const isEver = (mask: readonly number[]) =>
+    types.every((type) => sum(type.allocatable, mask) >= type.request);
+  return walk(groups.length, isEver, (mask) => {
+    const text = mask.join();
+    const isOpen = mask.every((node) => {
+      const group = groups[node]!;
+      return mask.length === 1 ? group.length <= 1 : group.length === 0 || group.join() === text;
+    });
+    const left = reusable.filter((row) => row.nodes.join() === text);
+    const hasNow = ({ free, request }: (typeof types)[0], i: number) =>
+      sum(free, mask) + left.reduce((total, { bytes }) => total + bytes[i]!, 0) >= request;
+    return isOpen && isEver(mask) && types.every(hasNow);
+  });
+}
+
+function walkedDeviceHints(nodes: number, request: number, devices: readonly Device[]) {
+  const isNear = (mask: readonly number[]) => (device: Device) =>
+    device.near.some((node) => mask.includes(node));
+  return walk(
+    nodes,
+    (mask) => devices.filter(isNear(mask)).length >= request,
+    (mask) =>
+      devices.every((device) => !device.reusable || device.near.length === 0 || isNear(mask)(device)) &&
+      devices.filter((device) => device.available || device.reusable).filter(isNear(mask)).length >= request,
+  );
+}
+
+const plain = (family: HintFamily, limit = Number.POSITIVE_INFINITY) =>
+  family.first(limit).map(({ nodes, preferred }) => ({ nodes: nodes?.toArray() ?? null, preferred }));
+
+/** One machine that is enumerated, and one that is not. */
+const sizes = fc.constantFrom(1, 5, 8, 17);
+
+const memoryMachines = sizes.chain((nodes) => {
+  const type = fc.integer({ min: 1, max: 9 }).chain((most) =>
+    fc.record({
+      request: fc.integer({ min: 1, max: Math.ceil((most * nodes) / 3) }),
+      allocatable: fc.array(fc.integer({ min: 0, max: most }), { minLength: nodes, maxLength: nodes }),
+      taken: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: nodes, maxLength: nodes }),
+    }),
+  );
+  return fc.integer({ min: 1, max: 2 }).chain((count) =>
+    fc.record({
+      types: fc.array(type, { minLength: count, maxLength: count }).map((types) =>
+        types.map(({ request, allocatable, taken }) => ({
+          request,
+          allocatable,
+          free: allocatable.map((amount, node) => Math.max(0, amount - taken[node]!)),
+        })),
+      ),
+      // Nodes of the same number share their allocations; 0: they have none.
+      groups: fc
+        .array(fc.integer({ min: 0, max: 4 }), { minLength: nodes, maxLength: nodes })
+        .map((numbers) =>
+          numbers.map((number) =>
+            number === 0 ? [] : idsOf(nodes).filter((node) => numbers[node] === number),
+          ),
+        ),
+      reusable: fc.array(
+        fc.record({
+          nodes: fc.subarray(idsOf(nodes), { minLength: 1 }),
+          bytes: fc.array(fc.integer({ min: 0, max: 9 }), { minLength: count, maxLength: count }),
+        }),
+        { maxLength: 2 },
+      ),
+    }),
+  );
+});
+
+const deviceMachines = sizes.chain((nodes) =>
+  fc.record({
+    nodes: fc.constant(nodes),
+    request: fc.integer({ min: 1, max: 4 }),
+    devices: fc.array(
+      fc.record({
+        // Near several nodes only where masks are enumerated: it is not exact elsewhere.
+        near: fc.subarray(idsOf(nodes), { maxLength: nodes > 16 ? 1 : Math.min(nodes, 3) }),
+        available: fc.boolean(),
+        reusable: fc.integer({ min: 0, max: 9 }).map((chance) => chance === 0),
+      }),
+      { maxLength: 10 },
+    ),
+  }),
+);
+
+describe('the hints of memory', () => {
+  it('are those of the walked rules, in the kubelet’s order', () => {
+    fc.assert(
+      fc.property(memoryMachines, (machine) => {
+        expect(plain(memoryHints(machine))).toEqual(walkedMemoryHints(machine));
+      }),
+      { numRuns: budget(30, 10) },
+    );
+  });
+
+  it('are read one by one on 64 nodes, nodes in use in their place', () => {
+    const nodes = idsOf(64);
+    const amounts = nodes.map(() => 2 ** 34);
+    const groups = nodes.map((node) => (node === 1 ? [1] : node === 2 || node === 63 ? [2, 63] : []));
+    const types = [{ request: 2 ** 33, free: amounts, allocatable: amounts }];
+    const family = memoryHints({ types, groups, reusable: [] });
+    const hints = plain(family, 200);
+    expect(hints.slice(0, 3).map((hint) => hint.nodes)).toEqual([[0], [1], [3]]);
+    expect(hints.slice(0, 62).every((hint) => hint.preferred)).toBe(true);
+    const pairs = hints.slice(62).map((hint) => hint.nodes);
+    expect(pairs[0]).toEqual([0, 3]);
+    const place = pairs.findIndex((pair) => pair?.[0] === 2);
+    expect(pairs.slice(place - 1, place + 2)).toEqual([
+      [0, 62],
+      [2, 63],
+      [3, 4],
+    ]);
+  });
+
+  it('are found at once where each type alone has enough on nodes that lack the other', () => {
+    const half = (rest: number) => idsOf(64).map((node) => (node % 2 === rest ? 1 : 0));
+    const types = [0, 1].map((rest) => ({ request: 20, free: half(rest), allocatable: half(rest) }));
+    const [first] = plain(memoryHints({ types, groups: idsOf(64).map(() => []), reusable: [] }), 1);
+    expect(first).toEqual({ nodes: idsOf(40), preferred: true });
+  });
+
+  it('that must have some nodes are those of all hints that have them', () => {
+    fc.assert(
+      fc.property(memoryMachines, fc.nat(), (machine, which) => {
+        const count = machine.groups.length;
+        if (count > 16) return;
+        const must = [which % count];
+        const expected = plain(memoryHints(machine)).filter(({ nodes }) => nodes?.includes(must[0]!));
+        expect(plain(memoryHints(machine, must))).toEqual(expected);
+      }),
+      { numRuns: budget(50, 16) },
+    );
+  });
+
+  const right = {
+    nodes: 2,
+    types: 1,
+    amounts: [1, 2, 2, 2, 2],
+    groups: [0, 0, 0, 0],
+    reusable: [1, 0, 5],
+    must: [0, 0],
+  };
+  it.each<[string, keyof typeof right, unknown, typeof TypeError | typeof RangeError]>([
+    ['no nodes', 'nodes', 0, RangeError],
+    ['65 nodes', 'nodes', 65, RangeError],
+    ['no type', 'types', 0, RangeError],
+    ['another number of types', 'types', 2, RangeError],
+    ['amounts in a typed array', 'amounts', Float64Array.of(1, 2, 2, 2, 2), TypeError],
+    ['a request for nothing', 'amounts', [0, 2, 2, 2, 2], RangeError],
+    ['a negative amount', 'amounts', [1, -2, 2, 2, 2], RangeError],
+    ['half a byte', 'amounts', [1, 2, 2.5, 2, 2], RangeError],
+    ['an amount that is no number', 'amounts', [1, 2, 2, Number.NaN, 2], RangeError],
+    ['amounts of 2^53 together', 'amounts', [1, 2, 2, 2 ** 52, 2 ** 52], RangeError],
+    ['amounts of one node', 'amounts', [1, 2, 2], RangeError],
+    ['groups of one node', 'groups', [0, 0], RangeError],
+    ['a group with a node beyond', 'groups', [4, 0, 0, 0], RangeError],
+    ['reusable memory of no node', 'reusable', [0, 0, 5], RangeError],
+    ['reusable memory of a node beyond', 'reusable', [0, 1, 5], RangeError],
+    ['reusable memory without an amount', 'reusable', [1, 0], RangeError],
+    ['half a mask of nodes that must be in', 'must', [1], RangeError],
+    ['a node beyond that must be in', 'must', [4, 0], RangeError],
+  ])('refuse %s', (_, name, value, error) => {
+    expect(native.memoryHints(right)).toBeInstanceOf(Uint32Array);
+    expect(() => native.memoryHints({ ...right, [name]: value })).toThrow(error);
+  });
+});
+
+describe('the hints of devices', () => {
+  it('are those of the walked rules, in the kubelet’s order', () => {
+    fc.assert(
+      fc.property(deviceMachines, ({ nodes, request, devices }) => {
+        const limit = nodes > 16 ? 500 : undefined;
+        const expected = walkedDeviceHints(nodes, request, devices).slice(0, limit);
+        expect(plain(deviceHints(nodes, request, devices), limit)).toEqual(expected);
+      }),
+      { numRuns: budget(30, 10) },
+    );
+  });
+
+  it.each<[string, unknown[], typeof TypeError | typeof RangeError]>([
+    ['a request for none', [2, 0, []], RangeError],
+    ['half a device', [2, 1, [1, 0]], RangeError],
+    ['an unknown flag', [2, 1, [1, 0, 4]], RangeError],
+    ['a node beyond', [2, 1, [4, 0, 1]], RangeError],
+    ['devices in a typed array', [2, 1, Uint32Array.of(1, 0, 1)], TypeError],
+  ])('refuse %s', (_, given, error) => {
+    expect(() => native.deviceHints(...(given as Parameters<typeof native.deviceHints>))).toThrow(error);
+  });
+});
+
+describe('a family without preferred masks', () => {
+  // In each form: written by hand, enumerated, and by amounts.
+  const families = fc.oneof(
+    memoryMachines.map(memoryHints),
+    deviceMachines.map(({ nodes, request, devices }) => deviceHints(nodes, request, devices)),
+    memoryMachines.map((machine) =>
+      HintFamily.from(
+        walkedMemoryHints(machine)
+          .slice(0, 50)
+          .map(({ nodes, preferred }) => ({ nodes: NodeSet.from(nodes), preferred })),
+        idsOf(machine.groups.length),
+      ),
+    ),
+  );
+
+  it('offers them still, and prefers the others as before', () => {
+    fc.assert(
+      fc.property(
+        families,
+        fc.array(fc.uniqueArray(fc.integer({ min: 0, max: 19 })), { maxLength: 4 }),
+        fc.nat(20),
+        (family, others, at) => {
+          const before = plain(family, 500);
+          const masks = [...others, before[at]?.nodes ?? [], before[0]?.nodes ?? []];
+          const plainMasks = masks.map((nodes) => NodeSet.from(nodes));
+          const after = family.withoutPreferred(plainMasks);
+          const texts = new Set(plainMasks.map(String));
+          expect(plain(after, 500)).toEqual(
+            before.map(({ nodes, preferred }) => ({
+              nodes,
+              preferred: preferred && !texts.has(String(NodeSet.from(nodes ?? []))),
+            })),
+          );
+          expect(plain(family, 500)).toEqual(before);
+          expect(native.isHintFamily(after.words, family.numaNodes.length)).toBe(true);
+        },
+      ),
+      { numRuns: budget(60, 20) },
+    );
+  });
+});

@@ -1,0 +1,117 @@
+// What errors and printed objects say of mistakes that are easily made.
+import { inspect } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, type Manager, NodeSet, openManager } from '../../lib/index.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
+
+async function open(): Promise<Manager> {
+  const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:32 pu:1' }) });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+describe('an error', () => {
+  it.each([
+    [{ reserved: '0' }, 'reservedSystemCPUs'],
+    [{ reservedCPUs: '0' }, 'reservedSystemCPUs'],
+    [{ isolated: '0' }, 'isolatedCPUs'],
+    [{ managed: '0' }, 'managedCPUs'],
+    [{ reservedMem: 1 }, 'reservedMemory'],
+  ])('of an unknown option %o names the one that was meant', async (options, nearest) => {
+    const error = await errorOf(() => openManager(options as never));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { nearest } });
+    expect(error.message).toContain(`did you mean "${nearest}"?`);
+  });
+
+  it('of an unknown option names none where none is alike', async () => {
+    const error = await errorOf(() => openManager({ colour: 'red' } as never));
+    expect(error.message).toMatch(/^openManager has no option "colour"\. Valid are: managedCPUs, /);
+    expect(error.details).not.toHaveProperty('nearest');
+  });
+
+  it('of options that are no object names the options', async () => {
+    const grant = await (await open()).acquire({ cpu: 1 });
+    expect(thrownBy(() => grant.pin('9' as never))?.message).toMatch(
+      /^pin: the options must be an object, not '9'\. Valid are: threads, /,
+    );
+  });
+
+  it('of a number of CPUs says how many can be asked for', async () => {
+    const error = await errorOf(async () => (await open()).acquire({ cpu: 1e9 }));
+    expect(error.message).toMatch(/^cpu must be a whole number of CPUs from 1 to 65535 .*, not 1000000000$/);
+  });
+
+  it('of more CPUs than there are says that waiting does not help', async () => {
+    const manager = await open();
+    const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
+    expect(await message(65)).toMatch(
+      /^65 exclusive CPUs asked for; 63 can be granted: .*; more than 64 never can be/,
+    );
+    expect(await message(64)).not.toContain('never');
+    await manager.configure({ reservedSystemCPUs: '0-63' });
+    expect(await message(1)).toContain('the settings leave no CPU that can be granted');
+  });
+
+  it('of a grant that cannot grow tells the CPUs that it lacks from those that it has', async () => {
+    const grant = await (await open()).acquire({ cpu: 2 });
+    const error = await errorOf(() => grant.resize({ cpu: 65 }));
+    expect(error.message).toMatch(/^63 more exclusive CPUs asked for; 61 can be granted/);
+  });
+
+  it('of a resource that nobody gives out says how devices are registered', async () => {
+    const error = await errorOf(async () =>
+      (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }),
+    );
+    expect(error).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringMatching(/nobody gives out example\.com\/gpu here; .*registerDevices/),
+      details: { option: 'resources', value: 'example.com/gpu', valid: ['hugepages'] },
+    });
+  });
+
+  it('of a grant that is not named by its id says so', async () => {
+    const manager = await open();
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    for (const value of [undefined, 5, grant]) {
+      expect(await errorOf(() => manager.release(value as never))).toMatchObject({
+        code: 'ERR_INVALID_ARGUMENT',
+        message: expect.stringMatching(/^a grant is named by its uid, a text, not /),
+        details: { value, valid: [grant.uid] },
+      });
+    }
+    const byName = await errorOf(() => manager.release('gateway'));
+    expect([byName.code, byName.message]).toEqual([
+      'ERR_UNKNOWN_GRANT',
+      `there is no grant "gateway" in memory: that is the name of ${grant.uid}; give the uid`,
+    ]);
+  });
+
+  it.each([CpuSet, NodeSet])('of new $name() says how a set is made', (kind) => {
+    const error = thrownBy(() => new kind([1] as never));
+    expect(error?.code).toBe('ERR_INVALID_ARGUMENT');
+    expect(error?.message).toContain(`not [ 1 ]; a set is made by ${kind.name}.of(0, 1)`);
+  });
+});
+
+describe('what is printed', () => {
+  it('of a grant says that it was released, by whichever way', async () => {
+    const manager = await open();
+    for (const release of [
+      (id: string) => manager.release(id),
+      (id: string) => manager.grant(id).release(),
+    ]) {
+      const grant = await manager.acquire({ cpu: 1 });
+      expect(inspect(grant)).toMatch(/^Grant \{/);
+      await release(grant.uid);
+      expect(inspect(grant)).toMatch(/^Grant \(released\) \{/);
+    }
+  });
+
+  it('of a manager as JSON is what it is for', async () => {
+    const manager = await open();
+    expect(JSON.parse(JSON.stringify(manager))).toEqual({
+      ...{ id: manager.id, scope: 'memory', stateDir: manager.stateDir, cpus: '0-63' },
+    });
+  });
+});

@@ -1,0 +1,152 @@
+// Resize: what a grant has afterwards, who may do it, and what is left of one that is refused.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { resize } from '../../lib/admission/grants/resize.js';
+import type { Site } from '../../lib/admission/site.js';
+import { HintProviders } from '../../lib/decision/hints/hint-providers.js';
+import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
+import { discover, type Topology } from '../../lib/entries/topology.js';
+import { type CpuSet, type Manager, openManager } from '../../lib/index.js';
+import { parseConfig } from '../../lib/input/config.js';
+import { Ledger } from '../../lib/state/ledger.js';
+import { Agent } from '../support/agent.js';
+import { errorOf } from '../support/error-of.js';
+import { GI, MI, machineOf } from '../support/memory-machine.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const HUGE = 'hugepages-2Mi';
+
+const twoNodes = (hugepages: Record<number, number> = {}) =>
+  machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI, hugepages })));
+
+async function open(topology: Topology, stateDir = makeStateDir()): Promise<Manager> {
+  const manager = await openManager({ topology, stateDir });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** Resolves with the next change that others commit, once `isIt` says so. */
+function changed(manager: Manager, isIt: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!isIt()) return;
+      manager.off('change', look);
+      resolve();
+    };
+    manager.on('change', look);
+    look();
+  });
+}
+
+/** Commits fail from now on: a folder is in the way that cannot be put aside. */
+function breakCommits({ stateDir }: Manager): void {
+  mkdirSync(join(stateDir, 'state.json.new', 'full'), { recursive: true });
+  writeFileSync(join(stateDir, 'quarantine'), '');
+}
+
+function repairCommits({ stateDir }: Manager): void {
+  rmSync(join(stateDir, 'state.json.new'), { recursive: true });
+  rmSync(join(stateDir, 'quarantine'));
+}
+
+describe('a resize to no memory', () => {
+  it('leaves the grant none, and its memory to others', async () => {
+    const manager = await open(await twoNodes());
+    const grant = await manager.acquire({ cpu: 1, memory: '6Gi' });
+    await grant.resize({ memory: 0 });
+    expect(grant.memory).toEqual([]);
+    expect(manager.memory().map(({ reserved }) => reserved)).toEqual([0, 0]);
+  });
+
+  it('keeps the hugepages, which were not asked about', async () => {
+    const manager = await open(await twoNodes({ 2048: 64 }));
+    const grant = await manager.acquire({ cpu: 1, memory: '1Gi', resources: { [HUGE]: '128Mi' } });
+    await grant.resize({ memory: 0 });
+    expect(grant.memory.map(({ type, bytes }) => [type, bytes])).toEqual([[HUGE, 128 * MI]]);
+    const reserved = manager.memory().filter((table) => table.reserved > 0);
+    expect(reserved.map((table) => [table.type, table.reserved])).toEqual([[HUGE, 128 * MI]]);
+  });
+});
+
+describe('a grant that grows', () => {
+  // The other node has less room, and would be filled first without the grant.
+  it.each(['none', 'best-effort'] as const)(
+    'takes CPUs near those that it has, with policy %s',
+    async (policy) => {
+      const manager = await open(await twoNodes());
+      const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
+      const grant = await manager.acquire({ cpu: 2, policy });
+      await other.resize({ cpu: 3 });
+      expect(String(grant.cpus)).toBe('4-5');
+      await grant.resize({ cpu: 3 });
+      expect(String(grant.cpus)).toBe('4-6');
+    },
+  );
+});
+
+describe('a resize that another process has announced', () => {
+  it('keeps everybody else from resizing the grant, and is done all the same', async () => {
+    const stateDir = makeStateDir();
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: 'package:2 [numa(memory=8GiB)] core:4 pu:1' });
+    const { uid } = await agent.tell('acquire', { cpu: 2, owner: 'persistent' });
+    const manager = await open(
+      await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:1' }),
+      stateDir,
+    );
+    const resizing = agent.ask('resize', { uid, cpu: 3, noticeMs: 2_000 });
+    await changed(manager, () => manager.grants()[0]!.upcoming !== null);
+    const error = await errorOf(() => manager.grant(uid).resize({ cpu: 4 }));
+    expect(error).toMatchObject({ code: 'ERR_GRANT_BUSY', details: { value: uid } });
+    expect(manager.grants()[0]!.upcoming!.size).toBe(3);
+    expect((await resizing).error).toBeUndefined();
+    expect(manager.grants()[0]!.cpus.size).toBe(3);
+  });
+});
+
+describe('a resize that cannot be committed', () => {
+  /** Of the manager's, without its grants' handles: threads here are a set of CPUs. */
+  const siteOf = ({ topology, stateDir }: Manager): Site => ({
+    managerId: 0,
+    topology,
+    ledger: Ledger.open(stateDir),
+    enforcer: NO_ENFORCER,
+    enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
+    resources: new Map(),
+    providers: new HintProviders(),
+    lockTimeoutMs: 60_000,
+  });
+
+  const DEFAULTS = parseConfig({}).placement;
+
+  it.each([
+    ['shrinks', 2],
+    ['grows', 6],
+  ])('lets the threads use all that the grant has again: one that %s', async (_, cpu) => {
+    const manager = await open(await twoNodes());
+    const grant = await manager.acquire({ cpu: 4 });
+    const { ledger, ...site } = siteOf(manager);
+    const [pod] = ledger.read()!.assignments.pods;
+    let threadsOn = grant.cpus;
+    const followers = {
+      narrow: (cpus: CpuSet) => {
+        threadsOn = cpus;
+        // The threads have left; the commit is next.
+        if (cpu < 4) breakCommits(manager);
+      },
+      widen: (cpus: CpuSet) => {
+        threadsOn = cpus;
+      },
+    };
+    const request = { cpu, memory: undefined, noticeMs: 500, signal: undefined };
+    const outcome = errorOf(() => resize({ ...site, ledger }, pod!, request, DEFAULTS, followers));
+    await changed(manager, () => grant.upcoming !== null);
+    if (cpu > 4) breakCommits(manager);
+    expect((await outcome).code).toMatch(/^ERR_S/);
+    expect(String(threadsOn)).toBe(String(grant.cpus));
+    expect(grant.cpus.size).toBe(4);
+    repairCommits(manager);
+    await grant.release();
+  });
+});

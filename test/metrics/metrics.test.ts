@@ -1,0 +1,470 @@
+// What collectMetrics makes of what a manager does, read as Prometheus reads it.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { Registry } from 'prom-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
+import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
+import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../../lib/index.js';
+import { collectMetrics, type MetricsOptions } from '../../lib/metrics/index.js';
+
+import { newFolder, until } from '../cli/numalign.js';
+import { Agent } from '../support/agent.js';
+import { errorOf, thrownBy } from '../support/error-of.js';
+import { makeNewer } from '../support/newer-state.js';
+import { spinningOrphan } from '../support/orphan.js';
+import { Scrape } from '../support/scrape.js';
+import { guaranteed, simulate } from '../support/simulated.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { installWithout } from '../support/without-package.js';
+
+const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:2';
+
+function collect(manager: ManagerView, options: MetricsOptions = {}) {
+  const collection = collectMetrics(manager, { register: new Registry(), ...options });
+  onTestFinished(() => collection.stop());
+  const scrape = async () => new Scrape(await collection.register.metrics());
+  return { ...collection, scrape };
+}
+
+async function collected(options: ManagerOptions = {}, metricsOptions: MetricsOptions = {}) {
+  const manager = await simulate(MACHINE, options);
+  return { manager, ...collect(manager, metricsOptions) };
+}
+
+/** A manager of this machine, in a folder of its own. */
+async function openReal(): Promise<Manager> {
+  const manager = await openManager({ stateDir: makeStateDir() });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+const ALIGNED = 'kubelet_container_aligned_compute_resources_count';
+const UNALIGNED = 'kubelet_container_aligned_compute_resources_failure_count';
+const CONTAINER = { scope: 'container', boundary: 'numa_node' };
+const PHYSICAL = { scope: 'container', boundary: 'physical_cpu' };
+
+/** Requests and errors of the CPU Manager, then of the Memory Manager. */
+function pinnings(page: Scrape): (number | undefined)[] {
+  return ['cpu', 'memory'].flatMap((what) =>
+    ['requests', 'errors'].map((which) => page.value(`kubelet_${what}_manager_pinning_${which}_total`)),
+  );
+}
+
+describe('collectMetrics', () => {
+  it('says of a manager that only looks what the state says', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulate(MACHINE, { stateDir });
+    await manager.acquire({ cpu: 4 });
+    const { topology } = manager;
+    const view = await openManager({ stateDir, topology, readOnly: true });
+    onTestFinished(() => view.close());
+    const page = await collect(view).scrape();
+    const gauges = ['numalign_state_usable', 'numalign_state_generation', 'numalign_free_cpus'];
+    expect(gauges.map((name) => page.value(name))).toEqual([1, view.generation(), 12]);
+  });
+
+  it('has the kubelet’s names for what the kubelet has too, of the kubelet’s types and with its buckets', async () => {
+    const { scrape } = await collected();
+    const page = await scrape();
+    const kubelets = Object.entries(page.types).filter(([name]) => name.startsWith('kubelet_'));
+    expect(Object.fromEntries(kubelets)).toEqual({
+      kubelet_cpu_manager_pinning_requests_total: 'COUNTER',
+      kubelet_cpu_manager_pinning_errors_total: 'COUNTER',
+      kubelet_memory_manager_pinning_requests_total: 'COUNTER',
+      kubelet_memory_manager_pinning_errors_total: 'COUNTER',
+      kubelet_topology_manager_admission_requests_total: 'COUNTER',
+      kubelet_topology_manager_admission_errors_total: 'COUNTER',
+      kubelet_topology_manager_admission_duration_ms: 'HISTOGRAM',
+      kubelet_container_aligned_compute_resources_count: 'COUNTER',
+      kubelet_container_aligned_compute_resources_failure_count: 'COUNTER',
+      kubelet_cpu_manager_shared_pool_size_millicores: 'GAUGE',
+      kubelet_cpu_manager_exclusive_cpu_allocation_count: 'GAUGE',
+    });
+    const counts = [0.05, 0.1, 409.6, 819.2, '+Inf'].map((le) =>
+      page.value('kubelet_topology_manager_admission_duration_ms_bucket', { le: String(le) }),
+    );
+    expect(counts).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it('has what docs/metrics.md lists, and nothing else', async () => {
+    const { scrape } = collect(await openReal(), { watch: true, audit: true });
+    const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+    const listed = (pattern: RegExp) =>
+      [...document.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
+        [...cell!.matchAll(pattern)].map(([, name]) => name!),
+      );
+    expect(listed(/`((?:kubelet|numalign)_\w+)`/g).sort()).toEqual(
+      Object.keys((await scrape()).types).sort(),
+    );
+    expect(listed(/`(numalign:\w+)`/g).sort()).toEqual(Object.values(DIAGNOSTICS_CHANNELS).sort());
+  });
+
+  it('counts admissions, rejections and how long they took', async () => {
+    const { manager, scrape } = await collected();
+    const pod = { uid: 'pod-1', containers: [guaranteed('main', { cpu: 2 })] };
+    await manager.acquire({ cpu: 2 });
+    await manager.admit(pod);
+    await manager.admit(pod);
+    await errorOf(() => manager.acquire({ cpu: 20 }));
+    const page = await scrape();
+    expect(page.value('kubelet_topology_manager_admission_requests_total')).toBe(4);
+    expect(page.value('kubelet_topology_manager_admission_errors_total')).toBe(1);
+    expect(page.value('kubelet_topology_manager_admission_duration_ms_count')).toBe(4);
+    const outcomes = ['admitted', 'already'].map((outcome) =>
+      page.value('numalign_admissions_total', { outcome }),
+    );
+    expect(outcomes).toEqual([2, 1]);
+    const rejected = { outcome: 'rejected', code: 'ERR_INSUFFICIENT_CPUS' };
+    expect(page.value('numalign_admissions_total', rejected)).toBe(1);
+  });
+
+  it('keeps requests that wait for room out of the kubelet’s durations', async () => {
+    const { manager, scrape } = await collected();
+    await manager.acquire({ cpu: 2, wait: true });
+    const page = await scrape();
+    expect(page.value('kubelet_topology_manager_admission_duration_ms_count')).toBe(0);
+    expect(page.value('numalign_admission_wait_duration_seconds_count')).toBe(1);
+  });
+
+  // The kubelet goes from container to container, and in each from devices to CPUs to memory.
+  it.each([
+    ['all of an admitted pod', [{ cpu: 2 }, { cpu: 2 }], {}, [2, 0, 2, 0]],
+    ['no shared containers', [{ cpu: 2 }, { cpu: '500m' }], {}, [1, 0, 2, 0]],
+    ['up to the one without CPUs', [{ cpu: 2 }, { cpu: 20 }, { cpu: 2 }], {}, [2, 1, 1, 0]],
+    ['up to the one without memory', [{ cpu: 2 }, { cpu: 2, memory: '1Ti' }, { cpu: 2 }], {}, [2, 0, 2, 1]],
+    ['none of a pod that cannot be aligned', [{ cpu: 6 }, { cpu: 6 }], { scope: 'pod' }, [0, 0, 0, 0]],
+    [
+      'those before one that cannot be aligned',
+      [{ cpu: 2 }, { cpu: 10 }],
+      { scope: 'container' },
+      [1, 0, 1, 0],
+    ],
+    ['all where the pool would be empty', [{ cpu: 8 }, { cpu: 8 }], {}, [2, 1, 2, 0]],
+  ] as const)(
+    'counts the containers that the kubelet would have come to: %s',
+    async (_title, amounts, options, counts) => {
+      const { manager, scrape } = await collected();
+      const containers = amounts.map((amount, i) => guaranteed(`c${i}`, amount));
+      const policy = 'scope' in options ? 'single-numa-node' : 'none';
+      await manager.admit({ containers }, { ...options, policy }).catch(() => {});
+      expect(pinnings(await scrape())).toEqual(counts);
+    },
+  );
+
+  it('counts what is aligned only where that is guaranteed', async () => {
+    const { manager, scrape } = await collected();
+    const pair = [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: 2 })];
+    await manager.admit({ containers: pair }, { policy: 'best-effort' });
+    expect((await scrape()).value(ALIGNED, CONTAINER)).toBe(0);
+    await manager.admit({ containers: pair }, { policy: 'single-numa-node' });
+    await manager.admit(
+      { containers: [guaranteed('a', { cpu: 2 })] },
+      { policy: 'single-numa-node', scope: 'pod' },
+    );
+    await errorOf(() => manager.acquire({ cpu: 7, policy: 'single-numa-node' }));
+    const page = await scrape();
+    expect([page.value(ALIGNED, CONTAINER), page.value(UNALIGNED, CONTAINER)]).toEqual([2, 1]);
+    expect(page.value(ALIGNED, { scope: 'pod', boundary: 'numa_node' })).toBe(1);
+    expect(page.value(ALIGNED, PHYSICAL)).toBe(undefined);
+  });
+
+  it('counts whole cores where only they are given', async () => {
+    const { manager, scrape } = await collected({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
+    await manager.acquire({ cpu: 2 });
+    await errorOf(() => manager.acquire({ cpu: 3 }));
+    const page = await scrape();
+    expect([page.value(ALIGNED, PHYSICAL), page.value(UNALIGNED, PHYSICAL)]).toEqual([1, 1]);
+  });
+
+  it('shows the state as it is at each scrape, whoever has changed it', async () => {
+    const { manager, scrape } = await collected({
+      reservedSystemCPUs: '0',
+      reservedMemory: [{ numaNode: 1, limits: { memory: '1Gi' } }],
+    });
+    const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });
+    onTestFinished(() => other.close());
+    const grant = await other.acquire({ cpu: 3, memory: '2Gi' });
+    const page = await scrape();
+    const node = { numa_node: String([...grant.memoryNodes][0]), type: 'memory' };
+    const gib = 2 ** 30;
+    expect(
+      Object.fromEntries(
+        [
+          'state_usable',
+          'state_generation',
+          'shared_pool_cpus',
+          'free_cpus',
+          'managed_cpus',
+          'reserved_cpus',
+          'dead_grants',
+          'flagged_grants',
+        ].map((name) => [name, page.value(`numalign_${name}`)]),
+      ),
+    ).toEqual({
+      state_usable: 1,
+      state_generation: manager.generation(),
+      shared_pool_cpus: 13,
+      free_cpus: 12,
+      managed_cpus: 16,
+      reserved_cpus: 1,
+      dead_grants: 0,
+      flagged_grants: 0,
+    });
+    // As the kubelet: without the reserved CPUs, which the shared pool has.
+    expect(page.value('kubelet_cpu_manager_shared_pool_size_millicores')).toBe(12_000);
+    expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(3);
+    expect(page.value('numalign_grants', { enforcement: 'recorded' })).toBe(1);
+    expect(page.value('numalign_grants', { enforcement: 'partition' })).toBe(0);
+    expect(page.value('numalign_memory_allocatable_bytes', { numa_node: '1', type: 'memory' })).toBe(7 * gib);
+    const { allocatable } = manager
+      .memory()
+      .find((table) => String(table.node) === node.numa_node && table.type === 'memory')!;
+    expect(page.value('numalign_memory_free_bytes', node)).toBe(allocatable - 2 * gib);
+    // Nothing of that was this manager's doing.
+    expect(page.value('kubelet_cpu_manager_pinning_requests_total')).toBe(0);
+    await grant.release();
+    expect((await scrape()).value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(0);
+  });
+
+  it('counts each manager’s doing once, where two have the same state', async () => {
+    const { manager, scrape } = await collected();
+    const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });
+    onTestFinished(() => other.close());
+    const { scrape: scrapeOther } = collect(other);
+    await manager.acquire({ cpu: 1 });
+    await other.acquire({ cpu: 1 });
+    await other.acquire({ cpu: 1 });
+    const counts = [await scrape(), await scrapeOther()].map((page) =>
+      page.value('kubelet_cpu_manager_pinning_requests_total'),
+    );
+    expect(counts).toEqual([1, 2]);
+  });
+
+  it('counts grants of all processes that come and go, where it watches', async () => {
+    const { manager, scrape } = await collected({ reservedSystemCPUs: '0' }, { watch: true });
+    const agent = new Agent();
+    await agent.tell('open', { stateDir: manager.stateDir, simulate: MACHINE });
+    const { uid } = await agent.tell('acquire', { cpu: 2 });
+    await agent.tell('acquire', { cpu: 2 });
+    await agent.tell('release', { uid });
+    const both = async (added: number, removed: number) => {
+      const page = await scrape();
+      return (
+        page.value('numalign_grants_added_total') === added &&
+        page.value('numalign_grants_removed_total') === removed
+      );
+    };
+    await until(() => both(2, 1), 'two grants, and the end of one');
+    await agent.kill();
+    await until(() => both(2, 2), 'the end of the dead process’s');
+    expect(manager.freeCpus().size).toBe(15);
+  });
+
+  it('counts threads, releases, and failures by their step and code', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => manager.close());
+    const { scrape } = collect(manager);
+    const grant = await manager.acquire({ cpu: 1 });
+    const { moved } = grant.pin();
+    const undone = await grant.unpin();
+    const error = await errorOf(() => grant.pin({ threads: 0x3fffffff }));
+    await grant.release();
+    const page = await scrape();
+    expect(page.value('numalign_threads_moved_total')).toBe(moved.length + undone.moved.length);
+    expect(page.value('numalign_apply_duration_seconds_count', { action: 'pin' })).toBe(2);
+    expect(page.value('numalign_errors_total', { step: 'apply', code: error.code })).toBe(1);
+    expect(page.value('numalign_release_duration_seconds_count')).toBe(1);
+  });
+
+  it('counts for each living grant what happens on its CPUs, and nothing of it once it has ended', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager, { audit: true });
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    const labels = { grant: grant.uid, name: 'gateway' };
+    const counters = [
+      'run_seconds',
+      'run_delay_seconds',
+      'involuntary_switches',
+      'foreign_tasks',
+      'interrupts',
+    ];
+    const valuesOf = (page: Scrape) =>
+      counters.map((name) => page.value(`numalign_grant_${name}_total`, labels));
+    grant.pin();
+    const info = {
+      ...labels,
+      cpus: `${grant.cpus}`,
+      numa_nodes: `${grant.numaNodes}`,
+      enforcement: grant.enforcement,
+    };
+    const first = await scrape();
+    expect(first.value('numalign_grant_info', info)).toBe(1);
+    expect(valuesOf(first)).toEqual([0, 0, 0, 0, 0]);
+
+    spinningOrphan(grant.cpus);
+    let second: (number | undefined)[] = [];
+    // The orphan may not have come to its CPU at the first look.
+    await until(async () => {
+      const before = process.cpuUsage();
+      while (process.cpuUsage(before).user < 200_000);
+      second = valuesOf(await scrape());
+      return second.every((value) => value! > 0);
+    }, 'a competitor on the grant’s CPU in each counter');
+    expect(second[0]).toBeGreaterThan(0.1);
+    const third = valuesOf(await scrape());
+    for (const [i, value] of third.entries()) expect(value).toBeGreaterThanOrEqual(second[i]!);
+
+    await grant.release();
+    const after = await scrape();
+    expect(valuesOf(after)).toEqual(counters.map(() => undefined));
+    expect(after.value('numalign_grant_info', info)).toBeUndefined();
+  });
+
+  it('leaves out what threads have done where nobody knows them: of a persistent grant', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager, { audit: true });
+    const { uid } = await manager.admit(
+      { name: 'db', containers: [guaranteed('a', { cpu: 1 })] },
+      { owner: 'persistent' },
+    );
+    const page = await scrape();
+    const value = (name: string) => page.value(`numalign_grant_${name}_total`, { grant: uid, name: 'db' });
+    expect(value('interrupts')).toBe(0);
+    expect([value('run_seconds'), value('run_delay_seconds'), value('involuntary_switches')]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    await manager.release(uid);
+  });
+
+  it('looks at no process unless audits are asked for', async () => {
+    const manager = await openReal();
+    const { scrape } = collect(manager);
+    await manager.acquire({ cpu: 1 });
+    expect(Object.keys((await scrape()).types).filter((name) => name.startsWith('numalign_grant_'))).toEqual(
+      [],
+    );
+  });
+
+  it('has nothing of what is asked of the manager itself, where it is not to count that', async () => {
+    const { manager, scrape } = await collected({}, { requests: false });
+    await manager.acquire({ cpu: 1 });
+    const names = Object.keys((await scrape()).types);
+    expect(names.filter((name) => /admission|pinning|aligned|release|apply|threads_/.test(name))).toEqual([]);
+    expect(names).toContain('kubelet_cpu_manager_exclusive_cpu_allocation_count');
+    expect(names).toContain('numalign_errors_total');
+  });
+
+  it('counts what reconciling tells', async () => {
+    const { manager, scrape } = await collected();
+    const source: Source = {
+      managerId: manager.id,
+      ledger: { scope: 'memory', path: '' } as Source['ledger'],
+    };
+    const round = { checked: 5, repaired: 2, contested: 1, writes: 3 };
+    traced(
+      'reconcile',
+      source,
+      () => round,
+      () => round,
+    );
+    const drift = { kind: 'mask', uid: null, what: 'thread 7' };
+    publish('drift', source, () => ({ ...drift, repaired: true }));
+    publish('drift', source, () => ({ ...drift, repaired: false }));
+    const page = await scrape();
+    const names = [
+      'reconcile_checks_total',
+      'reconcile_repairs_total',
+      'reconcile_writes_total',
+      'contested',
+      'reconcile_duration_seconds_count',
+    ];
+    expect(names.map((name) => page.value(`numalign_${name}`))).toEqual([5, 2, 3, 1, 1]);
+    expect(page.value('numalign_drift_total', { kind: 'mask', repaired: 'false' })).toBe(1);
+  });
+
+  it('leaves gauges out while the state cannot be read, and keeps the counters', async () => {
+    const { manager, scrape } = await collected();
+    await manager.acquire({ cpu: 1 });
+    makeNewer(manager.stateDir);
+    const page = await scrape();
+    expect(page.value('numalign_state_usable')).toBe(0);
+    expect(page.value('numalign_free_cpus')).toBe(undefined);
+    expect(page.value('numalign_grants', { enforcement: 'recorded' })).toBe(undefined);
+    expect(page.value('kubelet_cpu_manager_pinning_requests_total')).toBe(1);
+  });
+
+  it('shows a state that can only be looked at, and that it is no good for more', async () => {
+    const { manager, scrape } = await collected();
+    await manager.acquire({ cpu: 1 });
+    makeNewer(manager.stateDir, true);
+    expect(manager.refusal()).toMatchObject({ code: 'ERR_STATE_VERSION' });
+    const page = await scrape();
+    expect(page.value('numalign_state_usable')).toBe(0);
+    expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(1);
+  });
+
+  it('ends at once, and leaves nothing in the registry', async () => {
+    const { manager, register, stop, scrape } = await collected({}, { watch: true });
+    expect(manager.listenerCount('change')).toBe(1);
+    stop();
+    stop();
+    expect(await register.metrics()).toBe('\n');
+    expect(manager.listenerCount('change')).toBe(0);
+    // The same registry again.
+    const again = collect(manager, { register });
+    await manager.acquire({ cpu: 1 });
+    expect((await scrape()).value('kubelet_cpu_manager_pinning_requests_total')).toBe(1);
+    again.stop();
+  });
+
+  it('takes other prefixes', async () => {
+    const { scrape } = await collected({}, { prefix: 'cell_', kubeletPrefix: '' });
+    const { types } = await scrape();
+    expect(types).toHaveProperty('cell_free_cpus');
+    expect(types).toHaveProperty('cpu_manager_pinning_requests_total');
+    expect(Object.keys(types).filter((name) => /^(kubelet|numalign)_/.test(name))).toEqual([]);
+  });
+
+  it('refuses a registry that has one of the names, and registers nothing then', async () => {
+    const { manager, register } = await collected();
+    expect(thrownBy(() => collectMetrics(manager, { register }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    });
+    const before = register.getMetricsAsArray().length;
+    const options = { register, prefix: 'other_', watch: true };
+    expect(thrownBy(() => collectMetrics(manager, options))?.message).toContain('kubelet_');
+    expect(register.getMetricsAsArray().length).toBe(before);
+    expect(manager.listenerCount('change')).toBe(0);
+  });
+
+  it.each([
+    [{ prefix: '1_' }, 'prefix'],
+    [{ kubeletPrefix: 'a b' }, 'kubeletPrefix'],
+    [{ register: {} }, 'register'],
+    [{ watch: 'yes' }, 'watch'],
+    [{ prefx: 'a_' }, 'did you mean "prefix"'],
+  ])('refuses %j', async (options, message) => {
+    const manager = await simulate(MACHINE);
+    const error = thrownBy(() => collectMetrics(manager, options as never));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(message) });
+    expect(thrownBy(() => collectMetrics({} as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+  });
+
+  it('says what is missing where prom-client is not installed, which nothing else of the package needs', () => {
+    const dist = installWithout('prom-client', newFolder());
+    const code = `
+      import { discover } from ${JSON.stringify(`${dist}/entries/topology.js`)};
+      import { openManager } from ${JSON.stringify(`${dist}/index.js`)};
+      import { collectMetrics } from ${JSON.stringify(`${dist}/metrics/index.js`)};
+      const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
+      await (await manager.acquire({ cpu: 1 })).release();
+      try { collectMetrics(manager); } catch (error) { console.log(error.code, error.details.value, error.cause.code); }`;
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
+      encoding: 'utf8',
+    });
+    expect([stdout, stderr]).toEqual(['ERR_OPTIONAL_DEPENDENCY prom-client MODULE_NOT_FOUND\n', '']);
+  });
+});

@@ -1,0 +1,55 @@
+// Which virtual machines `.ci/run` boots.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { chooseShapes, concernsOf } from './choice.mjs';
+import { SHAPES } from './shapes.mjs';
+
+const filesBelow = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+const FILES = ['lib', 'native', 'test/vm'].flatMap(filesBelow);
+const namesOf = (shapes: readonly { name: string }[]) => shapes.map(({ name }) => name);
+
+describe('the machines that are booted after a change', () => {
+  it('are those whose folders it touches', () => {
+    const chosen = (...files: string[]) => namesOf(chooseShapes(SHAPES, files, 0, 0));
+    expect(chosen('lib/enforcement/enforcer.ts')).toEqual(['4-nodes', 'newer-kernel']);
+    expect(chosen('lib/threads/pool.ts', 'lib/input/devices.ts')).toEqual([
+      '4-nodes',
+      '4-nodes-pci',
+      'isolated',
+    ]);
+    expect(chosen('test/vm/guest/doctor.test.mjs')).toEqual(['4-nodes', 'isolated']);
+    expect(chosen('README.md', 'test/managers/manager.test.ts')).toEqual([]);
+  });
+
+  it('are some of the others too, and each of them in its turn', () => {
+    const changes = fc.subarray(FILES, { maxLength: 3 });
+    fc.assert(
+      fc.property(changes, fc.nat(1e6), fc.integer({ min: 1, max: 3 }), (files, turn, more) => {
+        const concerned = namesOf(chooseShapes(SHAPES, files, turn, 0));
+        const turns = SHAPES.map((_, i) => namesOf(chooseShapes(SHAPES, files, turn + i, more)));
+        for (const chosen of turns) {
+          expect(chosen).toEqual(expect.arrayContaining(concerned));
+          expect(chosen).toHaveLength(Math.min(SHAPES.length, concerned.length + more));
+        }
+        expect(new Set(turns.flat())).toEqual(new Set(namesOf(SHAPES)));
+      }),
+    );
+  });
+
+  it('are known for every file of the package and of what runs the machines', () => {
+    expect(FILES.filter((file) => chooseShapes(SHAPES, [file], 0, 0).length === 0)).toEqual([]);
+  });
+
+  it('are concerned by files that exist', () => {
+    const files = [...FILES, ...filesBelow('docs')];
+    const dead = SHAPES.flatMap(concernsOf).filter(
+      (concern) => !files.some((file) => file.startsWith(concern)),
+    );
+    expect(dead).toEqual([]);
+  });
+});
