@@ -1,4 +1,6 @@
 // Runs what `npm test` runs, and closes with one line that adds it up. Arguments go to vitest.
+import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { whyNotPlaceable } from '../test/support/usable-cpus.mjs';
 import { runVitest } from './run-vitest.mjs';
 
@@ -13,6 +15,10 @@ async function vitest(name, args) {
   failures.push(...result.failures);
 }
 
+// Tests leave the machine as they found it.
+const foldersOfTests = () => readdirSync(tmpdir()).filter((name) => name.startsWith('numalign-'));
+const foldersBefore = new Set(foldersOfTests());
+
 const args = process.argv.slice(2);
 const project = (...names) =>
   vitest(
@@ -23,6 +29,11 @@ const project = (...names) =>
 // not, and what waits for processes most of the time.
 if (args.length > 0) await vitest('vitest', args);
 else await Promise.all([project('decisions', 'mocks', 'visits'), project('machine'), project('processes')]);
+const leftovers = foldersOfTests().filter((name) => !foldersBefore.has(name));
+if (leftovers.length > 0) {
+  failed++;
+  failures.push(`tests leave these folders in ${tmpdir()}: ${leftovers.join(', ')}`);
+}
 // Once more at the very end: whoever keeps only the last lines of a log still learns what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { runProgram } from '../../lib/cli/program.js';
 
 export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -24,10 +24,6 @@ export interface Running {
   readonly ended: Promise<Result>;
 }
 
-const folders: string[] = [];
-const running = new Set<ChildProcess>();
-const marked: { pid: number; mark: string }[] = [];
-
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { NO_COLOR, FORCE_COLOR, CI, COLUMNS, NUMALIGN_DEBUG, ...rest } = process.env;
   return { ...rest, ...env };
@@ -36,7 +32,7 @@ function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 /** A new folder, removed after the test. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-cli-'));
-  folders.push(folder);
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -44,6 +40,13 @@ export interface StartOptions {
   env?: NodeJS.ProcessEnv;
   /** Instead of `node dist/cli/main.js`. */
   program?: readonly [string, ...string[]];
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const hasEnded = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await hasEnded;
 }
 
 /** Starts it in a session of its own, so that no terminal is near. */
@@ -64,11 +67,10 @@ export function start(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     output.stderr += text;
   });
-  running.add(child);
+  onTestFinished(() => end(child));
   const ended = new Promise<Result>((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code, signal) => {
-      running.delete(child);
       const end = () => resolve({ code, signal, ...output });
       // All has been read when its streams are closed. A process that it leaves running may hold
       // them: a moment later all that it wrote itself has been read.
@@ -158,7 +160,9 @@ export async function until<T>(
  * environment.
  */
 export function endLater(pid: number, mark: string): void {
-  marked.push({ pid, mark });
+  onTestFinished(() => {
+    if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
+  });
 }
 
 function environOf(pid: number): string {
@@ -173,12 +177,3 @@ function environOf(pid: number): string {
 export function isRunning(pid: number): boolean {
   return environOf(pid) !== '';
 }
-
-afterEach(async () => {
-  for (const { pid, mark } of marked.splice(0))
-    if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
-  const ends = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
-  for (const child of running) child.kill('SIGKILL');
-  await Promise.all(ends);
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
