@@ -1,5 +1,5 @@
 // All inputs of a folder, each by its name.
-import { inputsIn, kubeletTime, prepared, readInput } from './support/inputs.mjs';
+import { inputsIn, kubeletTime, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 
 export const description =
@@ -11,8 +11,8 @@ export const options = {
 /** The names that may be asked for. */
 export const inputNames = ({ inputs }) => [...inputsIn(inputs).keys()];
 
-async function measure(name, path) {
-  const { call, close } = await prepared(readInput(path));
+async function measure(name, read) {
+  const { call, close } = await prepared(read());
   try {
     return await measured(name, call, { kubeletNs: kubeletTime(name) });
   } finally {
@@ -25,9 +25,9 @@ const damaged = (name, { code = 'ERR_INPUT', message }) => ({ name, code, remark
 
 export async function run({ inputs }, names) {
   const rows = [];
-  for (const [name, path] of inputsIn(inputs)) {
+  for (const [name, read] of inputsIn(inputs)) {
     if (names.length > 0 && !names.includes(name)) continue;
-    rows.push(await measure(name, path).catch((error) => damaged(name, error)));
+    rows.push(await measure(name, read).catch((error) => damaged(name, error)));
   }
   return rows;
 }

@@ -17,25 +17,34 @@ const kubeletTimes = new Map(
   Object.entries(JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns),
 );
 
-/** The names of all inputs in a folder, and how to read one. */
-export function inputsIn(folder = OWN) {
-  if (!existsSync(folder)) throw new Error(`--inputs ${folder}: there is no such folder`);
-  const files = new Map();
-  for (const file of readdirSync(folder).sort()) {
-    if (/\.json(\.gz)?$/.test(file) && file !== 'kubelet-times.json') {
-      files.set(basename(basename(file, '.gz'), '.json'), join(folder, file));
-    }
-  }
-  return files;
+// bench/inputs has all of its own in one file, a line each.
+function ownInputs() {
+  const lines = gunzipSync(readFileSync(join(OWN, 'inputs.jsonl.gz')))
+    .toString()
+    .trim()
+    .split('\n');
+  return new Map(lines.map((line) => JSON.parse(line)).map(({ name, input }) => [name, () => input]));
 }
 
-export function readInput(path) {
+/** All inputs, or those of another folder, a file each: by their names functions that read them. */
+export function inputsIn(folder) {
+  if (folder === undefined) return ownInputs();
+  if (!existsSync(folder)) throw new Error(`--inputs ${folder}: there is no such folder`);
+  const files = readdirSync(folder)
+    .sort()
+    .filter((file) => /\.json(\.gz)?$/.test(file));
+  return new Map(
+    files.map((file) => [basename(basename(file, '.gz'), '.json'), () => readInput(join(folder, file))]),
+  );
+}
+
+function readInput(path) {
   const bytes = readFileSync(path);
   return JSON.parse(path.endsWith('.gz') ? gunzipSync(bytes) : bytes);
 }
 
 /** One of bench/inputs by its name. */
-export const ownInput = (name) => readInput(join(OWN, `${name}.json.gz`));
+export const ownInput = (name) => ownInputs().get(name)();
 
 /**
  * What the kubelet took for an input of this name, in nanoseconds; undefined where that is not
