@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { affinity } from '../dist/entries/diagnostics.js';
 import { CpuSet } from '../dist/index.js';
-import { rangesChart } from './support/ranges-chart.mjs';
 import { removeCgroups } from './support/remove-cgroups.mjs';
 import { number, percent } from './support/units.mjs';
 
@@ -78,13 +77,6 @@ export async function run({ seconds: text = '12' }) {
     ...ways.map(circumstances),
   ];
 }
-
-export const chart = (rows, when) =>
-  rangesChart(
-    `Beside ${AGGRESSORS} that spin: from the median to p99 (the number), p99.9 (thin) and the greatest (mark)`,
-    when,
-    rows.filter(({ medianNs }) => medianNs !== undefined),
-  );
 
 /** Runs `action` with a new state folder, beside aggressors that are started by a command. */
 async function beside(count, [program, ...args], action) {

@@ -1,15 +1,13 @@
 // Runs benchmarks: npm run bench [-- NAME…] [--json FILE] and what a scenario takes. A scenario is
 // a file of this folder that exports `description`, perhaps `options` (as node:util's parseArgs
 // takes them, each with a `help`), `run(options, names)`, which gives rows: plain objects, `name`
-// first, numbers as they are, and perhaps `chart(rows, when)`, the SVG of them. `names` are those
-// of the inputs that were asked for.
+// first, numbers as they are. `names` are those of the inputs that were asked for.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cpuTime, ownTime } from './support/machine-load.mjs';
 import { inMarkdown, inTerminal, tablesOf } from './support/tables.mjs';
-import { targetsChart } from './support/targets-chart.mjs';
 import { percent } from './support/units.mjs';
 
 const folder = new URL('.', import.meta.url);
@@ -23,7 +21,7 @@ const own = {
   json: { type: 'string', help: 'also write the rows to this file' },
   docs: {
     type: 'string',
-    help: 'also write the tables into benchmarks.md of this folder, and the charts beside it',
+    help: 'also write the tables into benchmarks.md of this folder',
   },
   help: { type: 'boolean' },
 };
@@ -115,15 +113,13 @@ console.log(about);
 const othersShare = lookAtOthers();
 const all = [];
 const tables = [];
-const charts = [['benchmarks.svg', (when) => targetsChart(all, when)]];
-for (const [name, { description, run, chart }] of scenarios) {
+for (const [name, { description, run }] of scenarios) {
   if (!isAsked(name)) continue;
   console.log(`\n${name}: ${description}`);
   const rows = await rowsOf(name, run);
   const shown = tablesOf(rows);
   for (const table of shown) console.log(`${inTerminal(table)}\n`);
   tables.push([`### ${name}`, `${description}.`, ...shown.map(inMarkdown)].join('\n\n'));
-  if (chart) charts.push([`${name}.svg`, (when) => chart(rows, when)]);
   all.push(...rows.map((row) => ({ scenario: name, ...row })));
 }
 const seconds = Math.round(performance.now() / 1000);
@@ -141,6 +137,5 @@ if (values.json !== undefined) {
 if (document !== undefined) {
   const text = [document.head, `Measured on ${when}; ${summary}.`, ...tables, document.tail].join('\n\n');
   writeFileSync(document.file, text);
-  for (const [file, draw] of charts) writeFileSync(join(values.docs, file), draw(when));
 }
 if (failed.length > 0) process.exitCode = 1;

@@ -14,9 +14,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 // They are JavaScript, without types.
 const support = (name: string): Promise<any> => import(`${ROOT}bench/support/${name}.mjs`);
 const { medianOf, quantile, spread } = await support('measure');
-const { rangesChart } = await support('ranges-chart');
 const { inMarkdown, tablesOf } = await support('tables');
-const { targetsChart } = await support('targets-chart');
 const { duration } = await support('units');
 const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
@@ -178,18 +176,5 @@ describe('Tables', () => {
       ...['0 ns', '0.5 ns', '999 ns', '1 µs'],
       ...['1.23 ms', '65 s'],
     ]);
-  });
-});
-
-describe('Charts', () => {
-  it('have a bar for each row with a target', () => {
-    const svg = targetsChart([{ ...ROW, target: 200, met: true }, ROW], 'today');
-    expect(svg.match(/<rect/g)).toHaveLength(2);
-    expect(svg).toContain('s: a &lt; b');
-  });
-
-  it('draw what has no finite logarithm at the edge', () => {
-    const svg = rangesChart('t', 'today', [{ name: 'a', medianNs: 0, p99Ns: 1e3, p999Ns: 1e6, maxNs: 1e12 }]);
-    expect(svg).not.toMatch(/NaN|Infinity/);
   });
 });
