@@ -462,7 +462,7 @@ describe('an isolated grant', () => {
     // What a grant isolates by itself is in no pool of isolated CPUs.
     assert.deepEqual(await actor.do((_, mine) => mine.manager.settings().isolatedCPUs), pool);
     assert.equal(await actor.get('isIsolated'), ISOLATED.intersects(cpus(ordinary)));
-    assert.deepEqual(await actor.get('flags', 'b'), []);
+    assert.deepEqual(await actor.grant('flags', undefined, 'b'), []);
 
     const refused = await actor.refused((_, mine) => mine.grants.b.pin());
     assert.equal(refused.code, 'ERR_ISOLATED_NEEDS_PLACEMENT');
