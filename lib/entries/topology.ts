@@ -23,11 +23,13 @@ export {
 export { type DiscoverOptions, discover } from '../machine/discovery.js';
 export { HintFamily, type TopologyHint } from '../machine/hints.js';
 export type {
+  BestFitOptions,
   CpuGroup,
+  CpuHintsOptions,
   CpuLocation,
   MachineJson,
   NumaNode,
   PciDevice,
   PciDeviceKind,
 } from '../machine/machine-description.js';
-export { type BestFitOptions, type CpuHintsOptions, Topology } from '../machine/topology.js';
+export { Topology } from '../machine/topology.js';

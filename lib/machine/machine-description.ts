@@ -141,3 +141,40 @@ export function rows<Column extends string>(
     Object.fromEntries(columns.map((column, i) => [column, flat[row * columns.length + i]])),
   ) as Record<Column, number>[];
 }
+
+/** Placement options of {@link Topology.bestFit}. */
+export interface BestFitOptions {
+  /**
+   * `packed` (default) keeps cores whole; `spread` takes single threads from all over the package.
+   */
+  strategy?: 'packed' | 'spread';
+  /** Balance over the fewest NUMA nodes that fit. */
+  distributeAcrossNuma?: boolean;
+  /** When distributing, hand out CPUs in groups of this many; default 1. */
+  cpuGroupSize?: number;
+  /**
+   * Whole L3 groups where the request is that large, else the fewest; ignored when distributing.
+   */
+  preferAlignByUncoreCache?: boolean;
+  /** Whole cores only, where the machine's cores differ in size; ignored when distributing. */
+  wholeCores?: boolean;
+}
+
+/** A question for {@link Topology.cpuHints}. */
+export interface CpuHintsOptions {
+  /** How many CPUs. */
+  request: number;
+  /** Free CPUs that are not reserved. */
+  available: CpuSet | string;
+  /** CPUs that earlier containers of the pod leave behind; every hint includes their NUMA nodes. */
+  reusable?: CpuSet | string;
+  /** What the container holds already: the hints are then of these CPUs alone. */
+  assigned?: CpuSet | string;
+  /** Prefer NUMA nodes of the fewest sockets (align-by-socket). */
+  alignBySocket?: boolean;
+  /**
+   * Count whole cores only, unless the request is no multiple of the threads of a core
+   * (full-pcpus-only).
+   */
+  fullPhysicalCpusOnly?: boolean;
+}
