@@ -4,7 +4,9 @@ import type { NativeFolder, NativeInotify } from './native-files.js';
 import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
 import type {
   ConfineMemberCall,
+  MemberChoicesCall,
   NativeConfinement,
+  NativeMemberChoice,
   NativeMemberThread,
   NativeMove,
   NativePinOutcome,
@@ -154,6 +156,8 @@ export interface Native {
    * told last.
    */
   choices(): NativeMemberThread[];
+  /** What the threads of a process have chosen; of one that has ended, none. */
+  memberChoices(call: MemberChoicesCall): NativeMemberChoice[];
   /**
    * Keeps the threads of a process off `taken` by their masks; undefined where there is no such
    * process.

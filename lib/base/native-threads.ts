@@ -58,6 +58,13 @@ export interface NativeMemberThread {
   place?: Words;
 }
 
+/** What a thread has chosen, with its mask as `place`. */
+export interface NativeMemberChoice extends NativeMemberThread {
+  place: Words;
+  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
+  isFree: boolean;
+}
+
 export interface NativeConfinement {
   threads: NativeMemberThread[];
   /**
@@ -101,6 +108,20 @@ export interface ScheduleCall {
   readonly priority: number;
   readonly nice: number;
   readonly grant: string;
+}
+
+/** A question about what the threads of a process have chosen. */
+export interface MemberChoicesCall {
+  readonly pid: number;
+  readonly known: readonly NativeMemberThread[];
+  /** Threads whose choice is in `known` though they were pinned. */
+  readonly unpinned: readonly number[];
+  /** CPUs that are the process's own. */
+  readonly grants: readonly Words[];
+  /** What its cpuset has; empty: not known. */
+  readonly limit: Words;
+  /** What a thread has chosen that may use all of its cpuset. */
+  readonly all: Words;
 }
 
 /** What the masks of a process's threads are to keep off. */

@@ -1,18 +1,11 @@
 // What the threads of members have chosen, as files next to their registrations keep it.
-import { readdirSync } from 'node:fs';
-import { native } from '../base/native.js';
-import type { NativeMemberThread } from '../base/native-threads.js';
+import type { NativeMemberChoice, NativeMemberThread } from '../base/native-threads.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ProcessIdentity } from '../processes/process-identity.js';
 import type { UnpinnedThread } from './confinement.js';
 
-export interface MemberChoice extends NativeMemberThread {
-  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
-  readonly isFree: boolean;
-}
-
 /** What threads have chosen, by process. */
-export type MemberChoices = ReadonlyMap<number, readonly MemberChoice[]>;
+export type MemberChoices = ReadonlyMap<number, readonly NativeMemberChoice[]>;
 
 export const NO_CHOICES: MemberChoices = new Map();
 
@@ -66,24 +59,6 @@ function decodeThread(row: unknown): NativeMemberThread {
   return { tid: tid as number, chosen, applied, asked };
 }
 
-/** Of a process that has ended, none. */
-export function tidsOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).map(Number);
-  } catch {
-    return [];
-  }
-}
-
-/** Where a thread may run, as the kernel says; undefined where it has ended. */
-export function maskOf(tid: number): CpuSet | undefined {
-  try {
-    return new CpuSet(native.affinity(tid));
-  } catch {
-    return undefined;
-  }
-}
-
 export function withUnpinned(
   known: readonly NativeMemberThread[],
   unpinned: readonly UnpinnedThread[],
@@ -93,38 +68,6 @@ export function withUnpinned(
     ...known.filter(isKnown),
     ...unpinned.map(({ tid, earlier: { words } }) => ({ tid, chosen: words, applied: words, asked: words })),
   ];
-}
-
-// `isOurs`: whether a thread has a mask for a grant, and not of its own choice.
-export function choicesOf(
-  pid: number,
-  known: readonly NativeMemberThread[],
-  isOurs: (tid: number, mask: CpuSet) => boolean,
-  cpuset: CpuSet | undefined,
-  all: CpuSet,
-): MemberChoice[] {
-  const isApplied = (mask: CpuSet) => (thread: NativeMemberThread) => new CpuSet(thread.applied).equals(mask);
-  return tidsOf(pid).flatMap((tid) => {
-    const mask = maskOf(tid);
-    if (!mask) return [];
-    const rows = known.filter((thread) => thread.tid === tid);
-    // Two where a crash came between what it had and what it was to have.
-    const isAsked = ({ asked }: NativeMemberThread) =>
-      cpuset !== undefined && new CpuSet(asked).intersection(cpuset).equals(mask);
-    const standing = rows.find(isApplied(mask)) ?? rows.find(isAsked);
-    const own = standing ?? masked(rows)[0];
-    const isAll = cpuset?.isSubsetOf(mask) ?? false;
-    const byItself = () => {
-      // Born of a thread whose mask was set.
-      const parent = rows.length > 0 ? undefined : known.find(isApplied(mask));
-      return isAll ? all.words : (parent?.chosen ?? mask.words);
-    };
-    const entry = own && (standing || isOurs(tid, mask)) ? own : undefined;
-    const chosen = entry?.chosen ?? byItself();
-    const { applied, asked } = entry ?? { applied: mask.words, asked: mask.words };
-    const isFree = isAll && mask.isSubsetOf(all) && all.isSubsetOf(new CpuSet(chosen));
-    return [{ tid, chosen, applied, asked, place: mask.words, isFree }];
-  });
 }
 
 export function unpinnedOf(

@@ -5,7 +5,7 @@ import { getSystemErrorName } from 'node:util';
 import { cpusOf, type PodAssignment } from '../account/pod-assignment.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
-import type { NativeConfinement, NativeMemberThread } from '../base/native-threads.js';
+import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../base/native-threads.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { identifySelf, isProcOurs, type ProcessIdentity } from '../processes/process-identity.js';
 import type { StatePart, Store } from '../state/store.js';
@@ -22,11 +22,9 @@ import { isStartedBy } from './descent.js';
 import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import {
-  choicesOf,
   decodeMasks,
   encodeMasks,
   type Masks,
-  type MemberChoice,
   type MemberChoices,
   masked,
   NO_CHOICES,
@@ -126,7 +124,7 @@ export class SharedMembers implements StatePart {
     cpusetOf: (pid: number) => CpuSet | undefined,
     all: CpuSet,
   ): MemberChoices {
-    const found = new Map<number, readonly MemberChoice[]>();
+    const found = new Map<number, readonly NativeMemberChoice[]>();
     for (const registered of this.registry.all()) {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
@@ -137,10 +135,14 @@ export class SharedMembers implements StatePart {
         // was changed.
         const isOwn = process.pid === globalThis.process.pid;
         const known = [...withUnpinned(rows, own), ...(isOwn ? native.choices() : [])];
-        const granted = pods.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
-        const isOurs = (tid: number, mask: CpuSet) =>
-          own.some((each) => each.tid === tid) || granted.some((cpus) => mask.isSubsetOf(cpus));
-        const threads = choicesOf(process.pid, known, isOurs, cpusetOf(process.pid), all);
+        const threads = native.memberChoices({
+          pid: process.pid,
+          known,
+          unpinned: own.map(({ tid }) => tid),
+          grants: pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words),
+          limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
+          all: all.words,
+        });
         found.set(process.pid, threads);
       }
     }
@@ -250,7 +252,7 @@ export class SharedMembers implements StatePart {
     { all, pods, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
-    choices?: readonly MemberChoice[],
+    choices?: readonly NativeMemberChoice[],
   ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
@@ -297,7 +299,7 @@ export class SharedMembers implements StatePart {
     confinement: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
-    choices?: readonly MemberChoice[],
+    choices?: readonly NativeMemberChoice[],
   ): Outcome {
     const plan = this.#plan(process, confinement, names, onlyNarrow, choices);
     if (!plan) return NOTHING_DONE;

@@ -1,6 +1,7 @@
 // Shared members: processes that are kept off CPUs by their masks.
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "platform/threads/member_choices.h"
 #include "platform/threads/member_masks.h"
 #include "platform/threads/thread_pins.h"
 
@@ -26,17 +27,29 @@ MemberThread to_thread(const Napi::Value& value) {
           place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
+Napi::Object from_thread(Napi::Env env, const MemberThread& from) {
+  Napi::Object thread = Napi::Object::New(env);
+  thread["tid"] = Napi::Number::New(env, from.tid);
+  thread["chosen"] = from_id_set(env, from.chosen);
+  thread["applied"] = from_id_set(env, from.applied);
+  thread["asked"] = from_id_set(env, from.asked);
+  return thread;
+}
+
 Napi::Array from_threads(Napi::Env env, const std::vector<MemberThread>& list) {
   auto threads = Napi::Array::New(env, list.size());
   for (uint32_t i = 0; i < threads.Length(); i++) {
-    Napi::Object thread = Napi::Object::New(env);
-    thread["tid"] = Napi::Number::New(env, list[i].tid);
-    thread["chosen"] = from_id_set(env, list[i].chosen);
-    thread["applied"] = from_id_set(env, list[i].applied);
-    thread["asked"] = from_id_set(env, list[i].asked);
-    threads[i] = thread;
+    threads[i] = from_thread(env, list[i]);
   }
   return threads;
+}
+
+std::vector<CpuSet> to_cpu_sets(const Napi::Value& value) {
+  return to_list<CpuSet>(value, "grants", [](const Napi::Value& each) { return to_id_set<CpuTag>(each); });
+}
+
+std::vector<pid_t> to_tids(const Napi::Value& value) {
+  return to_list<pid_t>(value, "unpinned", [](const Napi::Value& each) { return to_int(each, "a thread"); });
 }
 
 // Of a ConfineMemberCall in lib/base/native-threads.ts.
@@ -48,12 +61,10 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
       .taken = fields.id_set<CpuTag>("taken"),
       .pool = fields.id_set<CpuTag>("pool"),
       .limit = fields.id_set<CpuTag>("limit"),
-      .grants = to_list<CpuSet>(fields["grants"], "grants",
-                                [](const Napi::Value& v) { return to_id_set<CpuTag>(v); }),
+      .grants = to_cpu_sets(fields["grants"]),
       .only_narrow = fields.flag("onlyNarrow"),
       .dry_run = fields.flag("dryRun"),
-      .unpinned = to_list<pid_t>(fields["unpinned"], "unpinned",
-                                 [](const Napi::Value& v) { return to_int(v, "a thread"); }),
+      .unpinned = to_tids(fields["unpinned"]),
   };
 }
 
@@ -78,6 +89,30 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   answer["moved"] = Napi::Number::New(env, confinement.moved);
   answer["isRefused"] = Napi::Boolean::New(env, confinement.is_refused);
   return answer;
+}
+
+// (MemberChoicesCall) -> threads with `place` and `isFree`; none where there is no such process
+Napi::Value member_choices_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const Fields fields(info[0], "a question about choices");
+  Result<std::vector<MemberChoice>> result = member_choices({
+      .pid = fields.integer("pid"),
+      .known = to_list<MemberThread>(fields["known"], "known", to_thread),
+      .unpinned = to_tids(fields["unpinned"]),
+      .grants = to_cpu_sets(fields["grants"]),
+      .limit = fields.id_set<CpuTag>("limit"),
+      .all = fields.id_set<CpuTag>("all"),
+  });
+  if (!result.ok() && result.error().errno_value == ESRCH) return Napi::Array::New(env);
+  const std::vector<MemberChoice> choices = unwrap(env, std::move(result));
+  auto threads = Napi::Array::New(env, choices.size());
+  for (uint32_t i = 0; i < threads.Length(); i++) {
+    Napi::Object thread = from_thread(env, choices[i].thread);
+    thread["place"] = from_id_set(env, choices[i].thread.place);
+    thread["isFree"] = Napi::Boolean::New(env, choices[i].is_free);
+    threads[i] = thread;
+  }
+  return threads;
 }
 
 // (pid)
@@ -106,6 +141,7 @@ Napi::Value choices(const Napi::CallbackInfo& info) {
 
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
+  exports["memberChoices"] = Napi::Function::New(env, member_choices_binding);
   exports["mayMove"] = Napi::Function::New(env, may_move_binding);
   exports["choices"] = Napi::Function::New(env, choices);
   exports["learnChoices"] = Napi::Function::New(env, learn_choices);

@@ -1,11 +1,12 @@
 // numalign share: processes and cgroups that run in the shared pool.
+import { readdirSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import type { Command } from 'commander';
 import { shellWord } from '../../base/text/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
 import { SHARED } from '../../enforcement/cpuset-layout.js';
-import { maskOf, tidsOf } from '../../enforcement/member-masks.js';
+import { affinity } from '../../entries/diagnostics.js';
 import { type CpuSet, openManager, type SharedMember, type SharedMemberTarget } from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
@@ -76,10 +77,18 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
 
 // Read back from the kernel; null where it has ended.
 function cpusOfProcess(pid: number): CpuSet | null {
-  const cpus = tidsOf(pid)
-    .map(maskOf)
-    .filter((mask) => mask !== undefined);
-  return cpus.length === 0 ? null : cpus.reduce((a, b) => a.union(b));
+  const cpus = unlessEnded(() => readdirSync(`/proc/${pid}/task`))?.flatMap(
+    (tid) => unlessEnded(() => affinity(Number(tid))) ?? [],
+  );
+  return cpus?.reduce<CpuSet | null>((all, mask) => all?.union(mask) ?? mask, null) ?? null;
+}
+
+function unlessEnded<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 const title = (target: SharedMemberTarget) => ('pid' in target ? `process ${target.pid}` : target.cgroup);

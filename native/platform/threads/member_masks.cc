@@ -1,6 +1,5 @@
 #include "platform/threads/member_masks.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <set>
@@ -16,17 +15,17 @@ constexpr int kMaxPasses = 64;
 
 class Confiner {
  public:
-  explicit Confiner(const ConfinementRequest& request) : request_(request) {
-    for (const MemberThread& thread : request.known) known_.emplace(thread.tid, thread);
-    unpinned_.insert(request.unpinned.begin(), request.unpinned.end());
-  }
+  explicit Confiner(const ConfinementRequest& request)
+      : request_(request), known_(request.known, request.unpinned, request.grants, request.limit) {}
 
   void look_at(pid_t tid) {
     Result<CpuSet> mask = get_affinity(tid);
     // It has ended.
     if (!mask.ok() || mask.value().empty()) return;
-    const MemberThread* entry = entry_of(tid, mask.value());
-    if (runs_in_grant(mask.value())) {
+    // One that was born of a confined thread has its mask and no entry of its own.
+    const MemberThread* entry = known_.find(tid, mask.value());
+    if (!entry) entry = known_.parent_of(tid, mask.value());
+    if (known_.is_in_grant(mask.value())) {
       if (entry) restore_place(*entry, mask.value());
       // Whether its mask before the pin was its own choice is told by what had been applied then.
       if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
@@ -78,18 +77,14 @@ class Confiner {
   // Where it was on the grant's CPUs, as far as that is known; the kernel may have reset it.
   void restore_place(const MemberThread& thread, const CpuSet& now) {
     const CpuSet& place = thread.place;
-    if (place == now || place.empty() || !place.is_subset_of(now) || !unpinned_.contains(thread.tid)) return;
+    if (place == now || place.empty() || !place.is_subset_of(now) || !known_.is_unpinned(thread.tid)) return;
     if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
-  }
-
-  CpuSet within_limit(const CpuSet& mask) const {
-    return request_.limit.empty() ? mask : mask & request_.limit;
   }
 
   // What a thread has that was given a mask: what its cpuset has of it; the pool where that has none.
   CpuSet cut(const CpuSet& mask) const {
-    CpuSet left = within_limit(mask);
-    return left.empty() ? within_limit(request_.pool) : left;
+    CpuSet left = known_.within_limit(mask);
+    return left.empty() ? known_.within_limit(request_.pool) : left;
   }
 
   CpuSet wanted(const CpuSet& chosen) const {
@@ -99,30 +94,6 @@ class Confiner {
 
   CpuSet narrowed(const CpuSet& mask) const { return mask.intersects(request_.taken) ? wanted(mask) : mask; }
 
-  bool runs_in_grant(const CpuSet& mask) const {
-    return std::any_of(request_.grants.begin(), request_.grants.end(),
-                       [&](const CpuSet& cpus) { return mask.is_subset_of(cpus); });
-  }
-
-  // What is known of a thread. One that was born of a confined thread has its mask and no entry of its own.
-  const MemberThread* entry_of(pid_t tid, const CpuSet& mask) const {
-    auto [own, end] = known_.equal_range(tid);
-    if (own != end) {
-      // Two where a crash came between what it had and what it was to have.
-      // What it was given may have been cut anew: by a CPU that went offline, a partition that came.
-      auto stands = std::find_if(own, end, [&](const auto& each) {
-        return each.second.applied == mask || within_limit(each.second.asked) == mask;
-      });
-      if (stands != end) return &stands->second;
-      const bool is_made = unpinned_.contains(tid) || runs_in_grant(mask);
-      return is_made && !own->second.applied.empty() ? &own->second : nullptr;
-    }
-    for (const auto& [other, thread] : known_) {
-      if (thread.applied == mask) return &thread;
-    }
-    return nullptr;
-  }
-
   void remember(MemberThread thread, const CpuSet& now) {
     if (thread.chosen != now || thread.applied != thread.chosen)
       remembered_.emplace(thread.tid, thread);
@@ -131,10 +102,9 @@ class Confiner {
   }
 
   const ConfinementRequest& request_;
-  std::multimap<pid_t, MemberThread> known_;
+  const KnownThreads known_;
   std::map<pid_t, MemberThread> remembered_;
   std::set<pid_t> own_choices_;
-  std::set<pid_t> unpinned_;
   Confinement result_;
 };
 

@@ -10,20 +10,9 @@
 
 #include "core/id_set.h"
 #include "core/result.h"
+#include "platform/threads/member_choices.h"
 
 namespace numalign {
-
-// A thread whose mask is not its own choice at present. With empty sets: one that was there, with a mask of
-// its own choice, so that it was not born of another since.
-struct MemberThread {
-  pid_t tid;
-  CpuSet chosen;   // what it had, or would have by itself
-  CpuSet applied;  // what it was given instead, read back; another mask than this one is a new choice
-  CpuSet asked;    // what it was to be given: the kernel leaves out what its cpuset does not have at a time
-  CpuSet place = {};  // its mask before the kernel reset it, for a thread that runs in a grant
-
-  bool operator==(const MemberThread&) const = default;
-};
 
 // A thread that still may run on CPUs that it must leave.
 struct StuckThread {

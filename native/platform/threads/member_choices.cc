@@ -1,0 +1,73 @@
+#include "platform/threads/member_choices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/threads/affinity.h"
+
+namespace numalign {
+
+KnownThreads::KnownThreads(const std::vector<MemberThread>& threads, const std::vector<pid_t>& unpinned,
+                           std::vector<CpuSet> grants, CpuSet limit)
+    : unpinned_(unpinned.begin(), unpinned.end()), grants_(std::move(grants)), limit_(std::move(limit)) {
+  for (const MemberThread& thread : threads) threads_.emplace(thread.tid, thread);
+}
+
+bool KnownThreads::is_in_grant(const CpuSet& mask) const {
+  return std::any_of(grants_.begin(), grants_.end(),
+                     [&](const CpuSet& cpus) { return mask.is_subset_of(cpus); });
+}
+
+const MemberThread* KnownThreads::find(pid_t tid, const CpuSet& mask) const {
+  auto [begin, end] = threads_.equal_range(tid);
+  // Two where a crash came between what it had and what it was to have.
+  auto stands = std::find_if(begin, end, [&](const auto& each) { return each.second.applied == mask; });
+  // What it was given may have been cut again since: by a CPU that went offline, a partition that came.
+  if (stands == end) {
+    stands =
+        std::find_if(begin, end, [&](const auto& each) { return within_limit(each.second.asked) == mask; });
+  }
+  if (stands != end) return &stands->second;
+  if (!is_unpinned(tid) && !is_in_grant(mask)) return nullptr;
+  auto entry = std::find_if(begin, end, [](const auto& each) { return !each.second.applied.empty(); });
+  return entry == end ? nullptr : &entry->second;
+}
+
+const MemberThread* KnownThreads::parent_of(pid_t tid, const CpuSet& mask) const {
+  if (threads_.contains(tid)) return nullptr;
+  auto parent = std::find_if(threads_.begin(), threads_.end(),
+                             [&](const auto& each) { return each.second.applied == mask; });
+  return parent == threads_.end() ? nullptr : &parent->second;
+}
+
+MemberChoice choice_of(pid_t tid, const CpuSet& mask, const KnownThreads& known, const CpuSet& limit,
+                       const CpuSet& all) {
+  const bool has_all = !limit.empty() && limit.is_subset_of(mask);
+  MemberThread thread{tid, mask, mask, mask, mask};
+  if (const MemberThread* entry = known.find(tid, mask)) {
+    thread = *entry;
+    thread.place = mask;
+  } else if (has_all) {
+    thread.chosen = all;
+  } else if (const MemberThread* parent = known.parent_of(tid, mask)) {
+    thread.chosen = parent->chosen;
+  }
+  const bool is_free = has_all && mask.is_subset_of(all) && all.is_subset_of(thread.chosen);
+  return {std::move(thread), is_free};
+}
+
+Result<std::vector<MemberChoice>> member_choices(const MemberChoicesRequest& request) {
+  Result<std::vector<pid_t>> threads = threads_of(request.pid);
+  if (!threads.ok()) return threads.error();
+  const KnownThreads known(request.known, request.unpinned, request.grants, request.limit);
+  std::vector<MemberChoice> choices;
+  for (pid_t tid : threads.value()) {
+    Result<CpuSet> mask = get_affinity(tid);
+    // It has ended.
+    if (!mask.ok() || mask.value().empty()) continue;
+    choices.push_back(choice_of(tid, mask.value(), known, request.limit, request.all));
+  }
+  return choices;
+}
+
+}  // namespace numalign
