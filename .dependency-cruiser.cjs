@@ -13,6 +13,7 @@ const ROOMS = [
   'state/files',
   'state/owners',
   'state',
+  'enforcement/members',
   'enforcement',
   'threads',
   'admission',

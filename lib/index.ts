@@ -15,7 +15,7 @@ export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory-tables.js';
 export type { Offer } from './decision/place.js';
 export type { Rejection } from './decision/rejection.js';
-export type { SharedMember } from './enforcement/confinement.js';
+export type { SharedMember } from './enforcement/members/confinement.js';
 export { Grant, type Transfer } from './grant.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
 export type { AimedLevel } from './input/enforcement-options.js';

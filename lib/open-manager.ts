@@ -4,7 +4,7 @@ import { grantWarnings, settingWarnings } from './admission/warnings.js';
 import type { DeviceResource } from './decision/device-resources.js';
 import { checkRecorded, firstState } from './decision/machine-settings.js';
 import { totalsOf } from './decision/memory-tables.js';
-import { SharedMembers } from './enforcement/shared-members.js';
+import { SharedMembers } from './enforcement/members/shared-members.js';
 import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
 import { checkPlacement } from './input/placement.js';
 import { discover } from './machine/discovery.js';

@@ -14,8 +14,8 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import { isUnused } from '../processes/process-identity.js';
-import type { SharedMember } from './confinement.js';
-import { childrenOf } from './descent.js';
+import type { SharedMember } from './members/confinement.js';
+import { childrenOf } from './members/descent.js';
 
 /** What is not as it should be below the root. */
 export interface Stray {

@@ -6,10 +6,10 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { StuckMember, UnpinnedThread } from './confinement.js';
 import type { CpusetLayout } from './cpuset-layout.js';
 import type { Comparison } from './drift.js';
-import type { SharedMembers } from './shared-members.js';
+import type { StuckMember, UnpinnedThread } from './members/confinement.js';
+import type { SharedMembers } from './members/shared-members.js';
 
 /** CPUs are cleared for a state that is about to be committed. */
 export interface Cleared {

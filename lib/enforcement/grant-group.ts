@@ -10,8 +10,8 @@ import type { Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
-import { childrenOf } from './descent.js';
 import type { Enforcer } from './enforcer.js';
+import { childrenOf } from './members/descent.js';
 
 // Where this process was before its threads went into the group of a grant, by the path of that.
 const homes = new Map<string, string>();

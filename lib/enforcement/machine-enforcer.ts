@@ -14,14 +14,14 @@ import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
 import { pidNamespace } from '../processes/process-identity.js';
 import type { Store } from '../state/store.js';
-import type { Confinement, SharedMember, StuckMember, UnpinnedThread } from './confinement.js';
-import { told } from './confinement.js';
 import { allCpusOf, CpusetLayout, isPartitioned } from './cpuset-layout.js';
 import type { Comparison, Found } from './drift.js';
 import { type Applied, type Cleared, type Enforcer, NO_ENFORCER } from './enforcer.js';
-import type { MemberChoices } from './member-masks.js';
-import { ownerText } from './member-registry.js';
-import { SharedMembers } from './shared-members.js';
+import type { Confinement, SharedMember, StuckMember, UnpinnedThread } from './members/confinement.js';
+import { told } from './members/confinement.js';
+import type { MemberChoices } from './members/member-masks.js';
+import { ownerText } from './members/member-registry.js';
+import { SharedMembers } from './members/shared-members.js';
 
 // How long a member that nobody here can move has to leave by itself.
 const MEMBER_TIMEOUT_MS = 1000;

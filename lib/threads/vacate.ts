@@ -3,8 +3,8 @@
 import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { UnpinnedThread } from '../enforcement/confinement.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
+import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import {
   affinity,
   CLIPPED,

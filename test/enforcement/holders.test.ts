@@ -1,7 +1,7 @@
 // Who counts as the holder of a grant where not everything can be seen.
 import { describe, expect, it } from 'vitest';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
-import { isHolder } from '../../lib/enforcement/descent.js';
+import { isHolder } from '../../lib/enforcement/members/descent.js';
 import { child } from './members.js';
 
 const NOBODY = 65_534;

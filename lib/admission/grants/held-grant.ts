@@ -3,7 +3,7 @@ import { type Assignments, findPod, startContainer } from '../../account/assignm
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { survivorsOf } from '../../enforcement/descent.js';
+import { survivorsOf } from '../../enforcement/members/descent.js';
 import { hasEnded } from '../../processes/process-identity.js';
 import { assignmentsOf, type ReadOnlySite, type Site } from '../site.js';
 import { transact } from '../transact.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decodeMasks, encodeMasks } from '../../lib/enforcement/member-masks.js';
-import { CpuSet } from '../../lib/index.js';
+import { decodeMasks, encodeMasks } from '../../../lib/enforcement/members/member-masks.js';
+import { CpuSet } from '../../../lib/index.js';
 
 const { words: none } = CpuSet.EMPTY;
 

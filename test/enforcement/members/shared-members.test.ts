@@ -3,14 +3,14 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
-import { ALL, idler, isUsable, threadedIdler } from '../cgroups/own-root.js';
-import { Agent } from '../support/agent.js';
-import { budget } from '../support/budget.mjs';
-import { errorOf } from '../support/error-of.js';
-import { canMount, canUnshare } from '../support/rights.js';
-import { makeStateDir } from '../support/state-dir.js';
-import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+import { CpuSet, type Grant, type Manager, openManager } from '../../../lib/index.js';
+import { ALL, idler, isUsable, threadedIdler } from '../../cgroups/own-root.js';
+import { Agent } from '../../support/agent.js';
+import { budget } from '../../support/budget.mjs';
+import { errorOf } from '../../support/error-of.js';
+import { canMount, canUnshare } from '../../support/rights.js';
+import { makeStateDir } from '../../support/state-dir.js';
+import { AGENT, canBeStranger, forStrangers } from '../../support/strangers.js';
 import {
   breeder,
   child,
@@ -27,7 +27,7 @@ import {
   smallDisk,
   strangeGroup,
   threadsOf,
-} from './members.js';
+} from '../members.js';
 
 const MANY = budget(200, 40);
 

@@ -1,7 +1,7 @@
 // MemberFile: a file of members/, and whose word it is. Where several users may put files there,
 // each of them can link and rename the files of another, and write those whose modes allow it.
-import type { NativeFolder } from '../base/native-files.js';
-import { usersOf } from '../processes/process-identity.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import { usersOf } from '../../processes/process-identity.js';
 
 export interface MemberFile {
   readonly text: string;

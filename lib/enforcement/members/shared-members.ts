@@ -2,13 +2,13 @@
 // these become exclusive, and come back when they are given back. Masks are theirs to choose: what
 // a thread had chosen is remembered beside the registration of its process.
 import { getSystemErrorName } from 'node:util';
-import { cpusOf, type PodAssignment } from '../account/pod-assignment.js';
-import { native } from '../base/native.js';
-import type { NativeFolder } from '../base/native-files.js';
-import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../base/native-threads.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { identifySelf, isProcOurs, type ProcessIdentity } from '../processes/process-identity.js';
-import type { StatePart, Store } from '../state/store.js';
+import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { identifySelf, isProcOurs, type ProcessIdentity } from '../../processes/process-identity.js';
+import type { StatePart, Store } from '../../state/store.js';
 import {
   type Confined,
   type Confinement,

@@ -1,7 +1,7 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import type { OwnerRecord } from '../account/pod-assignment.js';
-import { hasEnded, innerPid, isProcOurs, statOf } from '../processes/process-identity.js';
+import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { hasEnded, innerPid, isProcOurs, statOf } from '../../processes/process-identity.js';
 import { commandOf } from './member-entry.js';
 
 /**

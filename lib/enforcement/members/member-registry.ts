@@ -1,10 +1,10 @@
 // MemberRegistry: who is registered as a shared member, in members/ of the state folder: a file for
 // each registration.
 import { statSync } from 'node:fs';
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import type { NativeFolder, NativeOwner } from '../base/native-files.js';
-import { mayCgroupBeThere } from '../processes/cgroup-owner.js';
+import { NumalignError } from '../../base/errors.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
+import { mayCgroupBeThere } from '../../processes/cgroup-owner.js';
 import {
   hasEndedElsewhere,
   identifyProcess,
@@ -13,8 +13,8 @@ import {
   isUnused,
   pidNamespace,
   usersOf,
-} from '../processes/process-identity.js';
-import { processCommand } from '../state/owners/owner-record.js';
+} from '../../processes/process-identity.js';
+import { processCommand } from '../../state/owners/owner-record.js';
 import {
   cgroupName,
   commandOf,

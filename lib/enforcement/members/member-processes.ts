@@ -1,17 +1,17 @@
 // The processes of a member, and those that are confined nowhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import type { NativeConfinement } from '../base/native-threads.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import { listsAllProcesses, namespaceOf } from '../processes/cgroup-owner.js';
+import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { NativeConfinement } from '../../base/native-threads.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';
 import {
   identifyProcess,
   isProcOurs,
   isUnused,
   type ProcessIdentity,
   pidNamespace,
-} from '../processes/process-identity.js';
+} from '../../processes/process-identity.js';
 import type { SharedMember } from './confinement.js';
 import { told } from './confinement.js';
 import { isHolder } from './descent.js';

@@ -1,7 +1,7 @@
 // What the threads of members have chosen, as files next to their registrations keep it.
-import type { NativeMemberChoice, NativeMemberThread } from '../base/native-threads.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { ProcessIdentity } from '../processes/process-identity.js';
+import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { UnpinnedThread } from './confinement.js';
 
 /** What threads have chosen, by process. */

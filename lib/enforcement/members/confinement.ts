@@ -1,7 +1,7 @@
 // Confinement: where shared members may run, and what has become of them.
-import type { PodAssignment } from '../account/pod-assignment.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { ProcessIdentity } from '../processes/process-identity.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { Entry } from './member-entry.js';
 
 /** A process or a cgroup that runs in the shared pool. */

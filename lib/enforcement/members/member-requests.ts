@@ -4,9 +4,9 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { randomUUID } from '../base/builtins.js';
-import type { NativeFolder } from '../base/native-files.js';
-import { CpuSet } from '../machine/cpu-set.js';
+import { randomUUID } from '../../base/builtins.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';
