@@ -1,0 +1,232 @@
+// Clearing: CPUs that are about to be exclusive are cleared before the commit.
+import type { Assignments, MachineSettings } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
+import { type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
+import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { CpusetLayout } from './cpuset-layout.js';
+import type { Cleared } from './enforcer.js';
+import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
+import type { StuckMember, UnpinnedThread } from './members/confinement.js';
+import { stuckText } from './members/stuck-text.js';
+import { grownPods, refits, type Transition, without } from './transition.js';
+
+// How long a member that nobody here can move has to leave by itself.
+const MEMBER_TIMEOUT_MS = 1000;
+
+/** Of one commit. REQUIRES: the state's lock. */
+export class Clearing {
+  readonly #confiner: MachineConfiner;
+  readonly #transition: Transition;
+  readonly #request: EnforcementRequest;
+  readonly #unpinned: readonly UnpinnedThread[];
+  readonly #reopen: (state: Assignments) => void;
+  readonly #shortfalls: string[] = [];
+
+  /** `reopen`: opens to others what a state does not take. */
+  constructor(
+    confiner: MachineConfiner,
+    transition: Transition,
+    request: EnforcementRequest,
+    unpinned: readonly UnpinnedThread[],
+    reopen: (state: Assignments) => void,
+  ) {
+    this.#confiner = confiner;
+    this.#transition = transition;
+    this.#request = request;
+    this.#unpinned = unpinned;
+    this.#reopen = reopen;
+  }
+
+  /**
+   * Not asynchronous where no member has to be asked: the lock must not be held while the caller's
+   * own code runs.
+   * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as it was
+   */
+  clear(): Promise<Cleared> | Cleared {
+    const { next, ended, added, isTaken } = this.#transition;
+    // The owners of grants that go with an admission are dead: nobody is on their CPUs any more,
+    // and where everything else is taken members have nowhere else to go.
+    const before = added.length > 0 ? without(this.#transition.before, ended) : this.#transition.before;
+    const undo = this.#undoing();
+    const orUndo = (error: unknown): never => {
+      undo();
+      throw error;
+    };
+    try {
+      // Processes that still run there, though the grant ends.
+      const left = [...this.#sweep(), ...ended.flatMap((pod) => this.#dissolve(pod, before.settings))];
+      const partitioned = this.#inPartition(before);
+      if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
+      this.#fitGroups(before);
+      const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
+      const finish = (stuck: readonly StuckMember[]) =>
+        this.#cleared(partitioned, { ...standing, stuck: [...left, ...stuck] }, undo);
+      if (standing.stuck.length === 0) return finish([]);
+      // A member that did not leave before is no reason not to give back.
+      if (!isTaken) return finish(standing.stuck);
+      const { members } = this.#confiner;
+      return members.ask(standing.stuck, standing, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
+    } catch (error) {
+      return orUndo(error);
+    }
+  }
+
+  #cleared(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
+    const { before, next, added, isTaken, isGivenBack } = this.#transition;
+    const [stuck] = standing.stuck;
+    if (stuck && isTaken && this.#request.unmovableMembers === 'fail') {
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
+        value: stuck.member,
+        valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
+      });
+    }
+    this.#shortfalls.push(...standing.stuck.map(stuckText));
+    const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
+    // Grants that grow onto CPUs that a member has not left.
+    const reached = this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded');
+    const settle = () => this.#reopen(reached);
+    return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
+  }
+
+  // What new grants reach without a partition. @throws ERR_ENFORCEMENT
+  #levelByMembers(standing: Standing): EnforcementLevel {
+    const { next, added } = this.#transition;
+    const { enforcement, require, isNamed = false } = this.#request;
+    const level = weaker(levelOf(standing), enforcement);
+    if (added.length === 0) return level;
+    const whyNot = () => this.#whyNot(level, standing, next.settings);
+    if (!isAtLeast(level, require))
+      throw enforcementError(level, require, [...this.#shortfalls, ...whyNot()]);
+    const isNoNews = isAtLeast(level, isNamed ? enforcement : usualLevel(next.settings));
+    if (!isNoNews) this.#shortfalls.push(...whyNot());
+    return level;
+  }
+
+  // Those who were moved out of groups come back; where that fails, what went wrong first is what
+  // the caller must hear of.
+  #undoing(): () => void {
+    const { before, ended } = this.#transition;
+    const layout = this.#confiner.layoutOf(before.settings);
+    const inside = ended
+      .filter(({ enforcement }) => enforcement.target !== null)
+      .flatMap((pod) => (layout?.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
+    const tried = (step: () => void) => {
+      try {
+        step();
+      } catch (error) {
+        if (!(error instanceof NumalignError)) throw error;
+      }
+    };
+    return () => {
+      for (const { pod, group, pids } of inside) {
+        tried(() => {
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
+          for (const pid of pids) if (pid !== process.pid) group.attach(pid);
+        });
+      }
+      tried(() => this.#reopen(before));
+    };
+  }
+
+  #online(cpus: CpuSet): CpuSet {
+    return cpus.intersection(cpusNow(this.#confiner.topology()).online);
+  }
+
+  #mems(layout: CpusetLayout): NodeSet {
+    return layout.memsOfGroups(NodeSet.from(this.#confiner.topology().numaNodes));
+  }
+
+  // The groups of grants that are about to have other CPUs have those of before too, until it is
+  // done.
+  #fitGroups(before: Assignments): void {
+    const { next } = this.#transition;
+    for (const { pod, known } of refits(before, next))
+      this.#confiner.layoutOf(next.settings)?.fit(pod, runningCpus(known));
+  }
+
+  #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
+    if (added.length === 0) return next;
+    const found = this.#confiner.layoutOf(next.settings);
+    // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one
+    // of its own, however weakly others are kept off.
+    const layout = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
+    const pods = next.pods.map((pod) =>
+      added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
+    );
+    return { ...next, pods };
+  }
+
+  // The state with the new grants in the partition, once the kernel has made it so.
+  #inPartition(before: Assignments): Assignments | undefined {
+    const { next, added } = this.#transition;
+    const { enforcement, require } = this.#request;
+    const layout = this.#confiner.layoutOf(next.settings);
+    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2)
+      return undefined;
+    const why = layout.whyNoPartition([...before.pods, ...next.pods]);
+    if (why !== undefined) {
+      this.#shortfalls.push(why);
+      return undefined;
+    }
+    const level = enforcement === 'isolated' || require === 'isolated' ? 'isolated' : 'partition';
+    const reached = this.#withLevel(next, added, level);
+    try {
+      this.#confiner.setPartition([before, reached]);
+      return reached;
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      this.#shortfalls.push(error.message);
+      return undefined;
+    }
+  }
+
+  // None where what went wrong says it.
+  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
+    if (members === 0) return ['nobody is registered as a shared member'];
+    const found = this.#confiner.findLayout(settings);
+    if (typeof found === 'string') return [found];
+    if (level === 'cpuset')
+      return found.hierarchy.version === 1
+        ? ['partitions need cgroup v2, and here the cpuset controller is in v1']
+        : [];
+    return ['some shared members are in no cgroup of ours, and kept off by their masks only'];
+  }
+
+  // What an earlier end of a grant could not move. Answers what still cannot be.
+  #sweep(): StuckMember[] {
+    const { before, next } = this.#transition;
+    const layout = this.#confiner.layoutOf(before.settings);
+    return (layout?.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
+      const { path } = group;
+      try {
+        group.evacuate(layout!.home);
+        return [];
+      } catch (error) {
+        if (!(error instanceof NumalignError)) throw error;
+        return [{ member: { kind: 'cgroup', path }, reason: error.message, names: [] }];
+      }
+    });
+  }
+
+  // Answers what cannot leave the grant's groups.
+  #dissolve(pod: PodAssignment, settings: MachineSettings): StuckMember[] {
+    const layout = pod.enforcement.target === null ? undefined : this.#confiner.layoutOf(settings);
+    if (!layout) return [];
+    try {
+      layout.remove(pod);
+      return [];
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+      // Empty ones may stay.
+      if (!layout.isPopulated(pod)) return [];
+      return [{ member: { kind: 'cgroup', path: layout.pathOf(pod) }, reason: error.message, names: [] }];
+    }
+  }
+}
+
+// What is no news: without cgroups nobody expects them, and a process that is no member here may have
+// left that to others.
+const usualLevel = ({ cgroupRoot }: MachineSettings): EnforcementLevel =>
+  cgroupRoot === null ? 'recorded' : 'cpuset';

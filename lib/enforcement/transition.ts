@@ -1,0 +1,68 @@
+// Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
+import type { Assignments } from '../account/assignments.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import { exclusiveCpus } from '../account/pools.js';
+
+/** From one state to the next. */
+export interface Transition {
+  readonly before: Assignments;
+  readonly next: Assignments;
+  /** New grants with exclusive CPUs. */
+  readonly added: readonly PodAssignment[];
+  /** Grants that end. */
+  readonly ended: readonly PodAssignment[];
+  /** CPUs become exclusive. */
+  readonly isTaken: boolean;
+  /** CPUs are given back to the shared pool. */
+  readonly isGivenBack: boolean;
+}
+
+/** Another grant may have come under a uid. */
+export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
+
+/** The grants of a state that another does not have. */
+export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
+  if (pods === others) return [];
+  const known = new Set(others.map(grantKey));
+  return pods.filter((pod) => !known.has(grantKey(pod)));
+}
+
+/** A state without these of its grants. */
+export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
+  return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
+}
+
+/** A grant with groups that is to run on other CPUs. */
+export interface Refit {
+  readonly pod: PodAssignment;
+  /** As it was before. */
+  readonly known: PodAssignment;
+}
+
+export function refits(before: Assignments, next: Assignments): readonly Refit[] {
+  if (before.pods === next.pods) return [];
+  const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
+  return next.pods.flatMap((pod) => {
+    const known = pod.enforcement.target === null ? undefined : old.get(pod.uid);
+    return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
+  });
+}
+
+/** Grants that have CPUs in `next` that they have not before. */
+export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
+  const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
+  return next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
+}
+
+/** Undefined where no CPU changes hands. */
+export function transitionOf(before: Assignments, next: Assignments): Transition | undefined {
+  const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
+  const ended = podsNotIn(before, next);
+  const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
+  const isSame = added.length === 0 && ended.length === 0 && old.equals(now);
+  // What a resize has announced is exclusive before the grant's groups have it.
+  if (isSame && refits(before, next).length === 0) return undefined;
+  const isTaken = added.length > 0 || !now.isSubsetOf(old);
+  const isGivenBack = ended.length > 0 || !old.isSubsetOf(now);
+  return { before, next, added, ended, isTaken, isGivenBack };
+}

@@ -1,0 +1,122 @@
+// What a commit changes, without a kernel.
+import { describe, expect, it } from 'vitest';
+import type { Assignments } from '../../lib/account/assignments.js';
+import type { PodAssignment, UpcomingCpus } from '../../lib/account/pod-assignment.js';
+import { grownPods, refits, transitionOf, without } from '../../lib/enforcement/transition.js';
+import { CpuSet } from '../../lib/index.js';
+
+interface GrantParts {
+  readonly admittedAt?: string;
+  readonly target?: string | null;
+  readonly upcoming?: string;
+}
+
+// Of one container, with what a transition looks at.
+function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment {
+  const { admittedAt = '2026-01-01T00:00:00.000Z', target = null, upcoming } = parts;
+  const running = CpuSet.parse(cpus);
+  const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
+  const change: UpcomingCpus | null =
+    upcoming === undefined
+      ? null
+      : { container: uid, cpus: CpuSet.parse(upcoming), held: CpuSet.parse(upcoming), by: 'x' };
+  return {
+    uid,
+    admittedAt,
+    containers: [container],
+    upcoming: change,
+    enforcement: { level: 'cpuset', target },
+  } as unknown as PodAssignment;
+}
+
+const state = (...pods: PodAssignment[]) => ({ pods }) as unknown as Assignments;
+
+/** In short: the uids that are added and that end, and the direction in which CPUs go. */
+function summary(before: Assignments, next: Assignments) {
+  const transition = transitionOf(before, next);
+  if (!transition) return undefined;
+  const { added, ended, isTaken, isGivenBack } = transition;
+  const uids = (pods: readonly PodAssignment[]) => pods.map(({ uid }) => uid).join();
+  return [uids(added), uids(ended), isTaken ? 'taken' : '', isGivenBack ? 'back' : ''];
+}
+
+const a = grant('a', '1');
+const b = grant('b', '2-3');
+
+describe('a transition between states', () => {
+  it.each([
+    { title: 'admits', before: state(a), next: state(a, b), found: ['b', '', 'taken', ''] },
+    { title: 'releases', before: state(a, b), next: state(b), found: ['', 'a', '', 'back'] },
+    {
+      title: 'admits where others end',
+      before: state(a),
+      next: state(b),
+      found: ['b', 'a', 'taken', 'back'],
+    },
+    {
+      title: 'takes what a dead owner had',
+      before: state(a),
+      next: state(grant('b', '1')),
+      found: ['b', 'a', 'taken', 'back'],
+    },
+    {
+      title: 'takes another grant under the same uid for a new one',
+      before: state(a),
+      next: state(grant('a', '1', { admittedAt: '2026-01-02T00:00:00.000Z' })),
+      found: ['a', 'a', 'taken', 'back'],
+    },
+    { title: 'grows', before: state(a), next: state(grant('a', '1-2')), found: ['', '', 'taken', ''] },
+    { title: 'shrinks', before: state(b), next: state(grant('b', '2')), found: ['', '', '', 'back'] },
+    { title: 'moves', before: state(a), next: state(grant('a', '4')), found: ['', '', 'taken', 'back'] },
+    {
+      title: 'takes what a resize announces',
+      before: state(a),
+      next: state(grant('a', '1', { upcoming: '4' })),
+      found: ['', '', 'taken', ''],
+    },
+  ])('$title', ({ before, next, found }) => {
+    expect(summary(before, next)).toEqual(found);
+  });
+
+  it('is none where no CPU changes hands', () => {
+    const same = state(a, b);
+    expect(summary(same, same)).toBeUndefined();
+    expect(summary(state(a), state(a, grant('shared', '')))).toBeUndefined();
+    // The grant is another object, with a token of a transfer, say.
+    expect(summary(state(a), state({ ...a, transfer: 'token' }))).toBeUndefined();
+  });
+
+  it('is one where a resize is carried out that was announced, as the groups have yet to follow', () => {
+    const announced = state(grant('a', '1', { upcoming: '4', target: '/groups/a' }));
+    const done = state(grant('a', '4', { upcoming: '1', target: '/groups/a' }));
+    expect(summary(announced, done)).toEqual(['', '', '', '']);
+  });
+});
+
+describe('groups of a grant', () => {
+  it('are fitted where they run on other CPUs than before', () => {
+    const before = state(grant('a', '1', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
+    const next = state(grant('a', '4', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
+    expect(refits(before, next)).toEqual([{ pod: next.pods[0], known: before.pods[0] }]);
+    expect(refits(before, before)).toEqual([]);
+  });
+
+  it('are not there without a cgroup, nor of a grant that is new', () => {
+    expect(refits(state(grant('a', '1')), state(grant('a', '4')))).toEqual([]);
+    expect(refits(state(), state(grant('a', '4', { target: '/groups/a' })))).toEqual([]);
+  });
+});
+
+describe('grants that have grown', () => {
+  it('have CPUs that they had not before', () => {
+    const next = state(grant('a', '1,5'), grant('b', '2'), grant('c', '6'));
+    expect(grownPods(state(a, b), next).map(({ uid }) => uid)).toEqual(['a']);
+  });
+});
+
+describe('a state without grants', () => {
+  it('keeps the others and everything else', () => {
+    const before = { ...state(a, b), lastCpus: [] };
+    expect(without(before, [a])).toEqual({ ...before, pods: [b] });
+  });
+});
