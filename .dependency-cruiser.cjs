@@ -14,6 +14,8 @@ const ROOMS = [
   'state/owners',
   'state',
   'enforcement/members',
+  'enforcement/layout',
+  'enforcement/cpusets',
   'enforcement',
   'threads',
   'admission',

@@ -5,12 +5,12 @@ import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '..
 import { type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { CpusetLayout } from './cpuset-layout.js';
+import type { Cpusets } from './cpusets/cpusets.js';
 import type { Cleared } from './enforcer.js';
+import { grownPods, refits, type Transition, without } from './layout/transition.js';
 import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import { stuckText } from './members/stuck-text.js';
-import { grownPods, refits, type Transition, without } from './transition.js';
 
 // How long a member that nobody here can move has to leave by itself.
 const MEMBER_TIMEOUT_MS = 1000;
@@ -108,10 +108,10 @@ export class Clearing {
   // the caller must hear of.
   #undoing(): () => void {
     const { before, ended } = this.#transition;
-    const layout = this.#confiner.layoutOf(before.settings);
+    const cpusets = this.#confiner.cpusetsOf(before.settings);
     const inside = ended
       .filter(({ enforcement }) => enforcement.target !== null)
-      .flatMap((pod) => (layout?.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
+      .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     const tried = (step: () => void) => {
       try {
         step();
@@ -122,7 +122,7 @@ export class Clearing {
     return () => {
       for (const { pod, group, pids } of inside) {
         tried(() => {
-          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(layout!));
+          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(cpusets!));
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
         });
       }
@@ -134,26 +134,26 @@ export class Clearing {
     return cpus.intersection(cpusNow(this.#confiner.topology()).online);
   }
 
-  #mems(layout: CpusetLayout): NodeSet {
-    return layout.memsOfGroups(NodeSet.from(this.#confiner.topology().numaNodes));
+  #mems({ grants }: Cpusets): NodeSet {
+    return grants.memsFor(NodeSet.from(this.#confiner.topology().numaNodes));
   }
 
-  // The groups of grants that are about to have other CPUs have those of before too, until it is
-  // done.
   #fitGroups(before: Assignments): void {
     const { next } = this.#transition;
-    for (const { pod, known } of refits(before, next))
-      this.#confiner.layoutOf(next.settings)?.fit(pod, runningCpus(known));
+    const changed = new Set(refits(before, next).map(({ pod }) => pod));
+    if (changed.size > 0) this.#confiner.fitGroups([before, next], (pod) => changed.has(pod));
   }
 
   #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
     if (added.length === 0) return next;
-    const found = this.#confiner.layoutOf(next.settings);
+    const found = this.#confiner.cpusetsOf(next.settings);
     // With cgroup v1 its owner may be in the shared group, which has none of its CPUs: it needs one
     // of its own, however weakly others are kept off.
-    const layout = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
+    const cpusets = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
-      added.includes(pod) ? { ...pod, enforcement: { level, target: layout?.pathOf(pod) ?? null } } : pod,
+      added.includes(pod)
+        ? { ...pod, enforcement: { level, target: cpusets?.grants.pathOf(pod) ?? null } }
+        : pod,
     );
     return { ...next, pods };
   }
@@ -162,10 +162,10 @@ export class Clearing {
   #inPartition(before: Assignments): Assignments | undefined {
     const { next, added } = this.#transition;
     const { enforcement, require } = this.#request;
-    const layout = this.#confiner.layoutOf(next.settings);
-    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || layout?.hierarchy.version !== 2)
+    const cpusets = this.#confiner.cpusetsOf(next.settings);
+    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || cpusets?.hierarchy.version !== 2)
       return undefined;
-    const why = layout.whyNoPartition([...before.pods, ...next.pods]);
+    const why = cpusets.whyNoPartition([...before.pods, ...next.pods]);
     if (why !== undefined) {
       this.#shortfalls.push(why);
       return undefined;
@@ -185,7 +185,7 @@ export class Clearing {
   // None where what went wrong says it.
   #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
     if (members === 0) return ['nobody is registered as a shared member'];
-    const found = this.#confiner.findLayout(settings);
+    const found = this.#confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];
     if (level === 'cpuset')
       return found.hierarchy.version === 1
@@ -197,11 +197,11 @@ export class Clearing {
   // What an earlier end of a grant could not move. Answers what still cannot be.
   #sweep(): StuckMember[] {
     const { before, next } = this.#transition;
-    const layout = this.#confiner.layoutOf(before.settings);
-    return (layout?.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
+    const cpusets = this.#confiner.cpusetsOf(before.settings);
+    return (cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
       const { path } = group;
       try {
-        group.evacuate(layout!.home);
+        group.evacuate(cpusets!.home);
         return [];
       } catch (error) {
         if (!(error instanceof NumalignError)) throw error;
@@ -212,16 +212,17 @@ export class Clearing {
 
   // Answers what cannot leave the grant's groups.
   #dissolve(pod: PodAssignment, settings: MachineSettings): StuckMember[] {
-    const layout = pod.enforcement.target === null ? undefined : this.#confiner.layoutOf(settings);
-    if (!layout) return [];
+    const cpusets = pod.enforcement.target === null ? undefined : this.#confiner.cpusetsOf(settings);
+    if (!cpusets) return [];
+    const { grants, home } = cpusets;
     try {
-      layout.remove(pod);
+      grants.remove(pod, home);
       return [];
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       // Empty ones may stay.
-      if (!layout.isPopulated(pod)) return [];
-      return [{ member: { kind: 'cgroup', path: layout.pathOf(pod) }, reason: error.message, names: [] }];
+      if (!grants.isPopulated(pod)) return [];
+      return [{ member: { kind: 'cgroup', path: grants.pathOf(pod) }, reason: error.message, names: [] }];
     }
   }
 }

@@ -1,16 +1,27 @@
 // Comparison: what is not as a state says, below the cgroup root and of the shared members. Changes
 // nothing, and says how to repair what it finds.
 import type { Assignments } from '../account/assignments.js';
-import { cpusOf, type EnforcementLevel } from '../account/pod-assignment.js';
+import { cpusOf, cpusOfPods, type EnforcementLevel } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { pidNamespace } from '../processes/process-identity.js';
-import { allCpusOf, type CpusetLayout, isPartitioned, type Stray } from './cpuset-layout.js';
+import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison, Found } from './drift.js';
-import { levelOf, type MachineConfiner } from './machine-confiner.js';
+import {
+  type Difference,
+  groupDifferences,
+  leftoverDifferences,
+  partitionDifferences,
+  poolDifferences,
+} from './layout/differences.js';
+import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { isPartitioned, layoutOf } from './layout/layout.js';
+import { takeSteps } from './layout/steps.js';
+import { grantKey } from './layout/transition.js';
+import { differentPools, levelOf, type MachineConfiner } from './machine-confiner.js';
 import { type Confinement, type SharedMember, type StrayMember, told } from './members/confinement.js';
 import type { Registered } from './members/member-entry.js';
 import { stuckText } from './members/stuck-text.js';
-import { grantKey } from './transition.js';
 
 /** What a state is compared with. */
 export interface Compared {
@@ -27,23 +38,23 @@ export function compare(compared: Compared): Comparison {
   const { confiner, state, isGivenUp } = compared;
   const confinement = confiner.confinement([state], []);
   const { pool, pods } = confinement;
-  const layout = confiner.layoutOf(state.settings);
+  const cpusets = confiner.cpusetsOf(state.settings);
   const members = confiner.members.registry.look();
   const list = members.map(({ entry }) => told(entry));
-  const groups = layout?.strays(pods, pool, list) ?? { checked: 0, found: [] };
-  const foundGroups = groups.found.map((stray) => groupFound(compared, stray, confinement));
-  const outside = layout ? outsiders(layout, members, confinement) : [];
+  const groups = cpusets ? compareGroups(cpusets, state, pool, list) : { checked: 0, drift: [] };
+  const foundGroups = groups.drift.map((each) => groupFound(compared, cpusets!, each, confinement));
+  const outside = cpusets ? outsiders(cpusets, members, confinement) : [];
   const foundOutside = outside.map((entry) => outsiderFound(compared, entry, confinement));
   const watched = new Set(outside.filter((_, i) => !isGivenUp(foundOutside[i]!.key)).map(({ pid }) => pid));
   const isPoolSet =
-    layout !== undefined &&
-    !layout.isPartition &&
+    cpusets !== undefined &&
+    !cpusets.isPartition &&
     !foundGroups.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
   const strays = confiner.members.strays(
     confinement,
     (member) =>
       (member.kind === 'process' && watched.has(member.pid)) ||
-      (isPoolSet && layout.confines(member, list, pods, pool)),
+      (isPoolSet && cpusets.confines(member, list, pods, pool)),
   );
   return {
     checked: groups.checked + strays.checked + watched.size,
@@ -56,12 +67,49 @@ export function compare(compared: Compared): Comparison {
   };
 }
 
+interface ComparedGroups {
+  /** How many groups there were to look at. */
+  readonly checked: number;
+  readonly drift: readonly Difference[];
+}
+
+function compareGroups(
+  cpusets: Cpusets,
+  state: Assignments,
+  pool: CpuSet,
+  members: readonly SharedMember[],
+): ComparedGroups {
+  const { hierarchy, grants, home } = cpusets;
+  const layout = layoutOf([state]);
+  const found = readGrants(hierarchy, layout.groups);
+  const root = readPartition(hierarchy, found);
+  // In a partition the shared pool has no groups.
+  const pools = root?.root.kind === 'root' ? [] : cpusets.poolGroups(members);
+  const poolFacts = readPools(hierarchy, pools);
+  const left = grants.leftovers(state.pods).filter((group) => group.isMade());
+  const differences = [
+    ...partitionDifferences(layout, root),
+    ...groupDifferences(layout.groups, found),
+    ...poolDifferences(pool, poolFacts),
+    ...leftoverDifferences(
+      left.map(({ path }) => path),
+      home,
+    ),
+  ];
+  return {
+    checked: (root ? 1 : 0) + found.groups.size + (pool.isEmpty ? 0 : poolFacts.groups.length),
+    drift: differences.filter(({ isDrift }) => isDrift),
+  };
+}
+
 function groupFound(
   { confiner, state }: Compared,
-  { kind, pod, path, what, repair }: Stray,
+  { hierarchy }: Cpusets,
+  { kind, pod, path, what, steps }: Difference,
   { taken, pods }: Confinement,
 ): Found {
-  const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${allCpusOf(pods.filter(isPartitioned))}`;
+  const partition = cpusOfPods(pods.filter(isPartitioned));
+  const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {
       confiner.setPartition([state]);
@@ -72,7 +120,7 @@ function groupFound(
   };
   const once = () => {
     if (kind === 'partition') repairPartition();
-    else repair();
+    else takeSteps(hierarchy, steps);
     return 0;
   };
   return { kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once };
@@ -81,10 +129,10 @@ function groupFound(
 type Outsider = Extract<Registered['entry'], { kind: 'process' }>;
 
 // Processes that were taken out of the shared group.
-function outsiders(layout: CpusetLayout, members: readonly Registered[], { pods }: Confinement): Outsider[] {
+function outsiders({ shared }: Cpusets, members: readonly Registered[], { pods }: Confinement): Outsider[] {
   return members.flatMap(({ entry }) => {
     if (entry.kind !== 'process' || entry.namespace !== pidNamespace()) return [];
-    const isOutside = layout.couldJoinShared(entry.pid) && !pods.some(({ uid }) => uid === entry.grant);
+    const isOutside = shared.couldJoin(entry.pid) && !pods.some(({ uid }) => uid === entry.grant);
     return isOutside ? [entry] : [];
   });
 }
@@ -138,11 +186,11 @@ function choicesFound({ confiner, state }: Compared, { taken }: Confinement): Fo
 export function levelNow(confiner: MachineConfiner, state: Assignments): EnforcementLevel {
   const confinement = confiner.confinement([state], []);
   const { pods, pool } = confinement;
-  const layout = confiner.layoutOf(state.settings);
+  const cpusets = confiner.cpusetsOf(state.settings);
   const list = confiner.members.list();
-  if (layout?.strays(pods, pool, list).found.some(({ kind }) => kind === 'pool')) return 'recorded';
-  const isConfined = (member: SharedMember) =>
-    layout !== undefined && !layout.isPartition && layout.confines(member, list, pods, pool);
+  const isPlain = cpusets !== undefined && !cpusets.isPartition;
+  if (isPlain && differentPools(cpusets, pool, list).length > 0) return 'recorded';
+  const isConfined = (member: SharedMember) => isPlain && cpusets.confines(member, list, pods, pool);
   const { found, byMask } = confiner.members.strays(confinement, isConfined);
   return levelOf({ stuck: found, byMask, members: list.length });
 }

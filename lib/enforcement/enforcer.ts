@@ -1,12 +1,11 @@
 // Enforcer: has the kernel agree with the record. CPUs that are about to be somebody's alone are
 // cleared before the commit, and read back; those that are given back are opened to the others
 // after it. So a crash in between leaves the shared pool too small, never an overlap.
-import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { CpusetLayout } from './cpuset-layout.js';
+import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { SharedMembers } from './members/shared-members.js';
@@ -57,7 +56,7 @@ export interface Enforcer {
   /** The level at which CPUs are kept from the shared members now, with no partition. */
   levelNow(state: Assignments): EnforcementLevel;
   /** Where processes of grants are put; undefined where masks must do. */
-  layoutOf(settings: MachineSettings): CpusetLayout | undefined;
+  cpusetsOf(settings: MachineSettings): Cpusets | undefined;
   readonly members: SharedMembers | undefined;
   /**
    * Has it known what the threads of this process have chosen that run on no grant. Before anything
@@ -94,7 +93,7 @@ export const NO_ENFORCER: Enforcer = {
   apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, found: [] }),
   levelNow: () => 'recorded',
-  layoutOf: () => undefined,
+  cpusetsOf: () => undefined,
   members: undefined,
   learnChoices: () => {},
   cpusWithinReach: () => CpuSet.EMPTY,

@@ -9,8 +9,9 @@ import type { CpusetGroup } from '../cgroups/cpuset-group.js';
 import type { Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { ALL_CONTAINERS, type CpusetLayout } from './cpuset-layout.js';
+import type { Cpusets } from './cpusets/cpusets.js';
 import type { Enforcer } from './enforcer.js';
+import { ALL_CONTAINERS } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
 
 // Where this process was before its threads went into the group of a grant, by the path of that.
@@ -23,18 +24,13 @@ export interface Machine {
 
 export class GrantGroup {
   readonly #machine: Machine;
-  readonly #layout: CpusetLayout;
+  readonly #cpusets: Cpusets;
   readonly #pod: PodAssignment;
   readonly #container: string | undefined;
 
-  private constructor(
-    machine: Machine,
-    layout: CpusetLayout,
-    pod: PodAssignment,
-    container: string | undefined,
-  ) {
+  private constructor(machine: Machine, cpusets: Cpusets, pod: PodAssignment, container: string | undefined) {
     this.#machine = machine;
-    this.#layout = layout;
+    this.#cpusets = cpusets;
     this.#pod = pod;
     this.#container = container;
   }
@@ -46,8 +42,8 @@ export class GrantGroup {
     pod: PodAssignment,
     container?: string,
   ): GrantGroup | undefined {
-    const layout = pod.enforcement.target === null ? undefined : machine.enforcer.layoutOf(settings);
-    return layout && new GrantGroup(machine, layout, pod, container);
+    const cpusets = pod.enforcement.target === null ? undefined : machine.enforcer.cpusetsOf(settings);
+    return cpusets && new GrantGroup(machine, cpusets, pod, container);
   }
 
   get #name(): string {
@@ -56,18 +52,18 @@ export class GrantGroup {
   }
 
   get #handle(): CpusetGroup {
-    return this.#layout.groupOf(this.#pod, this.#name);
+    return this.#cpusets.grants.of(this.#pod, this.#name);
   }
 
   /** The group, made where it is not there, with the grant's CPUs. @throws ERR_CGROUP */
   make(): CpusetGroup {
     const { topology } = this.#machine;
-    return this.#layout.groupFor(this.#pod, this.#name, topology.cpus, NodeSet.from(topology.numaNodes));
+    return this.#cpusets.grants.make(this.#pod, this.#name, topology.cpus, NodeSet.from(topology.numaNodes));
   }
 
   /** Whether this process, or one of its threads, is in it. */
   isInside(tid?: number): boolean {
-    return this.#layout.hierarchy.groupOf(process.pid, tid).path === this.#handle.path;
+    return this.#cpusets.hierarchy.groupOf(process.pid, tid).path === this.#handle.path;
   }
 
   /**
@@ -83,7 +79,7 @@ export class GrantGroup {
   }
 
   #enter(threads: Threads): boolean {
-    const { hierarchy } = this.#layout;
+    const { hierarchy } = this.#cpusets;
     const group = this.make();
     if (threads === 'process') {
       this.#remember(hierarchy.groupOf(process.pid).path);
@@ -123,7 +119,7 @@ export class GrantGroup {
    * @throws ERR_CGROUP, ERR_ENFORCEMENT
    */
   startInside<T>(action: () => T): T {
-    const { hierarchy } = this.#layout;
+    const { hierarchy } = this.#cpusets;
     if (this.isInside(native.threadId())) return action();
     if (hierarchy.version === 2) this.#refuseThread();
     // What is born is in the group of the thread that starts it.
@@ -137,21 +133,21 @@ export class GrantGroup {
     } finally {
       // As in leave().
       const isAsked = native.ask(mask);
-      this.#layout.moveThread(tid, home);
+      hierarchy.moveThread(tid, home);
       if (!native.ask(mask) && !isAsked) native.askLater(mask, this.#all.words);
     }
   }
 
   /** Whether processes can be born in it, other than from within. */
   get canStartInside(): boolean {
-    return this.#layout.hierarchy.version === 1 || this.isInside();
+    return this.#cpusets.hierarchy.version === 1 || this.isInside();
   }
 
   /** Moves another process into it, with what it has started by now. @throws ERR_CGROUP */
   attach(pid: number): void {
     const group = this.make();
     group.attach(pid);
-    const { hierarchy } = this.#layout;
+    const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
       if (hierarchy.groupOf(child).path !== group.path) this.attach(child);
     }
@@ -163,7 +159,7 @@ export class GrantGroup {
    * @throws ERR_CGROUP
    */
   setMemoryNodes(nodes: NodeSet | undefined): void {
-    const all = this.#layout.memsOfGroups(NodeSet.from(this.#machine.topology.numaNodes));
+    const all = this.#cpusets.grants.memsFor(NodeSet.from(this.#machine.topology.numaNodes));
     const wanted = nodes ?? all;
     const group = this.#handle;
     if (group.exists() && !group.mems().equals(wanted)) group.setMems(wanted, { migrate: true });
@@ -171,7 +167,7 @@ export class GrantGroup {
 
   /** Whether {@link setMemoryNodes} is in force. */
   get hasMemoryNodes(): boolean {
-    const all = this.#layout.memsOfGroups(NodeSet.from(this.#machine.topology.numaNodes));
+    const all = this.#cpusets.grants.memsFor(NodeSet.from(this.#machine.topology.numaNodes));
     return this.#handle.exists() && !this.#handle.mems().equals(all);
   }
 
@@ -192,7 +188,7 @@ export class GrantGroup {
   /** Those of these threads of this process that are not in it, though they live. */
   missing(tids: readonly number[]): readonly number[] {
     const group = this.#handle;
-    const { hierarchy } = this.#layout;
+    const { hierarchy } = this.#cpusets;
     const inside = new Set(group.exists() ? group.threads() : []);
     return tids.filter(
       (tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path),
@@ -214,7 +210,7 @@ export class GrantGroup {
    */
   bringBack(tids: readonly number[]): void {
     const group = this.make();
-    if (this.#layout.hierarchy.version === 2) group.attach(process.pid);
+    if (this.#cpusets.hierarchy.version === 2) group.attach(process.pid);
     else for (const tid of tids) unlessEnded(() => group.attachThread(tid));
   }
 
@@ -231,17 +227,17 @@ export class GrantGroup {
     const group = this.#handle;
     native.rememberMasks();
     native.askChoices(this.#pod.uid);
-    let home = known ?? this.#layout.home;
+    let home = known ?? this.#cpusets.home;
     try {
       group.moveBack(process.pid, home);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       // The cgroup that it came from may be gone.
-      home = this.#layout.home;
+      home = this.#cpusets.home;
       group.moveBack(process.pid, home);
     }
     this.setMemoryNodes(undefined);
-    return this.#layout.isPartition || this.#layout.isWithin(home, pool) ? this.#all : pool;
+    return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 
   get #all(): CpuSet {
@@ -251,7 +247,7 @@ export class GrantGroup {
 
   /** Threads that have left come back. @throws ERR_CGROUP */
   comeBack(tids: readonly number[]): void {
-    if (this.#layout.hierarchy.version === 2) this.enter(['process']);
+    if (this.#cpusets.hierarchy.version === 2) this.enter(['process']);
     else this.enter(tids);
   }
 }

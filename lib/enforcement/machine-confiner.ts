@@ -1,18 +1,24 @@
 // MachineConfiner: keeps the shared members off exclusive CPUs, by cpusets, a partition or masks.
+import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { cpusOf, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, cpusOfPods, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
 import { sharedPool } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { allCpusOf, type CpusetLayout, isPartitioned } from './cpuset-layout.js';
+import type { Cpusets } from './cpusets/cpusets.js';
+import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
+import { groupDifferences, partitionDifferences, poolDifferences } from './layout/differences.js';
+import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { isPartitioned, layoutOf } from './layout/layout.js';
+import { takeSteps } from './layout/steps.js';
+import { podsNotIn } from './layout/transition.js';
 import type { Confinement, SharedMember, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
 import type { SharedMembers } from './members/shared-members.js';
-import { podsNotIn } from './transition.js';
 
 /** How members stand to a state. */
 export interface Standing extends Confinement {
@@ -24,76 +30,98 @@ export interface Standing extends Confinement {
 }
 
 /** The cgroups below a root; or why there are none to be used. */
-export type FoundLayout = CpusetLayout | string;
+export type FoundCpusets = Cpusets | string;
 
 /** REQUIRES for everything that writes: the state's lock. */
 export class MachineConfiner {
   readonly topology: () => Topology;
   readonly members: SharedMembers;
-  readonly #find: (cgroupRoot: string) => FoundLayout;
-  readonly #layouts = new Map<string, FoundLayout>();
+  readonly #find: (cgroupRoot: string) => FoundCpusets;
+  readonly #cpusets = new Map<string, FoundCpusets>();
   // Of members before the first change of the partition that they have not been confined after.
   #choices: MemberChoices | undefined;
 
-  constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundLayout) {
+  constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundCpusets) {
     this.topology = topology;
     this.members = members;
     this.#find = find;
   }
 
-  layoutOf(settings: MachineSettings): CpusetLayout | undefined {
-    const found = this.findLayout(settings);
+  cpusetsOf(settings: MachineSettings): Cpusets | undefined {
+    const found = this.findCpusets(settings);
     return typeof found === 'string' ? undefined : found;
   }
 
   /** Or, in words, why no cgroups are used. */
-  findLayout({ cgroupRoot }: MachineSettings): FoundLayout {
+  findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
     if (cgroupRoot === null)
       return 'the settings of this state name no cgroup root, so that no cgroups are used';
-    const found = this.#layouts.get(cgroupRoot) ?? this.#find(cgroupRoot);
-    this.#layouts.set(cgroupRoot, found);
+    const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
+    this.#cpusets.set(cgroupRoot, found);
     return found;
   }
 
   /**
-   * Makes the root a partition with the CPUs of all of these states. The last one says which grants
-   * are isolated in it.
-   * @throws ERR_CGROUP
+   * Makes the root a partition with the CPUs of all of these states, or ends it. The last one says
+   * which grants are isolated in it.
+   * @throws ERR_CGROUP with what the kernel made of it; then it is as it was
    */
   setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
-    const layout = this.layoutOf(states[0]!.settings);
-    if (layout?.hierarchy.version !== 2) return;
-    const pods = states.flatMap((state) => state.pods);
-    if (!layout.isPartition && !pods.some(isPartitioned)) return;
-    if (!layout.isPartitionOf(pods)) this.#choices ??= this.#choicesOf(layout, states, unpinned);
-    layout.setPartition(pods, states.at(-1)!.pods);
+    const cpusets = this.cpusetsOf(states[0]!.settings);
+    if (cpusets?.hierarchy.version !== 2) return;
+    const layout = layoutOf(states);
+    if (layout.partition.isEmpty && !cpusets.isPartition) return;
+    const { hierarchy } = cpusets;
+    const grants = readGrants(hierarchy, layout.groups);
+    const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
+    if (differences.length === 0) return;
+    this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
+    for (const { steps } of differences) takeSteps(hierarchy, steps);
+  }
+
+  /**
+   * Gives the groups of grants the CPUs that these have in all of these states. `concerns`: which of
+   * them.
+   * @throws ERR_CGROUP
+   */
+  fitGroups(states: readonly Assignments[], concerns: (pod: PodAssignment) => boolean = () => true): void {
+    const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
+    const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
+    if (!hierarchy || groups.length === 0) return;
+    for (const { steps } of groupDifferences(groups, readGrants(hierarchy, groups)))
+      takeSteps(hierarchy, steps);
   }
 
   // Before the kernel resets them.
   #choicesOf(
-    layout: CpusetLayout,
+    cpusets: Cpusets,
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
-    return this.members.choices({ pods, unpinned }, (pid) => layout.cpusetOf(pid), ordinary);
+    return this.members.choices({ pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }
 
   /** Off what any of these states takes, unless a partition keeps everybody off it. */
   confine(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Standing {
     const { members } = this;
-    const layout = this.layoutOf(states[0]!.settings);
+    const cpusets = this.cpusetsOf(states[0]!.settings);
     const confinement = this.confinement(states, unpinned);
     const { pool, pods } = confinement;
     const list = members.list();
-    if (layout?.isPartition || layout?.resetsMasks(pool, list)) {
-      this.#choices ??= this.#choicesOf(layout, states, unpinned);
+    const isPartition = cpusets?.isPartition === true;
+    const differences = cpusets && !isPartition ? differentPools(cpusets, pool, list) : [];
+    if (cpusets && (isPartition || (differences.length > 0 && !keepsMasks()))) {
+      this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
     }
     const choices = this.#choices;
     this.#choices = undefined;
-    const isSet = layout !== undefined && !layout.isPartition && this.#isPoolSet(layout, pool, list);
-    const isConfined = (member: SharedMember) => isSet && layout.confines(member, list, pods, pool);
+    const setPools = () => {
+      for (const { steps } of differences) takeSteps(cpusets!.hierarchy, steps);
+    };
+    const isSet = cpusets !== undefined && !isPartition && isDone(setPools);
+    const isConfined = (member: SharedMember) => isSet && cpusets.confines(member, list, pods, pool);
     const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
     return { stuck, refused, byMask, members: list.length, ...confinement };
   }
@@ -110,22 +138,20 @@ export class MachineConfiner {
     const rightfulCpus = (pod: PodAssignment) =>
       cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
-    const taken = allCpusOf(pods.filter((pod) => !isPartitioned(pod)));
+    const taken = cpusOfPods(pods.filter((pod) => !isPartitioned(pod)));
     const { possible, cpus } = this.topology();
-    const cpusetOf = (pid: number) => this.layoutOf(last.settings)?.cpusetOf(pid);
-    const all = possible.union(cpus);
-    return { taken, pool, all, pods: staying, rightfulCpus, held: last.pods, unpinned, cpusetOf };
-  }
-
-  // Where it cannot be, masks must do.
-  #isPoolSet(layout: CpusetLayout, pool: CpuSet, members: readonly SharedMember[]): boolean {
-    try {
-      layout.setPool(pool, members);
-      return true;
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+    const cpusets = this.cpusetsOf(last.settings);
+    const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);
+    return {
+      taken,
+      pool,
+      all: possible.union(cpus),
+      pods: staying,
+      rightfulCpus,
+      held: last.pods,
+      unpinned,
+      cpusetOf: cpusetOfProcess,
+    };
   }
 
   /**
@@ -133,9 +159,32 @@ export class MachineConfiner {
    * how many. Where masks keep threads in the pool, the members' masks say what they have.
    */
   settleChoices(state: Assignments, dryRun: boolean): number {
-    const layout = this.layoutOf(state.settings);
-    const limit = layout?.holdsInPool(process.pid) ? layout.cpusOutsideGrants(process.pid) : undefined;
+    const cpusets = this.cpusetsOf(state.settings);
+    if (!cpusets || !isHeldInPool(cpusets, process.pid)) return 0;
+    const limit = cpusOutsideGrants(cpusets, process.pid);
     return limit ? native.settleChoices(limit.words, dryRun) : 0;
+  }
+}
+
+// From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.
+function keepsMasks(): boolean {
+  const [major = 0, minor = 0] = release().split('.').map(Number);
+  return major > 6 || (major === 6 && minor >= 2);
+}
+
+/** Groups that have not the shared pool. */
+export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly SharedMember[]) {
+  return poolDifferences(pool, readPools(cpusets.hierarchy, cpusets.poolGroups(members)));
+}
+
+// Where cgroups cannot be changed, masks must do.
+function isDone(step: () => void): boolean {
+  try {
+    step();
+    return true;
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+    return false;
   }
 }
 

@@ -14,13 +14,15 @@ import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
 import { Clearing } from './clearing.js';
 import { compare, levelNow } from './comparison.js';
-import { CpusetLayout } from './cpuset-layout.js';
+import { Cpusets } from './cpusets/cpusets.js';
+import { cpusOutsideGrants, cpusWithinReach } from './cpusets/reach.js';
+import type { PoolCpuset } from './cpusets/shared-group.js';
 import type { Comparison } from './drift.js';
 import { type Applied, type Cleared, type Enforcer, NO_ENFORCER } from './enforcer.js';
-import { type FoundLayout, MachineConfiner } from './machine-confiner.js';
+import { transitionOf } from './layout/transition.js';
+import { type FoundCpusets, MachineConfiner } from './machine-confiner.js';
 import type { UnpinnedThread } from './members/confinement.js';
 import { SharedMembers } from './members/shared-members.js';
-import { transitionOf } from './transition.js';
 
 /** Of the machine that this process runs on. */
 export class MachineEnforcer implements Enforcer {
@@ -37,17 +39,19 @@ export class MachineEnforcer implements Enforcer {
     return this.#confiner.members;
   }
 
-  layoutOf(settings: MachineSettings): CpusetLayout | undefined {
-    return this.#confiner.layoutOf(settings);
+  cpusetsOf(settings: MachineSettings): Cpusets | undefined {
+    return this.#confiner.cpusetsOf(settings);
   }
 
   cpusWithinReach({ settings, pods }: Assignments): CpuSet {
-    return this.layoutOf(settings)?.cpusWithinReach(process.pid, pods) ?? CpuSet.EMPTY;
+    const cpusets = this.cpusetsOf(settings);
+    return cpusets ? cpusWithinReach(cpusets, process.pid, pods) : CpuSet.EMPTY;
   }
 
   learnChoices(settings: MachineSettings): void {
     const { possible, cpus } = this.#confiner.topology();
-    const limit = this.layoutOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
+    const cpusets = this.cpusetsOf(settings);
+    const limit = (cpusets && cpusOutsideGrants(cpusets, process.pid)) ?? CpuSet.EMPTY;
     native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
 
@@ -58,17 +62,18 @@ export class MachineEnforcer implements Enforcer {
   }
 
   share(pid: number, state: Assignments): void {
-    this.layoutOf(state.settings)?.joinShared(pid, ...this.#sharedCpuset(state));
+    this.cpusetsOf(state.settings)?.shared.join(pid, this.#poolCpuset(state));
   }
 
   shareAnyway(pid: number, state: Assignments): void {
-    this.layoutOf(state.settings)?.leaveGrants(pid, ...this.#sharedCpuset(state));
+    this.cpusetsOf(state.settings)?.leaveGrants(pid, this.#poolCpuset(state));
     this.share(pid, state);
   }
 
-  #sharedCpuset(state: Assignments): [pool: CpuSet, all: CpuSet, mems: NodeSet] {
+  #poolCpuset(state: Assignments): PoolCpuset {
     const topology = this.#confiner.topology();
-    return [sharedPool(state, cpusNow(topology)), topology.cpus, NodeSet.from(topology.numaNodes)];
+    const pool = sharedPool(state, cpusNow(topology));
+    return { pool, all: topology.cpus, mems: NodeSet.from(topology.numaNodes) };
   }
 
   leave(): void {
@@ -79,7 +84,8 @@ export class MachineEnforcer implements Enforcer {
 
   unshare(pid: number, state: Assignments): void {
     // Elsewhere it could come on CPUs that are somebody's.
-    if (exclusiveCpus(state).isEmpty) this.layoutOf(state.settings)?.leaveShared(pid);
+    const cpusets = exclusiveCpus(state).isEmpty ? this.cpusetsOf(state.settings) : undefined;
+    cpusets?.shared.leave(pid, cpusets.pathOf(pid) ?? '');
   }
 
   clear(
@@ -90,7 +96,7 @@ export class MachineEnforcer implements Enforcer {
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
     if (!transition) return NO_ENFORCER.clear(before, next, request);
-    if (this.layoutOf(next.settings)) this.learnChoices(next.settings);
+    if (this.cpusetsOf(next.settings)) this.learnChoices(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
     return new Clearing(this.#confiner, transition, request, unpinned, reopen).clear();
   }
@@ -98,9 +104,7 @@ export class MachineEnforcer implements Enforcer {
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
     const failed: string[] = [];
     try {
-      for (const pod of state.pods) {
-        if (pod.enforcement.target !== null) this.layoutOf(state.settings)?.fit(pod, CpuSet.EMPTY);
-      }
+      this.#confiner.fitGroups([state]);
       this.#confiner.setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
@@ -135,12 +139,10 @@ export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
       throw error;
     }
   };
-  const find = (cgroupRoot: string): FoundLayout => {
+  const find = (cgroupRoot: string): FoundCpusets => {
     try {
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
-      return hierarchy.canWrite()
-        ? new CpusetLayout(hierarchy)
-        : `this user may not write ${hierarchy.rootPath}`;
+      return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {
       if (error instanceof NumalignError) return error.message;
       throw error;

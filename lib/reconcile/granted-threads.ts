@@ -7,7 +7,7 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type Comparison, type Found, together } from '../enforcement/drift.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
-import { grantKey } from '../enforcement/transition.js';
+import { grantKey } from '../enforcement/layout/transition.js';
 import { CpuSet } from '../machine/cpu-set.js';
 
 /** `isGivenUp`: of what is contested. */

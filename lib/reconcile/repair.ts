@@ -7,8 +7,8 @@ import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
 import { countChanges } from '../cgroups/cgroup-files.js';
-import { isPartitioned } from '../enforcement/cpuset-layout.js';
 import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
+import { isPartitioned } from '../enforcement/layout/layout.js';
 import type { Fights } from './fights.js';
 
 // What a repair has brought to light is repaired in the same round; what it has made good with it

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { shellWord } from '../../base/text/shell-word.js';
 import { readIfThere } from '../../cgroups/cgroup-files.js';
 import { findHierarchy, isAtOrBelow } from '../../cgroups/mounts.js';
-import { SHARED } from '../../enforcement/cpuset-layout.js';
+import { SHARED } from '../../enforcement/layout/layout.js';
 import { affinity } from '../../entries/diagnostics.js';
 import { type CpuSet, openManager, type SharedMember, type SharedMemberTarget } from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';

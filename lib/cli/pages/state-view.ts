@@ -14,7 +14,7 @@ import { encodeName } from '../../cgroups/cgroup-path.js';
 import { flagsOf } from '../../decision/flags.js';
 import { grantInfo } from '../../decision/grant-info.js';
 import { memoryTables, totalsOf } from '../../decision/memory-tables.js';
-import { ALL_CONTAINERS } from '../../enforcement/cpuset-layout.js';
+import { ALL_CONTAINERS } from '../../enforcement/layout/layout.js';
 import { told } from '../../enforcement/members/confinement.js';
 import { type Survivor, survivorsOf } from '../../enforcement/members/descent.js';
 import type { ProcessEntry } from '../../enforcement/members/member-entry.js';

@@ -1,9 +1,9 @@
 // What a commit changes, without a kernel.
 import { describe, expect, it } from 'vitest';
-import type { Assignments } from '../../lib/account/assignments.js';
-import type { PodAssignment, UpcomingCpus } from '../../lib/account/pod-assignment.js';
-import { grownPods, refits, transitionOf, without } from '../../lib/enforcement/transition.js';
-import { CpuSet } from '../../lib/index.js';
+import type { Assignments } from '../../../lib/account/assignments.js';
+import type { PodAssignment, UpcomingCpus } from '../../../lib/account/pod-assignment.js';
+import { grownPods, refits, transitionOf, without } from '../../../lib/enforcement/layout/transition.js';
+import { CpuSet } from '../../../lib/index.js';
 
 interface GrantParts {
   readonly admittedAt?: string;

@@ -1,7 +1,7 @@
 // Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
-import type { Assignments } from '../account/assignments.js';
-import { cpusOf, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import { exclusiveCpus } from '../account/pools.js';
+import type { Assignments } from '../../account/assignments.js';
+import { cpusOf, type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import { exclusiveCpus } from '../../account/pools.js';
 
 /** From one state to the next. */
 export interface Transition {

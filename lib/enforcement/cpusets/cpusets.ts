@@ -1,0 +1,140 @@
+// Cpusets: the groups below the cgroup root as enforcement uses them, and which processes they keep
+// in the shared pool.
+import { join } from 'node:path';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { NumalignError } from '../../base/errors.js';
+import { childNames } from '../../cgroups/cgroup-files.js';
+import type { CpusetGroup } from '../../cgroups/cpuset-group.js';
+import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
+import { isAtOrBelow } from '../../cgroups/mounts.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { isUnused } from '../../processes/process-identity.js';
+import type { SharedMember } from '../members/confinement.js';
+import { childrenOf } from '../members/descent.js';
+import { GrantGroups } from './grant-groups.js';
+import { type PoolCpuset, SharedGroup } from './shared-group.js';
+
+/** What writes REQUIRES the state's lock. */
+export class Cpusets {
+  readonly hierarchy: CpusetHierarchy;
+  readonly grants: GrantGroups;
+  readonly shared: SharedGroup;
+
+  constructor(hierarchy: CpusetHierarchy) {
+    this.hierarchy = hierarchy;
+    this.grants = new GrantGroups(hierarchy);
+    this.shared = new SharedGroup(hierarchy);
+  }
+
+  /** Whether the root is a partition now. */
+  get isPartition(): boolean {
+    return this.hierarchy.version === 2 && this.hierarchy.partition().kind === 'root';
+  }
+
+  /** Whether processes of the shared pool are kept there by the shared group. */
+  get isPlain(): boolean {
+    return this.shared.exists() && !this.isPartition;
+  }
+
+  /** The folder of the group for processes that nothing else is known of. */
+  get home(): string {
+    return this.isPlain ? this.shared.path : this.hierarchy.mount;
+  }
+
+  /** Where a process is; undefined where it has ended. @throws ERR_CGROUP */
+  pathOf(pid: number): string | undefined {
+    try {
+      return this.hierarchy.groupOf(pid).path;
+    } catch (error) {
+      if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether a cgroup is below the root, so that its CPUs are numalign's to set. */
+  isOurs(path: string): boolean {
+    return path !== this.hierarchy.rootPath && isAtOrBelow(path, this.hierarchy.rootPath);
+  }
+
+  /** Whether a cgroup is that of a grant or of the shared pool, or below one. */
+  isOfPools(path: string): boolean {
+    return this.shared.contains(path) || this.grants.contain(path);
+  }
+
+  /** The groups that have the shared pool: the shared one, and registered ones below the root. */
+  poolGroups(members: readonly SharedMember[]): readonly CpusetGroup[] {
+    const paths = members.flatMap((each) =>
+      each.kind === 'cgroup' && this.isOurs(each.path) ? [each.path] : [],
+    );
+    return [this.shared.path, ...paths].map((path) => this.hierarchy.at(path));
+  }
+
+  /**
+   * Whether the cpuset of a group below the root keeps what is in it in the shared pool, as it
+   * reads back.
+   */
+  isWithin(path: string, pool: CpuSet): boolean {
+    if (!this.isOurs(path)) return false;
+    const group = this.hierarchy.at(path);
+    return group.exists() && group.effectiveCpus().isSubsetOf(pool);
+  }
+
+  /** Whether a cpuset, and no partition, keeps a member in the shared pool. */
+  confines(
+    member: SharedMember,
+    members: readonly SharedMember[],
+    pods: readonly PodAssignment[],
+    pool: CpuSet,
+  ): boolean {
+    if (member.kind === 'cgroup') return this.isWithin(member.path, pool);
+    try {
+      const { path } = this.hierarchy.groupOf(member.pid);
+      if (!this.isOurs(path)) return false;
+      const registered = members.flatMap((each) =>
+        each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],
+      );
+      // In the groups of a grant it is no shared member at present.
+      if ([...registered, ...this.grants.pathsOf(pods)].some((above) => isAtOrBelow(path, above)))
+        return true;
+      return this.shared.contains(path) && this.isWithin(this.shared.path, pool);
+    } catch (error) {
+      // It has ended, or /proc does not show it.
+      if (error instanceof NumalignError)
+        return error.details.reason === 'no-process' && isUnused(member.pid);
+      throw error;
+    }
+  }
+
+  /**
+   * Has a process that is in the group of a grant leave it, with what it has started by now.
+   * @throws ERR_CGROUP
+   */
+  leaveGrants(pid: number, cpuset: PoolCpuset): void {
+    const path = this.pathOf(pid);
+    if (path === undefined || this.shared.contains(path) || !this.grants.contain(path)) return;
+    if (this.hierarchy.version === 1) this.shared.make(cpuset);
+    this.hierarchy.at(path).moveBack(pid, this.home);
+    for (const child of childrenOf(pid)) this.leaveGrants(child, cpuset);
+  }
+
+  /** Why the root cannot be a partition for these grants, as far as can be seen before. */
+  whyNoPartition(pods: readonly PodAssignment[]): string | undefined {
+    const refusal = this.hierarchy.whyNoPartition();
+    if (refusal) return refusal.message;
+    const stranger = this.isPlain ? this.shared.path : this.#stranger(pods);
+    return (
+      stranger && `there is no partition: the cgroup ${stranger} below ${this.hierarchy.rootPath} is in use`
+    );
+  }
+
+  // A group below the root with processes in it that is no grant's: a partition would put them on
+  // the grants' CPUs.
+  #stranger(pods: readonly PodAssignment[]): string | undefined {
+    const { rootPath } = this.hierarchy;
+    if (!this.hierarchy.group().exists()) return undefined;
+    const granted = new Set(this.grants.pathsOf(pods));
+    return childNames(rootPath)
+      .map((name) => join(rootPath, name))
+      .find((path) => !granted.has(path) && this.hierarchy.at(path).isPopulated());
+  }
+}

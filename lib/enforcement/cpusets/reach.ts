@@ -1,0 +1,59 @@
+// Reach: the CPUs that cpusets leave a process, and that they could leave it.
+import { dirname } from 'node:path';
+import { cpusOfPods, type PodAssignment } from '../../account/pod-assignment.js';
+import { NumalignError } from '../../base/errors.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { isPartitioned } from '../layout/layout.js';
+import type { Cpusets } from './cpusets.js';
+
+// A group may be outside of what is mounted here, as seen from a container: then nothing is known of
+// it.
+function whereMounted<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
+}
+
+/** The CPUs that threads of a process may use; undefined where it has ended. */
+export function cpusetOf({ hierarchy }: Cpusets, pid: number): CpuSet | undefined {
+  return whereMounted(() => hierarchy.effectiveCpusOf(hierarchy.groupOf(pid).path));
+}
+
+/**
+ * What threads of a process may use that run on no grant; undefined where that cannot be seen.
+ */
+export function cpusOutsideGrants(cpusets: Cpusets, pid: number): CpuSet | undefined {
+  const path = cpusets.pathOf(pid);
+  if (path === undefined) return undefined;
+  return whereMounted(() => {
+    const isInGrant = !cpusets.shared.contains(path) && cpusets.grants.contain(path);
+    return cpusets.hierarchy.effectiveCpusOf(isInGrant ? cpusets.home : path);
+  });
+}
+
+/**
+ * The CPUs that a process could be given by changing numalign's groups alone: those of its cpuset,
+ * and what only the group of a grant, the shared group or the partition of these grants keeps from
+ * it.
+ */
+export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly PodAssignment[]): CpuSet {
+  const { hierarchy } = cpusets;
+  const cpuset = cpusetOf(cpusets, pid);
+  if (!cpuset) return CpuSet.EMPTY;
+  const inPartition = cpusets.isPartition ? cpusOfPods(pods.filter(isPartitioned)) : CpuSet.EMPTY;
+  if (cpusets.isOfPools(hierarchy.groupOf(pid).path)) {
+    return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
+  }
+  return cpuset.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ? cpuset.union(inPartition) : cpuset;
+}
+
+/**
+ * Whether a cpuset below the root, and no partition, keeps a process in the shared pool while it
+ * runs on no grant.
+ */
+export function isHeldInPool(cpusets: Cpusets, pid: number): boolean {
+  return cpusets.isPlain || (!cpusets.isPartition && cpusets.isOurs(cpusets.pathOf(pid) ?? ''));
+}

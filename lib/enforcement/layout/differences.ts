@@ -1,0 +1,108 @@
+// Differences: where facts are not as a layout says, and the steps that make them so. The one
+// comparison for what a commit changes and for what somebody else has changed. Pure.
+import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import type { Partition } from '../../cgroups/cpuset-group.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts } from './facts.js';
+import type { Layout, LayoutGroup } from './layout.js';
+import type { Step } from './steps.js';
+
+export interface Difference {
+  /** `cgroup`: the group of a grant. `pool`: one that has the shared pool. */
+  readonly kind: 'cgroup' | 'partition' | 'pool' | 'leftover';
+  /** The grant whose group it is. */
+  readonly pod: PodAssignment | null;
+  readonly path: string;
+  /** In words. */
+  readonly what: string;
+  /** Somebody else has changed it: numalign leaves nothing so, except while it changes a grant. */
+  readonly isDrift: boolean;
+  readonly steps: readonly Step[];
+}
+
+const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
+
+/** Groups of grants that have other CPUs. */
+export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFacts): readonly Difference[] {
+  return groups.flatMap(({ pod, name, cpus }) => {
+    const found = facts.groups.get(name);
+    const wanted = within(facts.online, cpus);
+    if (!found || wanted.isEmpty || found.cpus.equals(wanted)) return [];
+    const { path } = found;
+    const what = `${path} has CPUs ${found.cpus} instead of ${cpus}`;
+    // While it is being changed it may have all that the grant holds.
+    const has = within(facts.online, found.cpus);
+    const isDrift = !wanted.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
+    return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: wanted }] }];
+  });
+}
+
+/** The root, and what is isolated in it: none, or one difference. */
+export function partitionDifferences(
+  layout: Layout,
+  facts: PartitionFacts | undefined,
+): readonly Difference[] {
+  if (!facts) return [];
+  const { root, rootPath: path } = facts;
+  const isRootRight = isPartitionOf(root, layout.partition);
+  const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isIsolated }) => isIsolated);
+  const open = isolated.filter(({ name }) => !isIsolation(facts.groups.get(name)));
+  if (isRootRight && open.length === 0) return [];
+  const wanted = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
+  const what = `${path} is "${root.text}" with CPUs ${root.cpus} instead of ${wanted}`;
+  // One that is not there yet is made by the next commit.
+  const isDrift = !isRootRight || open.some(({ name }) => facts.groups.has(name));
+  const steps: Step[] = [
+    ...shrinkings(layout, facts),
+    { kind: 'partition', cpus: layout.partition },
+    // Before any process is in them, where they are new.
+    ...(isRootRight ? open : isolated).map(({ name, cpus }) => ({ kind: 'isolate', name, cpus }) as const),
+  ];
+  return [{ kind: 'partition', pod: null, path, what, isDrift, steps }];
+}
+
+function isPartitionOf({ kind, valid, cpus }: Partition, wanted: CpuSet): boolean {
+  if (wanted.isEmpty) return kind !== 'root';
+  return kind === 'root' && valid && cpus.equals(wanted);
+}
+
+// A kernel without such a file isolates nothing.
+const isIsolation = (found: GroupFacts | undefined) =>
+  found?.partition !== undefined && (found.partition.valid || found.partition.kind === 'none');
+
+// What the partition loses must have left the groups inside before.
+function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
+  return groups.flatMap(({ name }) => {
+    const found = facts.groups.get(name);
+    const kept = found?.cpus.intersection(partition);
+    if (!found || !kept || kept.isEmpty || kept.equals(found.cpus)) return [];
+    return [{ kind: 'fit', path: found.path, cpus: kept }];
+  });
+}
+
+/** Groups that have not the CPUs of the shared pool. */
+export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly Difference[] {
+  const wanted = within(online, pool);
+  return groups
+    .filter(({ cpus }) => !wanted.isEmpty && !cpus.equals(wanted))
+    .map(({ path, cpus }) => ({
+      kind: 'pool',
+      pod: null,
+      path,
+      what: `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`,
+      isDrift: true,
+      steps: [{ kind: 'fit', path, cpus: wanted }],
+    }));
+}
+
+/** Groups of grants that have ended, by their paths. */
+export function leftoverDifferences(paths: readonly string[], home: string): readonly Difference[] {
+  return paths.map((path) => ({
+    kind: 'leftover',
+    pod: null,
+    path,
+    what: `${path} is left of a grant that has ended`,
+    isDrift: true,
+    steps: [{ kind: 'remove', path, home }],
+  }));
+}

@@ -1,0 +1,65 @@
+// Facts: what the groups below the cgroup root have now, read once. Synchronous; changes nothing.
+import { native } from '../../base/native.js';
+import type { CpusetGroup, Partition } from '../../cgroups/cpuset-group.js';
+import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { LayoutGroup } from './layout.js';
+
+export interface GroupFacts {
+  readonly path: string;
+  readonly cpus: CpuSet;
+  /** Of a group that is to be isolated. */
+  readonly partition: Partition | undefined;
+}
+
+/** Of the groups of grants. */
+export interface GrantFacts {
+  /** The CPUs that a group can have; undefined: all. */
+  readonly online: CpuSet | undefined;
+  /** Those of a layout that are there, by their names. */
+  readonly groups: ReadonlyMap<string, GroupFacts>;
+}
+
+/** Of a root that may be a partition. */
+export interface PartitionFacts extends GrantFacts {
+  readonly rootPath: string;
+  readonly root: Partition;
+}
+
+/** Of the groups that have the shared pool. */
+export interface PoolFacts {
+  readonly online: CpuSet | undefined;
+  readonly groups: readonly GroupFacts[];
+}
+
+/** @throws ERR_CGROUP */
+export function readGrants(hierarchy: CpusetHierarchy, groups: readonly LayoutGroup[]): GrantFacts {
+  const found = new Map<string, GroupFacts>();
+  for (const { name, isIsolated } of groups) {
+    const group = hierarchy.group(name);
+    if (group.exists()) found.set(name, readGroup(group, isIsolated));
+  }
+  return { online: onlineFor(hierarchy), groups: found };
+}
+
+/** Undefined with cgroup v1, which has none. @throws ERR_CGROUP */
+export function readPartition(hierarchy: CpusetHierarchy, grants: GrantFacts): PartitionFacts | undefined {
+  if (hierarchy.version === 1) return undefined;
+  return { ...grants, rootPath: hierarchy.rootPath, root: hierarchy.partition() };
+}
+
+/** `groups`: those that are there count. @throws ERR_CGROUP */
+export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGroup[]): PoolFacts {
+  const found = groups.filter((group) => group.exists()).map((group) => readGroup(group, false));
+  return { online: onlineFor(hierarchy), groups: found };
+}
+
+function readGroup(group: CpusetGroup, isIsolated: boolean): GroupFacts {
+  const partition = isIsolated ? group.partition() : undefined;
+  return { path: group.path, cpus: group.cpus(), partition };
+}
+
+// With cgroup v1 a CPU that goes offline is in no cpuset any more, and cannot be put into one.
+function onlineFor({ version }: CpusetHierarchy): CpuSet | undefined {
+  return version === 1 ? new CpuSet(native.onlineCpus()) : undefined;
+}

@@ -1,0 +1,69 @@
+// Layout: the groups of grants below the cgroup root, what they may use, and the partition that the
+// root is. Computed from records alone. Plain: a container's group has the container's CPUs, and the
+// shared group has the shared pool. As a partition: the root has just the exclusive CPUs, the kernel
+// keeps everybody else off them, and there is no shared group. A container's group is a leaf: the
+// kernel makes no partition of all CPUs of a group whose processes are deeper.
+import type { Assignments } from '../../account/assignments.js';
+import { cpusOfPods, type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
+import { refits } from './transition.js';
+
+/** The group of the shared pool, below the root. */
+export const SHARED = 'shared';
+/** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
+export const ALL_CONTAINERS = '.all';
+
+/** The group of a grant for one of its containers, or for {@link ALL_CONTAINERS}. */
+export interface LayoutGroup {
+  readonly pod: PodAssignment;
+  /** Below the root, as CpusetHierarchy.group() takes it. */
+  readonly name: string;
+  readonly cpus: CpuSet;
+  /** It is a partition in that of the root, and there before any process is in it. */
+  readonly isIsolated: boolean;
+}
+
+export interface Layout {
+  /** Those that are there or may be made; only isolated ones must be there. */
+  readonly groups: readonly LayoutGroup[];
+  /** The CPUs of the partition that the root is; empty: it is none. */
+  readonly partition: CpuSet;
+}
+
+export const groupName = (uid: string, container: string) => `${uid}/${container}`;
+
+/** The uid of the grant whose group has a name; undefined of any other group. */
+export function uidOf(name: string): string | undefined {
+  const end = name.lastIndexOf('/');
+  return end < 0 ? undefined : name.slice(0, end);
+}
+
+/** Whether a grant's CPUs are in the root partition. */
+export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'enforcement'>): boolean {
+  return level === 'partition' || level === 'isolated';
+}
+
+/** The groups that a grant may have. Isolated are those of its containers. */
+export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
+  const isIsolated = pod.enforcement.level === 'isolated';
+  const containers = pod.containers.map(({ name, cpus }) => ({ name, cpus, isIsolated }));
+  return [...containers, { name: ALL_CONTAINERS, cpus: runningCpus(pod), isIsolated: false }]
+    .filter(({ cpus }) => !cpus.isEmpty)
+    .map(({ name, ...group }) => ({ pod, name: groupName(pod.uid, name), ...group }));
+}
+
+/** What holds while all of these states do. The groups are those of the last. */
+export function layoutOf(states: readonly Assignments[]): Layout {
+  const last = states.at(-1)!;
+  // A grant that is about to have other CPUs has those of before too, until it is done.
+  const former = new Map(
+    states.flatMap((state) => refits(state, last)).map(({ pod, known }) => [pod, runningCpus(known)]),
+  );
+  const during = (group: LayoutGroup) => {
+    const more = group.pod.containers.length === 1 ? former.get(group.pod) : undefined;
+    return more ? { ...group, cpus: group.cpus.union(more) } : group;
+  };
+  const inGroups = last.pods.filter(({ enforcement }) => enforcement.target !== null);
+  const inPartition = states.flatMap(({ pods }) => pods.filter(isPartitioned));
+  return { groups: inGroups.flatMap(groupsOf).map(during), partition: cpusOfPods(inPartition) };
+}

@@ -1,0 +1,300 @@
+// Layouts and what is different from them, without a kernel.
+import { describe, expect, it } from 'vitest';
+import type { Assignments } from '../../../lib/account/assignments.js';
+import type { EnforcementLevel, PodAssignment } from '../../../lib/account/pod-assignment.js';
+import type { Partition } from '../../../lib/cgroups/cpuset-group.js';
+import {
+  groupDifferences,
+  leftoverDifferences,
+  partitionDifferences,
+  poolDifferences,
+} from '../../../lib/enforcement/layout/differences.js';
+import type { GroupFacts, PartitionFacts } from '../../../lib/enforcement/layout/facts.js';
+import { layoutOf, uidOf } from '../../../lib/enforcement/layout/layout.js';
+import type { Step } from '../../../lib/enforcement/layout/steps.js';
+import { CpuSet } from '../../../lib/index.js';
+
+const cpus = (text: string) => CpuSet.parse(text);
+
+/** Containers as `name: CPUs`. */
+function grant(
+  uid: string,
+  level: EnforcementLevel,
+  containers: Record<string, string>,
+  upcoming: string | null = null,
+): PodAssignment {
+  return {
+    uid,
+    admittedAt: '2026-01-01T00:00:00.000Z',
+    containers: Object.entries(containers).map(([name, running]) => ({
+      name,
+      cpus: cpus(running),
+      held: cpus(running),
+      reusable: { cpus: CpuSet.EMPTY },
+    })),
+    upcoming: upcoming === null ? null : { cpus: cpus(upcoming), held: cpus(upcoming) },
+    enforcement: { level, target: level === 'recorded' ? null : `/root/${uid}` },
+  } as unknown as PodAssignment;
+}
+
+const state = (...pods: PodAssignment[]) => ({ pods }) as unknown as Assignments;
+
+const partition = (text: string, running: string): Partition => ({
+  kind: text.split(' ')[0] as Partition['kind'],
+  valid: !text.includes('invalid') && !text.startsWith('member'),
+  text,
+  cpus: cpus(running),
+  effective: cpus(running),
+});
+
+/** What is there, as `name: CPUs` or `name: CPUs partition`. */
+function groups(found: Record<string, string>): ReadonlyMap<string, GroupFacts> {
+  return new Map(
+    Object.entries(found).map(([name, words]) => {
+      const [running, ...text] = words.split(' ');
+      const its = text.length > 0 ? partition(text.join(' '), running!) : undefined;
+      return [name, { path: `/root/${name}`, cpus: cpus(running!), partition: its }];
+    }),
+  );
+}
+
+const facts = (root: string, running: string, found: Record<string, string> = {}): PartitionFacts => ({
+  rootPath: '/root',
+  root: partition(root, running),
+  online: undefined,
+  groups: groups(found),
+});
+
+const inWords = (step: Step) => {
+  switch (step.kind) {
+    case 'fit':
+      return `fit ${step.path} ${step.cpus}`;
+    case 'partition':
+      return `partition ${step.cpus}`;
+    case 'isolate':
+      return `isolate ${step.name} ${step.cpus}`;
+    case 'remove':
+      return `remove ${step.path} to ${step.home}`;
+  }
+};
+
+const summary = (differences: ReturnType<typeof groupDifferences>) =>
+  differences.map(({ kind, isDrift, steps }) => [kind, isDrift ? 'drift' : '', ...steps.map(inWords)]);
+
+describe('the layout of states', () => {
+  const a = grant('a', 'cpuset', { main: '1-2' });
+
+  it.each([
+    {
+      title: 'has no group for a grant without cgroups',
+      states: [state(grant('r', 'recorded', { m: '1' }))],
+      found: [],
+    },
+    { title: 'has the groups of a grant', states: [state(a)], found: ['a/main 1-2', 'a/.all 1-2'] },
+    {
+      title: 'has none for a container of the shared pool',
+      states: [state(grant('p', 'cpuset', { app: '1', side: '' }))],
+      found: ['p/app 1', 'p/.all 1'],
+    },
+    {
+      title: 'gives a grant that changes its CPUs those of before and after',
+      states: [state(a), state(grant('a', 'cpuset', { main: '2-3' }))],
+      found: ['a/main 1-3', 'a/.all 1-3'],
+    },
+    {
+      title: 'gives each container of a changing pod its next CPUs',
+      states: [
+        state(grant('p', 'cpuset', { app: '1', side: '2' })),
+        state(grant('p', 'cpuset', { app: '3', side: '2' })),
+      ],
+      found: ['p/app 3', 'p/side 2', 'p/.all 2-3'],
+    },
+    { title: 'has the groups of the last state', states: [state(a), state()], found: [] },
+  ])('$title', ({ states, found }) => {
+    expect(layoutOf(states).groups.map(({ name, cpus }) => `${name} ${cpus}`)).toEqual(found);
+  });
+
+  it('isolates containers, and not what is for all of them', () => {
+    const isolated = layoutOf([state(grant('i', 'isolated', { main: '4' }))]).groups.filter(
+      ({ isIsolated }) => isIsolated,
+    );
+    expect(isolated.map(({ name }) => name)).toEqual(['i/main']);
+  });
+
+  it('makes the root a partition of what all its states keep in one', () => {
+    const before = state(a, grant('b', 'partition', { main: '3' }));
+    const next = state(a, grant('c', 'isolated', { main: '4' }, '5'));
+    expect(String(layoutOf([before, next]).partition)).toBe('3-5');
+  });
+
+  it.each([
+    { name: 'uid/container', uid: 'uid' },
+    { name: 'a/b/container', uid: 'a/b' },
+    { name: 'shared', uid: undefined },
+  ])('finds the grant of the group $name', ({ name, uid }) => {
+    expect(uidOf(name)).toBe(uid);
+  });
+});
+
+describe('groups of grants', () => {
+  const running = grant('a', 'cpuset', { main: '1-2' });
+  const changing = grant('a', 'cpuset', { main: '1-2' }, '2-3');
+
+  it.each([
+    { title: 'are not made', pod: running, found: {}, expected: [] },
+    { title: 'are right', pod: running, found: { 'a/main': '1-2' }, expected: [] },
+    {
+      title: 'have lost a CPU',
+      pod: running,
+      found: { 'a/main': '1' },
+      expected: [['cgroup', 'drift', 'fit /root/a/main 1-2']],
+    },
+    {
+      title: 'have a CPU that is not theirs',
+      pod: running,
+      found: { 'a/main': '1-3' },
+      expected: [['cgroup', 'drift', 'fit /root/a/main 1-2']],
+    },
+    {
+      title: 'have all that a changing grant holds',
+      pod: changing,
+      found: { 'a/main': '1-3' },
+      expected: [['cgroup', '', 'fit /root/a/main 1-2']],
+    },
+  ])('$title', ({ pod, found, expected }) => {
+    const layout = layoutOf([state(pod)]);
+    expect(summary(groupDifferences(layout.groups, facts('member', '', found)))).toEqual(expected);
+  });
+
+  it('get no CPU that is offline', () => {
+    const { groups: wanted } = layoutOf([state(running)]);
+    const found = { ...facts('member', '', { 'a/main': '3' }), online: cpus('0-1') };
+    expect(summary(groupDifferences(wanted, found))).toEqual([['cgroup', 'drift', 'fit /root/a/main 1']]);
+  });
+
+  it('are left alone while all their CPUs are offline', () => {
+    const { groups: wanted } = layoutOf([state(running)]);
+    const found = { ...facts('member', '', { 'a/main': '0' }), online: cpus('0') };
+    expect(groupDifferences(wanted, found)).toEqual([]);
+  });
+});
+
+describe('the root', () => {
+  const none = state(grant('a', 'cpuset', { main: '1' }));
+  const one = state(grant('b', 'partition', { main: '2-3' }));
+  const isolated = state(grant('i', 'isolated', { main: '2-3' }));
+
+  it.each([
+    { title: 'is no partition, as it should be', wanted: none, found: facts('member', ''), expected: [] },
+    { title: 'is the partition', wanted: one, found: facts('root', '2-3'), expected: [] },
+    {
+      title: 'becomes a partition',
+      wanted: one,
+      found: facts('member', ''),
+      expected: [['partition', 'drift', 'partition 2-3']],
+    },
+    {
+      title: 'is a partition no more',
+      wanted: none,
+      found: facts('root', '2-3'),
+      expected: [['partition', 'drift', 'partition ']],
+    },
+    {
+      title: 'ends a partition that is invalid too',
+      wanted: none,
+      found: facts('root invalid (why)', '2-3'),
+      expected: [['partition', 'drift', 'partition ']],
+    },
+    {
+      title: 'is no valid partition',
+      wanted: one,
+      found: facts('root invalid (why)', '2-3'),
+      expected: [['partition', 'drift', 'partition 2-3']],
+    },
+    {
+      title: 'loses a CPU after the groups in it have left it',
+      wanted: one,
+      found: facts('root', '2-4', { 'b/main': '2-4' }),
+      expected: [['partition', 'drift', 'fit /root/b/main 2-3', 'partition 2-3']],
+    },
+    {
+      title: 'leaves a group alone that has nothing of it',
+      wanted: one,
+      found: facts('root', '2-4', { 'b/main': '4' }),
+      expected: [['partition', 'drift', 'partition 2-3']],
+    },
+    {
+      title: 'isolates what is new in it',
+      wanted: isolated,
+      found: facts('member', ''),
+      expected: [['partition', 'drift', 'partition 2-3', 'isolate i/main 2-3']],
+    },
+    {
+      title: 'isolates once more what became ordinary',
+      wanted: isolated,
+      found: facts('root', '2-3', { 'i/main': '2-3 member' }),
+      expected: [['partition', 'drift', 'partition 2-3', 'isolate i/main 2-3']],
+    },
+    {
+      title: 'makes an isolated group that is not there, which is no drift',
+      wanted: isolated,
+      found: facts('root', '2-3'),
+      expected: [['partition', '', 'partition 2-3', 'isolate i/main 2-3']],
+    },
+    {
+      title: 'isolates nothing where the kernel cannot',
+      wanted: isolated,
+      found: facts('root', '2-3', { 'i/main': '2-3 none' }),
+      expected: [],
+    },
+  ])('$title', ({ wanted, found, expected }) => {
+    expect(summary(partitionDifferences(layoutOf([wanted]), found))).toEqual(expected);
+  });
+
+  it('has nothing to be compared with cgroup v1', () => {
+    expect(partitionDifferences(layoutOf([one]), undefined)).toEqual([]);
+  });
+
+  it('isolates everything in it when it is made once more', () => {
+    const wanted = state(grant('i', 'isolated', { main: '2' }), grant('j', 'isolated', { main: '3' }));
+    const found = facts('root invalid (why)', '2-3', { 'i/main': '2 isolated', 'j/main': '3 isolated' });
+    expect(summary(partitionDifferences(layoutOf([wanted]), found))).toEqual([
+      ['partition', 'drift', 'partition 2-3', 'isolate i/main 2', 'isolate j/main 3'],
+    ]);
+  });
+});
+
+describe('groups of the shared pool', () => {
+  const found = (running: string, online?: string) => ({
+    online: online === undefined ? undefined : cpus(online),
+    groups: [{ path: '/root/shared', cpus: cpus(running), partition: undefined }],
+  });
+
+  it.each([
+    { title: 'are right', pool: '0-3', facts: found('0-3'), expected: [] },
+    {
+      title: 'are narrowed',
+      pool: '0-1',
+      facts: found('0-3'),
+      expected: [['pool', 'drift', 'fit /root/shared 0-1']],
+    },
+    { title: 'keep what they have where the pool is empty', pool: '', facts: found('0-3'), expected: [] },
+    { title: 'are right without what is offline', pool: '0-3', facts: found('0-2', '0-2'), expected: [] },
+    {
+      title: 'get only what is online',
+      pool: '0-3',
+      facts: found('0', '0-2'),
+      expected: [['pool', 'drift', 'fit /root/shared 0-2']],
+    },
+  ])('$title', ({ pool, facts: its, expected }) => {
+    expect(summary(poolDifferences(cpus(pool), its))).toEqual(expected);
+  });
+});
+
+describe('what is left of grants', () => {
+  it('is removed, and its processes go home', () => {
+    expect(summary(leftoverDifferences(['/root/a/main'], '/'))).toEqual([
+      ['leftover', 'drift', 'remove /root/a/main to /'],
+    ]);
+  });
+});
