@@ -45,7 +45,8 @@ export const JUDGES = {
     ...tests('lifecycle', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ],
   'lib/enforcement': [
-    ...tests('enforcement', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach', 'transition'),
+    ...tests('enforcement', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach'),
+    ...tests('enforcement/layout', 'transition', 'differences'),
     ...tests('enforcement/members', 'shared-members', 'member-masks'),
     ...tests('enforcement', 'hidden', 'users'),
     ...tests('cgroups', 'cpuset-v1', 'made-groups'),
