@@ -8,6 +8,8 @@ const ROOMS = [
   'input',
   'decision/hints',
   'decision',
+  'cgroups/files',
+  'cgroups/groups',
   'cgroups',
   'processes',
   'state/files',

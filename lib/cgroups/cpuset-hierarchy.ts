@@ -1,7 +1,7 @@
 // CpusetHierarchy: where this machine keeps cpusets, cgroup v1 or v2, and the part of it that is
 // ours: one cgroup, our root, and what is below.
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { CpusetGroup, Partition, PartitionKind } from './cpuset-group.js';
+import type { CpusetGroup, Partition, PartitionKind } from './groups/cpuset-group.js';
 import type { CgroupLimits } from './limits.js';
 
 export interface CgroupPlace {

@@ -1,10 +1,10 @@
 // The limits that a cgroup or one above it sets on CPU time and memory: a grant does not lift them.
 import { dirname, join } from 'node:path';
-import { attempt, cgroupRefusal } from './cgroup-error.js';
-import { readIfThere } from './cgroup-files.js';
-import type { Throttling } from './cpuset-group.js';
-import { throttling } from './cpuset-v2.js';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from './mounts.js';
+import { attempt, cgroupRefusal } from './files/cgroup-error.js';
+import { readIfThere } from './files/cgroup-files.js';
+import { findHierarchy, folderOf, type Hierarchy, pathIn } from './files/mounts.js';
+import type { Throttling } from './groups/cpuset-group.js';
+import { throttling } from './groups/cpuset-v2.js';
 
 export interface CpuLimit {
   /** The folder of the cgroup that has it. */

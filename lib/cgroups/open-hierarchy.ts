@@ -3,14 +3,24 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { IdSet } from '../machine/id-set.js';
-import { cgroupError, cgroupRefusal } from './cgroup-error.js';
-import { type CgroupFiles, childNames, KERNEL_FILES } from './cgroup-files.js';
-import { checkFolder, checkRootPath, decodeName, encodeName, isDelegated, unitOf } from './cgroup-path.js';
-import { whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
-import type { CommonGroup, CpusetGroup, CpusetTree, Partition, PartitionKind } from './cpuset-group.js';
 import type { CgroupPlace, CpusetHierarchy } from './cpuset-hierarchy.js';
-import { CpusetGroupV1 } from './cpuset-v1.js';
-import { CpusetGroupV2 } from './cpuset-v2.js';
+import { cgroupError, cgroupRefusal } from './files/cgroup-error.js';
+import { type CgroupFiles, childNames, KERNEL_FILES } from './files/cgroup-files.js';
+import {
+  checkFolder,
+  checkRootPath,
+  decodeName,
+  encodeName,
+  isDelegated,
+  unitOf,
+} from './files/cgroup-path.js';
+import type { MadeGroups } from './files/made-groups.js';
+import { findHierarchy, type Hierarchy, isAtOrBelow } from './files/mounts.js';
+import type { CommonGroup } from './groups/common-group.js';
+import { whyNotEnabled, withoutCpuset } from './groups/cpuset-controller.js';
+import type { CpusetGroup, CpusetTree, Partition, PartitionKind } from './groups/cpuset-group.js';
+import { CpusetGroupV1 } from './groups/cpuset-v1.js';
+import { CpusetGroupV2 } from './groups/cpuset-v2.js';
 import {
   type CgroupLimits,
   folderOfProcess,
@@ -18,8 +28,6 @@ import {
   limitsOfProcess,
   readMembership,
 } from './limits.js';
-import type { MadeGroups } from './made-groups.js';
-import { findHierarchy, type Hierarchy, isAtOrBelow } from './mounts.js';
 
 /**
  * Finds the hierarchy that has the cpuset controller and looks at our root in it. Writes nothing.

@@ -2,8 +2,8 @@
 // containers, pods.
 import { dirname, join, relative } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
-import { childNames } from '../cgroups/cgroup-files.js';
-import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/mounts.js';
+import { childNames } from '../cgroups/files/cgroup-files.js';
+import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/files/mounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 

@@ -10,7 +10,7 @@ import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
 import { levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
-import { stuckText } from './members/stuck-text.js';
+import { stuckText } from './members/member-texts.js';
 
 // How long a member that nobody here can move has to leave by itself.
 const MEMBER_TIMEOUT_MS = 1000;

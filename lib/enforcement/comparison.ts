@@ -21,7 +21,7 @@ import { grantKey } from './layout/transition.js';
 import { differentPools, levelOf, type MachineConfiner } from './machine-confiner.js';
 import { type Confinement, type SharedMember, type StrayMember, told } from './members/confinement.js';
 import type { Registered } from './members/member-entry.js';
-import { stuckText } from './members/stuck-text.js';
+import { stuckText } from './members/member-texts.js';
 
 /** What a state is compared with. */
 export interface Compared {

@@ -7,7 +7,7 @@ import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { FolderMadeGroups } from '../cgroups/made-groups.js';
+import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

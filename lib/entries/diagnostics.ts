@@ -30,7 +30,7 @@ export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from
 export type { AuditOptions } from '../audit/grant-audits.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
-export type { Throttling } from '../cgroups/cpuset-group.js';
+export type { Throttling } from '../cgroups/groups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
 export type {
   Explanation,

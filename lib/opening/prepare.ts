@@ -5,7 +5,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { Site } from '../admission/site.js';
 import { commitEnforced, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
-import { isInInitialCgroupNamespace } from '../cgroups/cgroup-namespace.js';
+import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
 import { checkRecorded, firstState } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory-tables.js';
 import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';

@@ -4,8 +4,8 @@ import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
-import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/cgroup-files.js';
-import { mountOf } from '../cgroups/mounts.js';
+import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup-files.js';
+import { mountOf } from '../cgroups/files/mounts.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
 /** As /proc/self/ns reads; empty where the kernel has no such namespaces. */

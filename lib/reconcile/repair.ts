@@ -6,7 +6,7 @@ import { cpusOf, type EnforcementLevel, type PodAssignment } from '../account/po
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
-import { countChanges } from '../cgroups/cgroup-files.js';
+import { countChanges } from '../cgroups/files/cgroup-files.js';
 import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
 import { isPartitioned } from '../enforcement/layout/layout.js';
 import type { Fights } from './fights.js';

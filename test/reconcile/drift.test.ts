@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { KERNEL_FILES } from '../../lib/cgroups/cgroup-files.js';
+import { KERNEL_FILES } from '../../lib/cgroups/files/cgroup-files.js';
 import { affinity, type Drift, threadId, threads } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, openManager, pin } from '../../lib/index.js';
@@ -345,7 +345,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
   it('that are left of grants that are gone are removed, and others never', async () => {
     const { manager, drifts, stateDir } = await granted();
     const { openCpusetHierarchy } = await import('../../lib/cgroups/open-hierarchy.js');
-    const { FolderMadeGroups } = await import('../../lib/cgroups/made-groups.js');
+    const { FolderMadeGroups } = await import('../../lib/cgroups/files/made-groups.js');
     const topology = await discover();
     const tree = openCpusetHierarchy(ROOT, new FolderMadeGroups(join(stateDir, 'cgroups')));
     const left = tree.group('gone/main');

@@ -85,7 +85,7 @@ const BUGS = [
   },
   {
     name: 'what a member has chosen is written down again by a user who cannot move it',
-    file: 'lib/enforcement/members/shared-members.ts',
+    file: 'lib/enforcement/members/process-confiner.ts',
     before: ['const { file, before, known, planned, move } = plan;'],
     after: `const { file, before, known, move } = plan;
     const planned = plan.planned.isRefused ? { ...plan.planned, isRefused: false, moved: 1 } : plan.planned;`,

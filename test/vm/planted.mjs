@@ -28,7 +28,7 @@ const BUGS = [
   },
   {
     name: 'what the kernel has made of a partition is not read back',
-    file: 'lib/cgroups/cpuset-v2.ts',
+    file: 'lib/cgroups/groups/cpuset-v2.ts',
     before: ['        if (!valid) throw'],
     after: "        if (!valid && text === '') throw",
     test: 'cgroups-v2',

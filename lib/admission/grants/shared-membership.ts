@@ -3,7 +3,7 @@
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { stuckText } from '../../enforcement/members/stuck-text.js';
+import { stuckText } from '../../enforcement/members/member-texts.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';

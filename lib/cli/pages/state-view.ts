@@ -10,7 +10,7 @@ import { podContainer } from '../../admission/plan.js';
 import { lapsedGrants, settingWarnings } from '../../admission/warnings.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { encodeName } from '../../cgroups/cgroup-path.js';
+import { encodeName } from '../../cgroups/files/cgroup-path.js';
 import { flagsOf } from '../../decision/flags.js';
 import { grantInfo } from '../../decision/grant-info.js';
 import { memoryTables, totalsOf } from '../../decision/memory-tables.js';

@@ -3,10 +3,10 @@
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
-import { childNames } from '../../cgroups/cgroup-files.js';
-import type { CpusetGroup } from '../../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import { isAtOrBelow } from '../../cgroups/mounts.js';
+import { childNames } from '../../cgroups/files/cgroup-files.js';
+import { isAtOrBelow } from '../../cgroups/files/mounts.js';
+import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { isUnused } from '../../processes/process-identity.js';
 import type { SharedMember } from '../members/confinement.js';

@@ -1,8 +1,8 @@
 // GrantGroups: the groups of grants below the cgroup root, and the processes in them.
 import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
-import type { CpusetGroup } from '../../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import { isAtOrBelow } from '../../cgroups/mounts.js';
+import { isAtOrBelow } from '../../cgroups/files/mounts.js';
+import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { groupName, groupsOf, isPartitioned, uidOf } from '../layout/layout.js';
 

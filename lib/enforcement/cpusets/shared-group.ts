@@ -3,7 +3,7 @@
 // are.
 import { NumalignError } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import { isAtOrBelow } from '../../cgroups/mounts.js';
+import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { SHARED } from '../layout/layout.js';
 

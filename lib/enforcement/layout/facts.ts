@@ -1,7 +1,7 @@
 // Facts: what the groups below the cgroup root have now, read once. Synchronous; changes nothing.
 import { native } from '../../base/native.js';
-import type { CpusetGroup, Partition } from '../../cgroups/cpuset-group.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
+import type { CpusetGroup, Partition } from '../../cgroups/groups/cpuset-group.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { LayoutGroup } from './layout.js';
 

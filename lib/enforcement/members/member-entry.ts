@@ -1,7 +1,7 @@
 // A registration of a member: a process or a cgroup, by its name and its file.
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { isCgroupFolder } from '../../cgroups/cgroup-files.js';
+import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import { isCgroupHere, namespaceOf } from '../../processes/cgroup-owner.js';
 import { isProcessRunning, type ProcessIdentity } from '../../processes/process-identity.js';
 import { programName } from '../../processes/program-name.js';

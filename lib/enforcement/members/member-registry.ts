@@ -12,7 +12,6 @@ import {
   isProcessRunning,
   isUnused,
   pidNamespace,
-  usersOf,
 } from '../../processes/process-identity.js';
 import { processCommand } from '../../state/owners/owner-record.js';
 import {
@@ -39,6 +38,7 @@ import {
   type Registration,
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
+import { ownerText, unknownMember } from './member-texts.js';
 
 /** A registration, and whether it was not there before. */
 interface Added {
@@ -285,18 +285,4 @@ function isLeft(name: string, found: readonly Registered[]): boolean {
   if (!name.endsWith(MASKS)) return true;
   const identity = { pid: Number(pid), start: start!, namespace: `pid:[${namespace}]` };
   return !(isProcessRunning(identity) ?? !hasEndedElsewhere(identity));
-}
-
-/** Whose a process is that only its owner and root may move; empty where that cannot be seen. */
-export function ownerText(pid: number): string {
-  const user = usersOf(pid)?.at(-1);
-  if (user === undefined) return '';
-  return user === 0 ? ` (it is root's)` : ` (it is user ${user}'s)`;
-}
-
-function unknownMember(value: unknown, valid: string): NumalignError {
-  return new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, {
-    value,
-    valid,
-  });
 }

@@ -1,13 +1,9 @@
-// SharedMembers: the processes and cgroups that run in the shared pool. They leave CPUs before
-// these become exclusive, and come back when they are given back. Masks are theirs to choose: what
-// a thread had chosen is remembered beside the registration of its process.
-import { getSystemErrorName } from 'node:util';
 import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { identifySelf, isProcOurs, type ProcessIdentity } from '../../processes/process-identity.js';
+import { identifySelf, isProcOurs } from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
 import {
   type Confined,
@@ -18,30 +14,18 @@ import {
   type StuckMember,
   told,
 } from './confinement.js';
-import { isStartedBy } from './descent.js';
-import { MASKS, processName } from './member-entry.js';
-import { mayVouch, readMemberFile } from './member-file.js';
-import {
-  decodeMasks,
-  encodeMasks,
-  type Masks,
-  type MemberChoices,
-  masked,
-  NO_CHOICES,
-  unpinnedOf,
-  withUnpinned,
-} from './member-masks.js';
-import { attachedCpus, isDone, mayRunOn, type Process, processesOf, unconfined } from './member-processes.js';
+import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
+import { mayRunOn, processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
-
-const NOTHING_DONE: Outcome = { moved: 0 };
+import { ProcessConfiner } from './process-confiner.js';
 
 /** The members of one state folder. What changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {
   readonly registry: MemberRegistry;
   readonly #requests: MemberRequests;
   readonly #folder: NativeFolder;
+  readonly #confiner: ProcessConfiner;
 
   /**
    * Of those that share a state; undefined where nobody runs on the machine.
@@ -59,6 +43,7 @@ export class SharedMembers implements StatePart {
     this.#folder = folder;
     this.registry = new MemberRegistry(this.#folder);
     this.#requests = new MemberRequests(this.#folder, path);
+    this.#confiner = new ProcessConfiner(this.#folder);
   }
 
   /**
@@ -105,7 +90,7 @@ export class SharedMembers implements StatePart {
       unpinned: [],
       cpusetOf: () => undefined,
     };
-    return this.#confineProcess(own, confinement, this.#folder.list(), true).reason === undefined;
+    return this.#confiner.confine(own, confinement, this.#folder.list(), true).reason === undefined;
   }
 
   /** Those that live, each once. Only looks, without the lock. */
@@ -130,7 +115,7 @@ export class SharedMembers implements StatePart {
       if (typeof processes === 'string') continue;
       for (const process of processes) {
         const own = unpinnedOf(process, unpinned);
-        const rows = this.#masks(process)?.threads ?? [];
+        const rows = this.#confiner.masks(process)?.threads ?? [];
         // Of its own threads this process knows what cpusets have cut, also where no mask of theirs
         // was changed.
         const isOwn = process.pid === globalThis.process.pid;
@@ -167,7 +152,7 @@ export class SharedMembers implements StatePart {
     for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
       byMask++;
       const result: Outcome = process
-        ? this.#confineProcess(process, confinement, names, false, choices.get(process.pid))
+        ? this.#confiner.confine(process, confinement, names, false, choices.get(process.pid))
         : { moved: 0, reason };
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
       else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
@@ -176,7 +161,7 @@ export class SharedMembers implements StatePart {
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
       const chosen = process && choices.get(process.pid);
       if (!chosen?.some(({ isFree }) => !isFree)) continue;
-      this.#confineProcess(process!, confinement, names, false, chosen);
+      this.#confiner.confine(process!, confinement, names, false, chosen);
     }
     return { stuck, refused, byMask };
   }
@@ -192,28 +177,20 @@ export class SharedMembers implements StatePart {
     let [checked, byMask] = [0, 0];
     for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
       byMask++;
-      const planned = process && this.#plan(process, confinement, names, false)?.planned;
+      const planned = process && this.#confiner.plan(process, confinement, names, false)?.planned;
       if (!process || planned?.isRefused) continue;
       checked++;
       const threads = planned?.moved ?? 0;
       if (threads === 0) continue;
-      const repair = () => this.#confineProcess(process, confinement, names, false);
+      const repair = () => this.#confiner.confine(process, confinement, names, false);
       found.push({ member, process, threads, repair });
     }
     return { checked, byMask, found };
   }
 
-  // Undefined where it is of no user whose word counts: it decides where threads go.
-  #masks(process: ProcessIdentity): Masks | undefined {
-    const name = processName(process);
-    const file = readMemberFile(this.#folder, `${name}${MASKS}`);
-    if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
-    return { text: file.text, threads: decodeMasks(name, file.text, file.isNameSure) };
-  }
-
   /** What threads of this process have chosen that have another mask now. */
   ownMasks(): readonly NativeMemberThread[] {
-    return masked(this.#masks(identifySelf())?.threads ?? []);
+    return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
   }
 
   /**
@@ -244,97 +221,5 @@ export class SharedMembers implements StatePart {
   tellReopened(stuck: readonly StuckMember[], { taken, pool }: Confinement): void {
     const names = stuck.flatMap((each) => each.names);
     if (names.length > 0) this.#requests.tell({ names, taken, pool, isOver: true });
-  }
-
-  // Undefined where nothing is to be done: nothing is taken, and nothing is known of it.
-  #plan(
-    process: Process,
-    { all, pods, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
-    names: readonly string[],
-    onlyNarrow: boolean,
-    choices?: readonly NativeMemberChoice[],
-  ) {
-    const { pid } = process;
-    const file = `${processName(process)}${MASKS}`;
-    const before = names.includes(file) ? this.#masks(process) : undefined;
-    const attached = attachedCpus(process, pods);
-    const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
-    // All of them or none: one that is left out is taken for a child of another with the same mask.
-    const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
-    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
-    const left = unpinnedOf(process, unpinned);
-    const known = chosen ?? withUnpinned(before?.threads ?? [], left);
-    const own = (chosen ?? left).map(({ tid }) => tid);
-    const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
-    const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
-        ({ words }) => words,
-      );
-      return native.confineMember({
-        pid,
-        known,
-        taken: taken.words,
-        pool: pool.words,
-        grants,
-        unpinned: own,
-        onlyNarrow,
-        dryRun,
-        limit: limit.words,
-      });
-    };
-    let allowed = pods.filter((pod) => mayRunOn(pod, process));
-    let planned = run(allowed, true);
-    if (planned && !isDone(planned)) {
-      // Only then it is worth a look whose child it is. Whoever was attached to a container without
-      // exclusive CPUs is off them all the same.
-      const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
-      allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
-      planned = run(allowed, true);
-    }
-    return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
-  }
-
-  #confineProcess(
-    process: Process,
-    confinement: Confinement,
-    names: readonly string[],
-    onlyNarrow: boolean,
-    choices?: readonly NativeMemberChoice[],
-  ): Outcome {
-    const plan = this.#plan(process, confinement, names, onlyNarrow, choices);
-    if (!plan) return NOTHING_DONE;
-    const { file, before, known, planned, move } = plan;
-    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
-    const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
-      const there = new CpuSet(cpus).intersection(confinement.taken);
-      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
-    };
-    const reasonOf = ({ stuck }: NativeConfinement) => {
-      const first = stuck.find(isInTheWay);
-      if (!first) return {};
-      const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
-      return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
-    };
-    // Nothing is written: it would replace what others have written down, and they would not
-    // believe it.
-    if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
-    const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
-      const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
-      if (text === old) return text;
-      if (text === undefined) this.#folder.remove(file);
-      else this.#folder.replace(file, text);
-      return text;
-    };
-    if (isDone(planned)) {
-      if (native.mayMove(process.pid)) save(planned.threads, before);
-      return NOTHING_DONE;
-    }
-    // Written down first, what they have now beside what they are to have: whoever crashes in
-    // between must not have forgotten what they had chosen.
-    const text = save([...planned.threads, ...known], before);
-    const done = move();
-    if (!done) return NOTHING_DONE;
-    save(done.threads, text);
-    return { moved: done.moved, ...reasonOf(done) };
   }
 }

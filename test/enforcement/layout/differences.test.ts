@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
 import type { EnforcementLevel, PodAssignment } from '../../../lib/account/pod-assignment.js';
-import type { Partition } from '../../../lib/cgroups/cpuset-group.js';
+import type { Partition } from '../../../lib/cgroups/groups/cpuset-group.js';
 import {
   groupDifferences,
   leftoverDifferences,

@@ -16,8 +16,8 @@ import {
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { KERNEL_FILES } from '../../../dist/cgroups/cgroup-files.js';
-import { MadeGroupsInMemory } from '../../../dist/cgroups/made-groups.js';
+import { KERNEL_FILES } from '../../../dist/cgroups/files/cgroup-files.js';
+import { MadeGroupsInMemory } from '../../../dist/cgroups/files/made-groups.js';
 import { openCpusetHierarchy } from '../../../dist/cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';

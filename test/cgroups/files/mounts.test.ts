@@ -5,12 +5,12 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { checkFolder } from '../../lib/cgroups/cgroup-path.js';
-import { folderOf, type Hierarchy, mountOf, overlayOf, pathIn } from '../../lib/cgroups/mounts.js';
-import { thrownBy } from '../support/error-of.js';
-import { canMount, canUnshare } from '../support/rights.js';
-import { canBeStranger, forStrangers } from '../support/strangers.js';
-import { cpus, hierarchy, isUsable, madeRoot, NODE0, ROOT } from './own-root.js';
+import { checkFolder } from '../../../lib/cgroups/files/cgroup-path.js';
+import { folderOf, type Hierarchy, mountOf, overlayOf, pathIn } from '../../../lib/cgroups/files/mounts.js';
+import { thrownBy } from '../../support/error-of.js';
+import { canMount, canUnshare } from '../../support/rights.js';
+import { canBeStranger, forStrangers } from '../../support/strangers.js';
+import { cpus, hierarchy, isUsable, madeRoot, NODE0, ROOT } from '../own-root.js';
 
 describe('the path of a process', () => {
   const text = '9:name=systemd:/\n5:cpu,cpuacct:/a:b\n3:cpuset:/pods/x\n0::/user.slice/s (deleted)\n';
@@ -82,9 +82,9 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
    */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
-      import { openCpusetHierarchy } from './dist/cgroups/open-hierarchy.js';
-      import { MadeGroupsInMemory } from './dist/cgroups/made-groups.js';
-      import { CpuSet, NodeSet } from './dist/index.js';
+      import { openCpusetHierarchy } from '../dist/cgroups/open-hierarchy.js';
+      import { MadeGroupsInMemory } from '../dist/cgroups/made-groups.js';
+      import { CpuSet, NodeSet } from '../dist/index.js';
       const refusal = (action) => { try { action(); } catch (e) { return [e.code, e.details?.reason, e.errnoName]; } };
       const open = () => openCpusetHierarchy(${JSON.stringify(root)}, new MadeGroupsInMemory());
       console.log(JSON.stringify(${script}));`;

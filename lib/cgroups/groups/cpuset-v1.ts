@@ -1,9 +1,10 @@
 // A group of the cpuset hierarchy of cgroup v1. See cpusets(7).
 import { readdirSync } from 'node:fs';
-import { CpuSet } from '../machine/cpu-set.js';
-import { cgroupRefusal, unlessEnded } from './cgroup-error.js';
-import type { Changes } from './changes.js';
-import { CommonGroup, type Partition } from './cpuset-group.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
+import type { Changes } from '../files/changes.js';
+import { CommonGroup } from './common-group.js';
+import type { Partition } from './cpuset-group.js';
 
 export class CpusetGroupV1 extends CommonGroup {
   protected readonly threadsFile = 'tasks';

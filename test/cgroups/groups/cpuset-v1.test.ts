@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
-import { findHierarchy } from '../../lib/cgroups/mounts.js';
-import { openCpusetHierarchy } from '../../lib/cgroups/open-hierarchy.js';
-import { CpuSet, NodeSet } from '../../lib/index.js';
-import { thrownBy } from '../support/error-of.js';
+import { MadeGroupsInMemory } from '../../../lib/cgroups/files/made-groups.js';
+import { findHierarchy } from '../../../lib/cgroups/files/mounts.js';
+import { openCpusetHierarchy } from '../../../lib/cgroups/open-hierarchy.js';
+import { CpuSet, NodeSet } from '../../../lib/index.js';
+import { thrownBy } from '../../support/error-of.js';
 import {
   cpus,
   hierarchy,
@@ -20,7 +20,7 @@ import {
   read,
   removeAll,
   threadedIdler,
-} from './own-root.js';
+} from '../own-root.js';
 
 const allowedOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];

@@ -1,6 +1,6 @@
 // The cgroups that numalign made, which are the ones that it may remove.
-import { native } from '../base/native.js';
-import type { NativeFolder } from '../base/native-files.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
 
 /**
  * A path alone would not do: another cgroup may have it by now. Both go at a reboot, so what is

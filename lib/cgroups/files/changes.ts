@@ -1,6 +1,6 @@
 // Changes: what one operation did to a hierarchy so far, so that its failure leaves everything as
 // it was.
-import { NumalignError } from '../base/errors.js';
+import { NumalignError } from '../../base/errors.js';
 import { attempt, type CgroupAction } from './cgroup-error.js';
 import type { CgroupFiles } from './cgroup-files.js';
 

@@ -1,8 +1,8 @@
 // Where the cpuset controller of cgroup v2 is enabled, and why it is not elsewhere.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attempt, cgroupRefusal } from './cgroup-error.js';
-import { readIfThere } from './cgroup-files.js';
+import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
+import { readIfThere } from '../files/cgroup-files.js';
 import type { CpusetTree } from './cpuset-group.js';
 
 /** Only the root of the whole hierarchy lacks a type; that of a container has one. */

@@ -2,9 +2,9 @@
 import { readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FolderMadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/made-groups.js';
-import { thrownBy } from '../support/error-of.js';
-import { makeStateDir } from '../support/state-dir.js';
+import { FolderMadeGroups, MadeGroupsInMemory } from '../../../lib/cgroups/files/made-groups.js';
+import { thrownBy } from '../../support/error-of.js';
+import { makeStateDir } from '../../support/state-dir.js';
 
 describe.each([
   ['in memory', () => new MadeGroupsInMemory()],

@@ -1,5 +1,5 @@
 // ERR_CGROUP: what the kernel's numbers mean for what was being done to a cgroup, in words.
-import { NumalignError } from '../base/errors.js';
+import { NumalignError } from '../../base/errors.js';
 
 /** Why a cgroup could not be used, for programs: `details.reason`. */
 export type CgroupReason =

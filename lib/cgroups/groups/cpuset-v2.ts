@@ -2,15 +2,17 @@
 // Documentation/admin-guide/cgroup-v2.rst, "Cpuset".
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { native } from '../base/native.js';
-import { moveProcess } from '../machine/affinity.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import { attempt, cgroupRefusal, unlessEnded } from './cgroup-error.js';
-import { childNames, readIfThere } from './cgroup-files.js';
-import type { Changes } from './changes.js';
+import { native } from '../../base/native.js';
+import { moveProcess } from '../../machine/affinity.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import { attempt, cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
+import { childNames, readIfThere } from '../files/cgroup-files.js';
+import type { Changes } from '../files/changes.js';
+import { isAtOrBelow } from '../files/mounts.js';
+import { CommonGroup } from './common-group.js';
 import { isRealRoot, whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
-import { CommonGroup, CPUS, type Partition, type PartitionKind, type Throttling } from './cpuset-group.js';
-import { isAtOrBelow } from './mounts.js';
+import type { Partition, PartitionKind, Throttling } from './cpuset-group.js';
+import { CPUS } from './group-files.js';
 
 const PARTITION = 'cpuset.cpus.partition';
 const KINDS: readonly string[] = ['member', 'root', 'isolated'] satisfies PartitionKind[];

@@ -2,8 +2,8 @@
 // folder below it.
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { display } from '../base/check-options.js';
-import { native } from '../base/native.js';
+import { display } from '../../base/check-options.js';
+import { native } from '../../base/native.js';
 import { cgroupRefusal } from './cgroup-error.js';
 
 const MAX_BYTES = 255; // NAME_MAX

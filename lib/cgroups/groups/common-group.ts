@@ -1,0 +1,263 @@
+// CommonGroup: what cgroup v1 and v2 have in common when CPUs and memory nodes of a group change.
+// Every change is read back; one that fails is undone.
+import { existsSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { native } from '../../base/native.js';
+import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
+import type { IdSet } from '../../machine/id-set.js';
+import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
+import { checkFolder } from '../files/cgroup-path.js';
+import { Changes } from '../files/changes.js';
+import type { CpusetGroup, Partition, PartitionKind, Throttling } from './cpuset-group.js';
+import { CPUS, type Ids, MEMS } from './group-files.js';
+import { GroupProcesses } from './group-processes.js';
+
+export abstract class CommonGroup extends GroupProcesses implements CpusetGroup {
+  protected abstract override at(path: string): CommonGroup;
+
+  /** What the cgroup above must do before this one can be configured. */
+  protected abstract prepareParent(changes: Changes): void;
+  protected abstract setMigration(changes: Changes): void;
+  protected abstract liftQuota(changes: Changes): void;
+  /** @throws ERR_CGROUP where setting these would spoil a partition, a neighbour or itself */
+  protected abstract checkNeighbours(cpus: CpuSet): void;
+  /** Makes it once more what it was. */
+  protected abstract renewPartition(kind: PartitionKind): void;
+  /** The valid partitions at and below it; none where it is not there. */
+  abstract partitions(): CommonGroup[];
+
+  abstract attachThread(tid: number): void;
+  abstract setPartition(kind: PartitionKind, cpus: CpuSet): void;
+  /** What is above it does not allow it. */
+  abstract whyNoPartition(kind: PartitionKind): Error | undefined;
+  abstract partition(): Partition;
+  abstract stats(): Throttling | null;
+
+  create(cpus: CpuSet, mems: NodeSet, options: { migrateMemory?: boolean } = {}): void {
+    this.#checkNotEmpty(CPUS, cpus);
+    if (this.tree.version === 1) this.#checkNotEmpty(MEMS, mems);
+    this.checkRoot();
+    const lineage = this.#lineage();
+    // Our root apart, these are what can grow.
+    this.configure(
+      (lineage[1] ?? this).partitions(),
+      (changes) => {
+        for (const group of lineage) {
+          const isNew = group.prepare(changes);
+          if (group.path === this.path) {
+            if (options.migrateMemory) group.setMigration(changes);
+            group.place(changes, MEMS, mems);
+            group.place(changes, CPUS, cpus);
+          } else if (isNew || group.path !== this.tree.rootPath) {
+            group.#include(changes, MEMS, mems, isNew);
+            group.#include(changes, CPUS, cpus, isNew);
+          }
+        }
+      },
+      () => {
+        this.checkCpus(cpus);
+        this.#checkWithin(MEMS, mems);
+      },
+    );
+  }
+
+  setCpus(cpus: CpuSet): void {
+    this.#checkNotEmpty(CPUS, cpus);
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        this.place(changes, CPUS, cpus);
+      },
+      () => this.checkCpus(cpus),
+    );
+  }
+
+  setMems(mems: NodeSet, options: { migrate?: boolean } = {}): void {
+    if (this.tree.version === 1) this.#checkNotEmpty(MEMS, mems);
+    this.configure(
+      this.partitions(),
+      (changes) => {
+        if (options.migrate) this.setMigration(changes);
+        this.place(changes, MEMS, mems);
+      },
+      () => this.#checkWithin(MEMS, mems),
+    );
+  }
+
+  /** @throws ERR_CGROUP (`missing`) where it is not our root itself, and that is not there */
+  protected checkRoot(): void {
+    const { rootPath } = this.tree;
+    if (this.path === rootPath || existsSync(rootPath)) return;
+    const valid = 'a cgroup root that was made before';
+    throw cgroupRefusal('missing', `cannot make ${this.path}: there is no ${rootPath}; valid is ${valid}`, {
+      path: rootPath,
+      value: this.path,
+      valid,
+    });
+  }
+
+  /** Makes it if it is not there. Answers whether it was not. */
+  protected prepare(changes: Changes): boolean {
+    checkFolder(this.tree.mount, this.path);
+    const isNew = !this.exists();
+    this.prepareParent(changes);
+    if (isNew) this.#make(changes);
+    if (this.isMade()) this.liftQuota(changes);
+    return isNew;
+  }
+
+  /**
+   * Runs a change and then the checks that read back, and looks at these partitions in between,
+   * each after the one above it: the kernel makes one invalid without a word, and leaves it so when
+   * the reason has gone.
+   */
+  protected configure(
+    partitions: CommonGroup[],
+    change: (changes: Changes) => void,
+    check: () => void,
+  ): void {
+    checkFolder(this.tree.mount, this.path);
+    const kinds = partitions.map((group) => ({ group, kind: group.partition().kind as PartitionKind }));
+    const renew = () => {
+      for (const { group, kind } of kinds) if (!group.#isSound()) group.renewPartition(kind);
+    };
+    Changes.of(this.tree.files, (changes) => {
+      changes.did(renew);
+      change(changes);
+      renew();
+      for (const { group } of kinds) if (!group.#isSound()) throw group.#spoilt(this.path);
+      check();
+    });
+  }
+
+  /**
+   * Sets CPUs or memory nodes, of cgroups below too. An empty set (v2) means those of the cgroup
+   * above.
+   */
+  protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
+    const groups = wanted.isEmpty ? [] : this.children();
+    const former = this.read(ids);
+    // What moves must be here before cgroups below can move to it, and stay until they have left
+    // it.
+    if (groups.length > 0 && !former.isEmpty) this.#set(changes, ids, former.union(wanted));
+    for (const group of groups) {
+      const has = group.read(ids);
+      if (has.isEmpty) continue;
+      const kept = has.intersection(wanted);
+      group.place(changes, ids, kept.isEmpty ? wanted : kept);
+    }
+    this.#set(changes, ids, wanted);
+  }
+
+  /**
+   * What it has, with what partitions at and below it have; these are looked for only where it has
+   * not all that is wanted.
+   */
+  cpusFor(wanted: CpuSet): CpuSet {
+    const effective = this.effectiveCpus();
+    if (wanted.isSubsetOf(effective)) return effective;
+    return this.partitions().reduce((all, group) => all.union(group.effectiveCpus()), effective);
+  }
+
+  /** Read back: all of these that are online and not in partitions below, and no other. */
+  protected checkCpus(cpus: CpuSet): void {
+    this.#checkWithin(CPUS, cpus);
+    const online = onlineOf(cpus);
+    const has = this.cpusFor(online);
+    const missing = online.difference(has);
+    if (missing.isEmpty) return;
+    const valid = 'CPUs that the cgroup above has';
+    throw cgroupRefusal(
+      'outside-parent',
+      `${this.path} was given CPUs ${cpus} and did not get ${missing}: the cgroup above does not have them, or they are in a partition; valid is ${valid}`,
+      { path: this.path, value: cpus, missing, effective: has, valid },
+    );
+  }
+
+  /** Those directly below. */
+  protected children(): CommonGroup[] {
+    return this.childPaths().map((path) => this.at(path));
+  }
+
+  #set<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
+    const former = this.read(ids);
+    if (former.equals(wanted)) return;
+    if (wanted instanceof CpuSet) this.checkNeighbours(wanted);
+    const doing = `set the ${ids.words} of ${this.path} to ${wanted.isEmpty ? 'none' : wanted}`;
+    changes.write(join(this.path, `cpuset.${ids.name}`), String(wanted), String(former), ids.action, doing);
+  }
+
+  #include<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S, isNew: boolean): void {
+    const former = this.read(ids);
+    // On v2 an empty set is whatever the cgroup above has.
+    if (former.isEmpty && !isNew && this.tree.version === 2) return;
+    this.#set(changes, ids, former.union(wanted));
+  }
+
+  #make(changes: Changes): void {
+    const { files, made } = this.tree;
+    attempt('make', `make the cgroup ${this.path}`, this.path, this.path, () => files.makeFolder(this.path));
+    changes.did(() => files.removeFolder(this.path));
+    const { dev, ino } = statSync(this.path, { bigint: true });
+    made.add(this.path, dev, ino);
+    changes.did(() => made.remove(this.path, dev, ino));
+  }
+
+  // Linux 6.12 has been seen to call one valid that ran on CPUs of the cgroup above.
+  #isSound(): boolean {
+    const { valid, cpus, effective } = this.partition();
+    return valid && effective.isSubsetOf(cpus);
+  }
+
+  #spoilt(by: string): Error {
+    const { text, cpus, effective } = this.partition();
+    const valid = 'a change that leaves it its CPUs';
+    return cgroupRefusal(
+      'partition-invalid',
+      `changing ${by} spoils the partition ${this.path}: it reads back "${text}" with CPUs ${effective} of ${cpus}; valid is ${valid}`,
+      { path: this.path, value: cpus, text, valid },
+    );
+  }
+
+  // From our root down to it.
+  #lineage(): CommonGroup[] {
+    if (this.path === this.tree.rootPath) return [this];
+    return [...this.at(dirname(this.path)).#lineage(), this];
+  }
+
+  /** Empties the CPUs (v2). */
+  protected clearCpus(changes: Changes): void {
+    this.untilEnded('ENOSPC', () => this.place(changes, CPUS, CpuSet.EMPTY));
+  }
+
+  #checkNotEmpty<S extends IdSet<S>>(ids: Ids<S>, wanted: S): void {
+    if (!wanted.isEmpty) return;
+    const valid = 'at least one';
+    throw cgroupRefusal('no-cpus', `${this.path} cannot have no ${ids.words}; valid is ${valid}`, {
+      path: this.path,
+      value: wanted,
+      valid,
+    });
+  }
+
+  // On v2 a cgroup that shares nothing with the one above gets all that this one has.
+  #checkWithin<S extends IdSet<S>>(ids: Ids<S>, wanted: S): void {
+    const effective = this.readEffective(ids);
+    if (wanted.isEmpty || effective.isSubsetOf(wanted)) return;
+    const valid = `${ids.words} that the cgroup above has`;
+    throw cgroupRefusal(
+      'outside-parent',
+      `${this.path} was given the ${ids.words} ${wanted} and got ${effective}: the cgroup above has none of them; valid is ${valid}`,
+      { path: this.path, value: wanted, effective, valid },
+    );
+  }
+}
+
+function onlineOf(cpus: CpuSet): CpuSet {
+  try {
+    return cpus.intersection(new CpuSet(native.onlineCpus()));
+  } catch {
+    // Hidden from a container, say: then nothing can be missed.
+    return CpuSet.EMPTY;
+  }
+}

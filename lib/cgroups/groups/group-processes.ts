@@ -1,0 +1,145 @@
+// GroupProcesses: a cgroup that processes come to and leave, and that is removed when they have
+// left.
+import { statSync } from 'node:fs';
+import type { NumalignError } from '../../base/errors.js';
+import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
+import { childNames } from '../files/cgroup-files.js';
+import { checkFolder } from '../files/cgroup-path.js';
+import { isAtOrBelow } from '../files/mounts.js';
+import { GroupFiles } from './group-files.js';
+
+// How long processes that are born while others are moved out are followed.
+const BORN_MS = 1000;
+// How long the kernel may count a process that has just ended, which no file shows any more. One of
+// another pid namespace stays.
+const ENDED_MS = 100;
+
+/** The folder of the cgroup for processes that are moved out. */
+export type Home = string | ((pid: number) => string);
+
+const homeOf = (home: Home, pid: number) => (typeof home === 'string' ? home : home(pid));
+
+export abstract class GroupProcesses extends GroupFiles {
+  protected abstract at(path: string): GroupProcesses;
+  /** @throws ERR_CGROUP where a process in this folder would spoil the cgroups below it */
+  protected abstract checkLeaf(folder: string): void;
+  protected abstract moveOut(pid: number, to: string): void;
+  /** Before it is removed. */
+  protected endPartition(): void {}
+
+  attach(pid: number): void {
+    this.moveProcess(pid, this.path, `move process ${pid} into ${this.path}`);
+  }
+
+  protected moveProcess(pid: number, folder: string, doing: string): void {
+    this.checkLeaf(folder);
+    this.writeNumber(folder, 'cgroup.procs', pid, 'attach', doing);
+  }
+
+  moveBack(pid: number, to: string): void {
+    this.#checkPlace(to);
+    this.moveOut(pid, to);
+  }
+
+  evacuate(home: Home): void {
+    for (const group of this.#descent()) group.#moveAllOut(home);
+  }
+
+  remove(leftoversTo?: Home): void {
+    if (!this.exists()) return;
+    const groups = this.#descent();
+    for (const group of groups) if (!group.isMade()) throw group.#notMade();
+    for (const group of groups) group.#removeAlone(leftoversTo);
+  }
+
+  /** Removes it where numalign made it and nothing is in it. Answers whether it did. */
+  removeIfEmpty(): boolean {
+    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated())
+      return false;
+    this.#removeAlone(undefined);
+    return true;
+  }
+
+  // Itself and all below it, the lowest first.
+  #descent(): GroupProcesses[] {
+    return [...this.childPaths().flatMap((path) => this.at(path).#descent()), this];
+  }
+
+  #moveAllOut(home: Home): void {
+    for (const pid of this.processes()) this.moveBack(pid, homeOf(home, pid));
+  }
+
+  #removeAlone(leftoversTo: Home | undefined): void {
+    const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
+    if (!found) return;
+    const end = performance.now() + BORN_MS;
+    const mayBeBorn = () => leftoversTo !== undefined && performance.now() <= end;
+    for (let waited = 0; ; ) {
+      if (leftoversTo !== undefined) this.#moveAllOut(leftoversTo);
+      try {
+        this.endPartition();
+        attempt('remove', `remove the cgroup ${this.path}`, this.path, this.path, () =>
+          this.tree.files.removeFolder(this.path),
+        );
+        break;
+      } catch (error) {
+        if (!this.exists()) break;
+        if (childNames(this.path).length > 0) throw error;
+        if (this.processes().length > 0) {
+          if (!mayBeBorn()) throw error;
+        } else if ((error as NumalignError).errnoName !== 'EBUSY' || waited++ === ENDED_MS) throw error;
+        else waitAMoment();
+      }
+    }
+    this.tree.made.remove(this.path, found.dev, found.ino);
+  }
+
+  /**
+   * Repeats a step that the kernel refuses with this error while it counts a process that has just
+   * ended.
+   */
+  protected untilEnded(errnoName: string, step: () => void): void {
+    for (let waited = 0; ; waited++) {
+      try {
+        step();
+        return;
+      } catch (error) {
+        const isRefused = (error as NumalignError).errnoName === errnoName && waited < ENDED_MS;
+        if (!isRefused || this.#descent().some((group) => group.processes().length > 0)) throw error;
+        waitAMoment();
+      }
+    }
+  }
+
+  // The only place outside of our root where anything is written: a process goes back to where it
+  // came from.
+  #checkPlace(to: string): void {
+    const isPlain = to
+      .split('/')
+      .slice(1)
+      .every((part) => !['', '.', '..'].includes(part));
+    if (!isPlain || !isAtOrBelow(to, this.tree.mount) || isAtOrBelow(to, this.path)) {
+      const valid = `the folder of another cgroup below ${this.tree.mount}`;
+      throw cgroupRefusal('bad-path', `processes of ${this.path} cannot go to ${to}; valid is ${valid}`, {
+        path: this.path,
+        value: to,
+        valid,
+      });
+    }
+    checkFolder(this.tree.mount, to);
+  }
+
+  #notMade(): Error {
+    const valid = 'a cgroup that numalign made, with none below it that it did not make';
+    return cgroupRefusal(
+      'not-made',
+      `${this.path} is not removed: numalign did not make it; valid is ${valid}`,
+      { path: this.path, value: this.path, valid },
+    );
+  }
+}
+
+// A millisecond, in which nothing of this thread runs.
+function waitAMoment(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+}

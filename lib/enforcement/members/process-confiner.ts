@@ -1,0 +1,134 @@
+// ProcessConfiner: the threads of one member leave what is taken. What they had chosen is remembered
+// beside the registration of their process.
+import { getSystemErrorName } from 'node:util';
+import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { ProcessIdentity } from '../../processes/process-identity.js';
+import type { Confinement, Outcome } from './confinement.js';
+import { isStartedBy } from './descent.js';
+import { MASKS, processName } from './member-entry.js';
+import { mayVouch, readMemberFile } from './member-file.js';
+import { decodeMasks, encodeMasks, type Masks, unpinnedOf, withUnpinned } from './member-masks.js';
+import { attachedCpus, isDone, mayRunOn, type Process } from './member-processes.js';
+
+const NOTHING_DONE: Outcome = { moved: 0 };
+
+/** What changes something REQUIRES the state's lock, except for this process. */
+export class ProcessConfiner {
+  readonly #folder: NativeFolder;
+
+  /** `folder`: members/ of the state folder. */
+  constructor(folder: NativeFolder) {
+    this.#folder = folder;
+  }
+
+  /**
+   * What is written down of its threads. Undefined where the file is of no user whose word counts:
+   * it decides where threads go.
+   */
+  masks(process: ProcessIdentity): Masks | undefined {
+    const name = processName(process);
+    const file = readMemberFile(this.#folder, `${name}${MASKS}`);
+    if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
+    return { text: file.text, threads: decodeMasks(name, file.text, file.isNameSure) };
+  }
+
+  /**
+   * What {@link confine} would do. Undefined where nothing is to be done: nothing is taken, and
+   * nothing is known of it.
+   */
+  plan(
+    process: Process,
+    { all, pods, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
+    names: readonly string[],
+    onlyNarrow: boolean,
+    choices?: readonly NativeMemberChoice[],
+  ) {
+    const { pid } = process;
+    const file = `${processName(process)}${MASKS}`;
+    const before = names.includes(file) ? this.masks(process) : undefined;
+    const attached = attachedCpus(process, pods);
+    const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
+    // All of them or none: one that is left out is taken for a child of another with the same mask.
+    const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
+    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
+    const left = unpinnedOf(process, unpinned);
+    const known = chosen ?? withUnpinned(before?.threads ?? [], left);
+    const own = (chosen ?? left).map(({ tid }) => tid);
+    const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
+    const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
+      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
+        ({ words }) => words,
+      );
+      return native.confineMember({
+        pid,
+        known,
+        taken: taken.words,
+        pool: pool.words,
+        grants,
+        unpinned: own,
+        onlyNarrow,
+        dryRun,
+        limit: limit.words,
+      });
+    };
+    let allowed = pods.filter((pod) => mayRunOn(pod, process));
+    let planned = run(allowed, true);
+    if (planned && !isDone(planned)) {
+      // Only then it is worth a look whose child it is. Whoever was attached to a container without
+      // exclusive CPUs is off them all the same.
+      const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
+      allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
+      planned = run(allowed, true);
+    }
+    return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
+  }
+
+  /** Writes down what its threads have chosen, moves them, and reads back. */
+  confine(
+    process: Process,
+    confinement: Confinement,
+    names: readonly string[],
+    onlyNarrow: boolean,
+    choices?: readonly NativeMemberChoice[],
+  ): Outcome {
+    const plan = this.plan(process, confinement, names, onlyNarrow, choices);
+    if (!plan) return NOTHING_DONE;
+    const { file, before, known, planned, move } = plan;
+    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
+    const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
+      const there = new CpuSet(cpus).intersection(confinement.taken);
+      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
+    };
+    const reasonOf = ({ stuck }: NativeConfinement) => {
+      const first = stuck.find(isInTheWay);
+      if (!first) return {};
+      const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
+      return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
+    };
+    // Nothing is written: it would replace what others have written down, and they would not
+    // believe it.
+    if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
+    const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
+      const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
+      if (text === old) return text;
+      if (text === undefined) this.#folder.remove(file);
+      else this.#folder.replace(file, text);
+      return text;
+    };
+    if (isDone(planned)) {
+      if (native.mayMove(process.pid)) save(planned.threads, before);
+      return NOTHING_DONE;
+    }
+    // Written down first, what they have now beside what they are to have: whoever crashes in
+    // between must not have forgotten what they had chosen.
+    const text = save([...planned.threads, ...known], before);
+    const done = move();
+    if (!done) return NOTHING_DONE;
+    save(done.threads, text);
+    return { moved: done.moved, ...reasonOf(done) };
+  }
+}
