@@ -33,12 +33,10 @@ export function encodeMasks(process: string, threads: readonly NativeMemberThrea
   return JSON.stringify({ process, threads: rows, ...(seen.length > 0 && { seen }) });
 }
 
-// What cannot be read is forgotten: threads then keep what they have as their choice. Earlier
-// versions wrote the list alone, which says nothing of the process.
-export function decodeMasks(process: string, text: string, isNameSure: boolean): NativeMemberThread[] {
+// What cannot be read is forgotten: threads then keep what they have as their choice.
+export function decodeMasks(process: string, text: string): NativeMemberThread[] {
   try {
-    const given = JSON.parse(text) as { process: unknown; threads: unknown[]; seen?: unknown[] } | unknown[];
-    if (Array.isArray(given)) return isNameSure ? given.map(decodeThread) : [];
+    const given = JSON.parse(text) as { process: unknown; threads: unknown[]; seen?: unknown[] };
     if (given.process !== process) return [];
     return [...given.threads.map(decodeThread), ...(given.seen ?? []).map(seenThread)];
   } catch {

@@ -28,9 +28,8 @@ export interface ClearRequest {
 // With the name, so that nobody can rename one member's answer to another's.
 const answerText = (id: string, name: string) => `${id} ${name}`;
 
-// Earlier versions answer with the id alone.
-function isAnswer({ text, isSure, isNameSure }: MemberFile, id: string, name: string): boolean {
-  return isSure && (text === answerText(id, name) || (isNameSure && text === id));
+function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boolean {
+  return isSure && text === answerText(id, name);
 }
 
 export class MemberRequests {

@@ -33,7 +33,7 @@ export class ProcessConfiner {
     const name = processName(process);
     const file = readMemberFile(this.#folder, `${name}${MASKS}`);
     if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
-    return { text: file.text, threads: decodeMasks(name, file.text, file.isNameSure) };
+    return { text: file.text, threads: decodeMasks(name, file.text) };
   }
 
   /**
