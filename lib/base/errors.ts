@@ -100,3 +100,13 @@ NumalignError.prototype.name = 'NumalignError';
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
 }
+
+/** The answer of `action`; `instead`, or undefined, where that throws a {@link NumalignError}. */
+export function unlessRefused<T, U = undefined>(action: () => T, instead?: U): T | U {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof NumalignError) return instead as U;
+    throw error;
+  }
+}

@@ -4,7 +4,7 @@ import { dirname, join, relative } from 'node:path';
 import type { MachineSettings } from '../account/assignments.js';
 import { universe } from '../account/pools.js';
 import { thrownText } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { textOf } from '../base/text/text-of.js';
 import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
@@ -53,16 +53,6 @@ const NUMA_BALANCING = '/proc/sys/kernel/numa_balancing';
 // linux/proc_ns.h
 const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 
-/** null: the kernel or a file refuses. */
-function unlessRefused<T>(look: () => T): T | null {
-  try {
-    return look();
-  } catch (error) {
-    if (error instanceof NumalignError) return null;
-    throw error;
-  }
-}
-
 export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const { topology, stateDir, settings, refusal } = question;
   const online = onlineCpus(topology);
@@ -89,7 +79,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     memoryPolicyRefusal: memoryPolicyRefusal(),
     stateFolder: readStateFolder(stateDir, scope, refusal),
     cgroups,
-    limits: ownFolder('cpu') === undefined ? null : unlessRefused(() => limitsOfProcess(process.pid)),
+    limits: ownFolder('cpu') === undefined ? null : unlessRefused(() => limitsOfProcess(process.pid), null),
     foreignCpusets: readForeignCpusets(typeof cgroups === 'string' ? undefined : cgroups.rootPath),
     kubelet: readKubeletFacts(),
     movers: [...namedProcesses(MOVERS)],
@@ -166,9 +156,7 @@ function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']):
 // The folder of this process's own cgroup.
 function ownFolder(controller: string): string | undefined {
   const hierarchy = findHierarchy(controller);
-  return (
-    hierarchy && (unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid))) ?? undefined)
-  );
+  return hierarchy && unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid)));
 }
 
 // From the mount's point, as --cgroup-root takes it.

@@ -3,7 +3,7 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
 import { type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Cleared } from './enforcer.js';
@@ -112,21 +112,14 @@ export class Clearing {
     const inside = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
-    const tried = (step: () => void) => {
-      try {
-        step();
-      } catch (error) {
-        if (!(error instanceof NumalignError)) throw error;
-      }
-    };
     return () => {
       for (const { pod, group, pids } of inside) {
-        tried(() => {
+        unlessRefused(() => {
           if (pids.length > 0) group.create(this.#online(runningCpus(pod)), this.#mems(cpusets!));
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
         });
       }
-      tried(() => this.#reopen(before));
+      unlessRefused(() => this.#reopen(before));
     };
   }
 

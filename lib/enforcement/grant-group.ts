@@ -2,7 +2,7 @@
 // Synchronous: writes of cgroup.procs and tasks.
 import type { MachineSettings } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
@@ -190,18 +190,8 @@ export class GrantGroup {
     const group = this.#handle;
     const { hierarchy } = this.#cpusets;
     const inside = new Set(group.exists() ? group.threads() : []);
-    return tids.filter(
-      (tid) => !inside.has(tid) && isElsewhere(() => hierarchy.groupOf(process.pid, tid).path),
-    );
-
-    function isElsewhere(pathOf: () => string): boolean {
-      try {
-        return pathOf() !== group.path;
-      } catch (error) {
-        if (error instanceof NumalignError) return false;
-        throw error;
-      }
-    }
+    const isElsewhere = (tid: number) => hierarchy.groupOf(process.pid, tid).path !== group.path;
+    return tids.filter((tid) => !inside.has(tid) && unlessRefused(() => isElsewhere(tid), false));
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { cpusOf, cpusOfPods, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
 import { sharedPool } from '../account/pools.js';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
@@ -111,16 +111,19 @@ export class MachineConfiner {
     const { pool, pods } = confinement;
     const list = members.list();
     const isPartition = cpusets?.isPartition === true;
-    const differences = cpusets && !isPartition ? differentPools(cpusets, pool, list) : [];
-    if (cpusets && (isPartition || (differences.length > 0 && !keepsMasks()))) {
+    const isPlain = cpusets !== undefined && !isPartition;
+    // Where cgroups cannot be read or changed, masks must do.
+    const differences = isPlain ? unlessRefused(() => differentPools(cpusets, pool, list)) : [];
+    if (cpusets && (isPartition || (differences?.length !== 0 && !keepsMasks()))) {
       this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
     }
     const choices = this.#choices;
     this.#choices = undefined;
     const setPools = () => {
-      for (const { steps } of differences) takeSteps(cpusets!.hierarchy, steps);
+      for (const { steps } of differences!) takeSteps(cpusets!.hierarchy, steps);
+      return true;
     };
-    const isSet = cpusets !== undefined && !isPartition && isDone(setPools);
+    const isSet = isPlain && differences !== undefined && unlessRefused(setPools) === true;
     const isConfined = (member: SharedMember) => isSet && cpusets.confines(member, list, pods, pool);
     const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
     return { stuck, refused, byMask, members: list.length, ...confinement };
@@ -175,17 +178,6 @@ function keepsMasks(): boolean {
 /** Groups that have not the shared pool. */
 export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly SharedMember[]) {
   return poolDifferences(pool, readPools(cpusets.hierarchy, cpusets.poolGroups(members)));
-}
-
-// Where cgroups cannot be changed, masks must do.
-function isDone(step: () => void): boolean {
-  try {
-    step();
-    return true;
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-    return false;
-  }
 }
 
 /** What a level follows from. */

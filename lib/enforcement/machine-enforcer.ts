@@ -5,7 +5,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
@@ -132,12 +132,7 @@ export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
   const members = SharedMembers.of(store);
   if (!members) return NO_ENFORCER;
   const state = () => {
-    try {
-      return store.read()?.assignments;
-    } catch (error) {
-      if (error instanceof NumalignError) return undefined;
-      throw error;
-    }
+    return unlessRefused(() => store.read()?.assignments);
   };
   const find = (cgroupRoot: string): FoundCpusets => {
     try {

@@ -11,7 +11,7 @@ import {
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/site.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';
 import type { Flag } from '../decision/flags.js';
 import { isIsolated } from '../decision/grant-info.js';
@@ -46,12 +46,7 @@ export class GrantView {
   #quotaWarnings(): readonly Warning[] {
     const { site, pod } = this.#record;
     if (site.topology.isSimulated || !site.ledger.owners.isOwn(pod.owner)) return [];
-    try {
-      return quotaWarnings(this.limits(), this.cpus.size);
-    } catch (error) {
-      if (error instanceof NumalignError) return [];
-      throw error;
-    }
+    return unlessRefused(() => quotaWarnings(this.limits(), this.cpus.size), []);
   }
 
   /**

@@ -2,7 +2,7 @@
 // root's. And what this process is to it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { textOf } from '../base/text/text-of.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
@@ -51,13 +51,8 @@ function isFound(path: string): boolean {
 function cpuStateIn(folder: string): CpuManagerState | undefined {
   const file = textOf(join(folder, CPU_MANAGER_STATE));
   if (file === undefined) return undefined;
-  try {
-    return parseCpuManagerState(file);
-  } catch (error) {
-    // Found it is all the same.
-    if (error instanceof NumalignError) return undefined;
-    throw error;
-  }
+  // Found it is all the same.
+  return unlessRefused(() => parseCpuManagerState(file));
 }
 
 interface CgroupCpus {

@@ -1,6 +1,6 @@
 // A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it
 // was loaded.
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 import { discover } from './discovery.js';
@@ -33,12 +33,7 @@ export function allowing(topology: Topology, cpus: CpuSet): Topology {
 
 // /sys/devices/system/cpu/online; none where it is hidden from a container.
 function readOnline(): CpuSet {
-  try {
-    return new CpuSet(native.onlineCpus());
-  } catch (error) {
-    if (error instanceof NumalignError) return CpuSet.EMPTY;
-    throw error;
-  }
+  return unlessRefused(() => new CpuSet(native.onlineCpus()), CpuSet.EMPTY);
 }
 
 /**

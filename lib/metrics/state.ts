@@ -1,6 +1,6 @@
 // Metrics of the state: pools, grants, members.
 import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ManagerView } from '../managers/manager-view.js';
 import type { Labels, MetricSet } from './metric-set.js';
@@ -15,7 +15,7 @@ export function oncePerScrape<T>(read: () => T): () => T | undefined {
   let seen: { readonly value: T | undefined } | undefined;
   return () => {
     if (seen === undefined) {
-      seen = { value: unlessUnreadable(read) };
+      seen = { value: unlessRefused(read) };
       queueMicrotask(() => {
         seen = undefined;
       });
@@ -94,16 +94,6 @@ export function state(metrics: MetricSet, manager: ManagerView): void {
 }
 
 type Snapshot = ReturnType<typeof readSnapshot>;
-
-/** Undefined where the state cannot be read, or nobody can tell from it what is free. */
-function unlessUnreadable<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof NumalignError) return undefined;
-    throw error;
-  }
-}
 
 function readSnapshot(manager: ManagerView) {
   const generation = manager.generation();

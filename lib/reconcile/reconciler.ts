@@ -7,7 +7,7 @@ import { runningCpus } from '../account/pod-assignment.js';
 import { publish, traced } from '../admission/diagnostics.js';
 import { substituteLostCpus } from '../admission/grants/substitute.js';
 import type { Site } from '../admission/site.js';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import {
   type Comparison,
   type Drift,
@@ -117,12 +117,7 @@ export class Reconciler {
   }
 
   #readGeneration(): number | undefined {
-    try {
-      return this.#store.read()?.generation;
-    } catch (error) {
-      if (error instanceof NumalignError) return undefined;
-      throw error;
-    }
+    return unlessRefused(() => this.#store.read()?.generation);
   }
 
   #runQuietly(): void {

@@ -1,7 +1,7 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
 import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
@@ -41,12 +41,7 @@ export function readAgain({ moved, unmovable, ...result }: PinResult): PinResult
 }
 
 function affinityIfThere(tid: number): CpuSet | undefined {
-  try {
-    return affinity(tid);
-  } catch (error) {
-    if (error instanceof NumalignError) return undefined;
-    throw error;
-  }
+  return unlessRefused(() => affinity(tid));
 }
 
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });

@@ -1,6 +1,6 @@
 // GrantRecord: a grant as it is on record, for the handles of it that this environment has.
 import { type PodAssignment, presentCpus, runningCpus } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -74,12 +74,7 @@ export class GrantRecord {
 
   /** Where the record cannot be read, as it was. */
   get isThere(): boolean {
-    try {
-      return this.#find() !== undefined;
-    } catch (error) {
-      if (error instanceof NumalignError) return true;
-      throw error;
-    }
+    return unlessRefused(() => this.#find() !== undefined, true);
   }
 
   #find(): PodAssignment | undefined {

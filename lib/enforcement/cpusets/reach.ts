@@ -1,25 +1,15 @@
-// Reach: the CPUs that cpusets leave a process, and that they could leave it.
+// Reach: the CPUs that cpusets leave a process, and that they could leave it. As seen from a
+// container a group may be outside of what is mounted here: then nothing is known of it.
 import { dirname } from 'node:path';
 import { cpusOfPods, type PodAssignment } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
+import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { isPartitioned } from '../layout/layout.js';
 import type { Cpusets } from './cpusets.js';
 
-// A group may be outside of what is mounted here, as seen from a container: then nothing is known of
-// it.
-function whereMounted<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof NumalignError) return undefined;
-    throw error;
-  }
-}
-
 /** The CPUs that threads of a process may use; undefined where it has ended. */
 export function cpusetOf({ hierarchy }: Cpusets, pid: number): CpuSet | undefined {
-  return whereMounted(() => hierarchy.effectiveCpusOf(hierarchy.groupOf(pid).path));
+  return unlessRefused(() => hierarchy.effectiveCpusOf(hierarchy.groupOf(pid).path));
 }
 
 /**
@@ -28,7 +18,7 @@ export function cpusetOf({ hierarchy }: Cpusets, pid: number): CpuSet | undefine
 export function cpusOutsideGrants(cpusets: Cpusets, pid: number): CpuSet | undefined {
   const path = cpusets.pathOf(pid);
   if (path === undefined) return undefined;
-  return whereMounted(() => {
+  return unlessRefused(() => {
     const isInGrant = !cpusets.shared.contains(path) && cpusets.grants.contain(path);
     return cpusets.hierarchy.effectiveCpusOf(isInGrant ? cpusets.home : path);
   });

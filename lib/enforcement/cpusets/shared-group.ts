@@ -1,7 +1,7 @@
 // SharedGroup: the cgroup of the shared pool below the cgroup root, and the processes that numalign
 // has put into it. With cgroup v2, where a group is more than a cpuset, processes stay where they
 // are.
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
@@ -56,12 +56,10 @@ export class SharedGroup {
   /** Whether {@link join} would move a process. */
   couldJoin(pid: number): boolean {
     if (this.#hierarchy.version !== 1) return false;
-    try {
-      return this.#hierarchy.groupOf(pid).isHierarchyRoot && this.#hierarchy.canWrite();
-    } catch (error) {
-      if (error instanceof NumalignError) return false;
-      throw error;
-    }
+    return unlessRefused(
+      () => this.#hierarchy.groupOf(pid).isHierarchyRoot && this.#hierarchy.canWrite(),
+      false,
+    );
   }
 
   /** A process at this path goes back to where {@link join} took it from. @throws ERR_CGROUP */
