@@ -56,6 +56,16 @@ export interface MemoryHintsCall {
   readonly must: readonly number[];
 }
 
+/** A part of the hints of a family. */
+export interface ListHintsCall {
+  readonly family: Words;
+  /** The mask after which they come, [low, high]; no nodes: from the first. */
+  readonly after: readonly number[];
+  readonly limit: number;
+  /** Whether fewer will do, where finding the next one takes some milliseconds. */
+  readonly isBounded: boolean;
+}
+
 /** A merge of families of hints. */
 export interface MergeHintsCall {
   readonly families: readonly Words[];
@@ -92,6 +102,13 @@ export interface Native {
   deviceHints(nodes: number, request: number, devices: readonly number[]): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
+  /**
+   * [whether no others come after these, then of each hint with nodes low, high, preferred]; all of
+   * a family in the form of a list.
+   */
+  listHints(call: ListHintsCall): Words;
+  /** A family in which these masks are not preferred, [low, high] each. */
+  withoutPreferred(family: Words, masks: readonly number[]): Words;
   /** [low, high, any | preferred << 1 | admitted << 2 | exact << 3] */
   mergeHints(call: MergeHintsCall): number[];
 

@@ -41,6 +41,8 @@ export interface WiredFunctions {
   deviceHints(nodes: number, request: number, devices: number): Answer;
   wholeCores(topology: TopologyHandle, cpus: number): Answer;
   isHintFamily(words: number, nodes: number): boolean;
+  listHints(words: number, after: number, limit: number, isBounded: boolean): Answer;
+  withoutPreferred(words: number, masks: number): Answer;
   /**
    * [how many moved, how many unmovable; of each: tid, errno, words of before, words of now, these
    * words]
@@ -173,6 +175,16 @@ export function wired(addon: WiredFunctions): Wired {
     },
 
     isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
+
+    listHints({ family, after, limit, isBounded }) {
+      const length = put(family, 0);
+      return taken(addon.listHints(length, putNumbers(after, length), limit, isBounded));
+    },
+
+    withoutPreferred(family, masks) {
+      const length = put(family, 0);
+      return taken(addon.withoutPreferred(length, putNumbers(masks, length)));
+    },
 
     mergeHints({ families, nodes, policy, distances }) {
       let at = 4;

@@ -10,7 +10,7 @@ import { byteOrder, type Device } from '../input/devices.js';
 import { amountFor } from '../input/pod-request.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
-import { maskOf } from '../machine/hint-words.js';
+import { maskOf } from '../machine/hint-masks.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import { askForPreferred, type DeviceResource } from './device-resources.js';
 import type { Draft } from './draft.js';

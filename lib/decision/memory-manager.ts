@@ -10,7 +10,7 @@ import { amountFor, type PodRequest } from '../input/pod-request.js';
 import { formatBytes } from '../input/quantity.js';
 import type { ContainerRequest } from '../input/resource-amounts.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { maskOf } from '../machine/hint-words.js';
+import { maskOf } from '../machine/hint-masks.js';
 import { HintFamily, type TopologyHint } from '../machine/hints.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';

@@ -2,7 +2,7 @@
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { bookedOn, memoryBlocks, memoryGroups, type TotalOn } from '../account/booked-memory.js';
 import { hugepageType, MEMORY } from '../input/memory-types.js';
-import { MAX_HINT_NODES } from '../machine/hint-words.js';
+import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { NumaNode } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
 import type { Draft } from './draft.js';

@@ -2,7 +2,7 @@
 import { poolOf } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { MAX_HINT_NODES } from '../machine/hint-words.js';
+import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { STRICT } from './machine-options.js';
 import { option, parseFlag } from './option-values.js';

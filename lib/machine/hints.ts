@@ -1,30 +1,11 @@
-// Topology hints: what a hint provider answers. HintFamily: all hints of one resource, packed as
-// the core packs them.
+// Topology hints: what a hint provider answers. HintFamily: all hints of one resource, as the core
+// packs them. Here only lists of hints are packed and read.
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { native } from '../base/native.js';
 import type { Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
-import {
-  ANY_OTHER,
-  ANY_PREFERRED,
-  BITS,
-  BITS_HEADER,
-  type Budget,
-  inOrder,
-  isDense,
-  isPreferred,
-  LIST,
-  LIST_HEADER,
-  listedPlain,
-  maskKey,
-  nodesAt,
-  positions,
-  readLinear,
-  STEPS_TO_FIRST,
-  subsets,
-  WORDS_PER_HINT,
-} from './hint-words.js';
-import { popcount, wordsOf } from './id-set.js';
+import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 
 /**
  * A set of NUMA nodes from which a request can be met, and whether it is as narrow as it could ever
@@ -40,6 +21,19 @@ export interface TopologyHint {
 export const ANY_NODES: TopologyHint = Object.freeze({ nodes: null, preferred: false });
 const NO_PREFERENCE: TopologyHint = Object.freeze({ nodes: null, preferred: true });
 const HINTS_IN_JSON = 256;
+
+// The packed form of a list, as in native/core/hint_family.h: [flags, number of nodes, count, then
+// for each hint (low, high, preferred)].
+const LIST = 0;
+const FORM = 0xff;
+const ANY_PREFERRED = 1 << 8;
+const ANY_OTHER = 1 << 9;
+const LIST_HEADER = 3;
+const WORDS_PER_HINT = 3;
+// How many hints come from the core at once while they are iterated: few, then more and more.
+const FEWEST_AT_ONCE = 64;
+const MOST_AT_ONCE = 65_536;
+const NO_MASK = [0, 0] as const;
 
 function invalidHint(value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_ARGUMENT', `a topology hint must be ${valid}, not ${display(value)}`, {
@@ -117,19 +111,30 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   /** Whether the provider has no preference: its resource plays no part in the merge. */
   get isAny(): boolean {
-    return (this.words[0]! & ANY_PREFERRED) !== 0 && (this.words[0]! & 0xff) === LIST && this.words[2] === 0;
+    return (this.words[0]! & ANY_PREFERRED) !== 0 && (this.words[0]! & FORM) === LIST && this.words[2] === 0;
   }
 
-  [Symbol.iterator](): Generator<TopologyHint> {
-    return this.#hints({ steps: Number.POSITIVE_INFINITY });
+  *[Symbol.iterator](): Generator<TopologyHint> {
+    yield* this.#withoutNodes();
+    let after: readonly number[] = NO_MASK;
+    for (let limit = FEWEST_AT_ONCE; ; limit = Math.min(4 * limit, MOST_AT_ONCE)) {
+      const listing = native.listHints({ family: this.words, after, limit, isBounded: false });
+      yield* this.#listed(listing);
+      if (listing[0] === 1) return;
+      after = [...listing.subarray(-WORDS_PER_HINT, -1)];
+    }
   }
 
-  *#hints(budget: Budget): Generator<TopologyHint> {
-    const head = this.words[0]!;
-    if (head & ANY_PREFERRED) yield NO_PREFERENCE;
-    if (head & ANY_OTHER) yield ANY_NODES;
-    const form = head & 0xff;
-    yield* form === LIST ? this.#listed() : form === BITS ? this.#bits() : this.#linear(budget);
+  #withoutNodes(): TopologyHint[] {
+    const flags = this.words[0]!;
+    return [...(flags & ANY_PREFERRED ? [NO_PREFERENCE] : []), ...(flags & ANY_OTHER ? [ANY_NODES] : [])];
+  }
+
+  *#listed(listing: Words): Generator<TopologyHint> {
+    for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
+      const nodes = nodesAt([listing[at]!, listing[at + 1]!], this.numaNodes);
+      yield Object.freeze({ nodes, preferred: listing[at + 2] === 1 });
+    }
   }
 
   toArray(): TopologyHint[] {
@@ -141,12 +146,9 @@ export class HintFamily implements Iterable<TopologyHint> {
    * one takes too long.
    */
   first(limit: number): TopologyHint[] {
-    const hints: TopologyHint[] = [];
-    for (const hint of this.#hints({ steps: STEPS_TO_FIRST })) {
-      if (hints.length === limit) break;
-      hints.push(hint);
-    }
-    return hints;
+    const most = Math.max(0, Math.min(Math.trunc(limit), MOST_AT_ONCE));
+    const listing = native.listHints({ family: this.words, after: NO_MASK, limit: most, isBounded: true });
+    return [...this.#withoutNodes(), ...this.#listed(listing)].slice(0, most);
   }
 
   /** The {@link first} 256 hints, with nodes in the list form. */
@@ -159,71 +161,8 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   /** A copy in which these sets of nodes, where they are hints, are not preferred. */
   withoutPreferred(masks: Iterable<NodeSet>): HintFamily {
-    const plain = new Map<string, readonly [number, number]>();
-    for (const nodes of masks) {
-      const [low = 0, high = 0] = positions(nodes, this.numaNodes);
-      if (nodes.isEmpty || nodesAt([low, high], this.numaNodes).size !== nodes.size) continue;
-      plain.set(maskKey(low, high), [low, high]);
-    }
-    const words = this.words.slice();
-    const form = words[0]! & 0xff;
-    if (form === LIST) {
-      for (let at = LIST_HEADER; at < words.length; at += WORDS_PER_HINT) {
-        if (plain.has(maskKey(words[at]!, words[at + 1]!))) words[at + 2] = 0;
-      }
-    } else if (form === BITS) {
-      const preferred = words.subarray((words.length + BITS_HEADER) / 2);
-      for (const [mask] of plain.values()) preferred[mask >>> 5]! &= ~(1 << (mask & 31));
-    } else {
-      return new HintFamily(listedPlain(words, this.numaNodes.length, plain.values()), this.numaNodes);
-    }
-    return new HintFamily(words, this.numaNodes);
-  }
-
-  *#listed(): Generator<TopologyHint> {
-    for (let at = LIST_HEADER; at < this.words.length; at += WORDS_PER_HINT) {
-      yield this.#hint([this.words[at]!, this.words[at + 1]!], this.words[at + 2] === 1);
-    }
-  }
-
-  *#bits(): Generator<TopologyHint> {
-    const length = (this.words.length - BITS_HEADER) / 2;
-    const bySize: number[][] = this.numaNodes.map(() => []);
-    for (let word = 0; word < length; word++) {
-      for (let bits = this.words[BITS_HEADER + word]!; bits !== 0; bits &= bits - 1) {
-        const mask = word * 32 + 31 - Math.clz32(bits & -bits);
-        bySize[popcount(mask) - 1]!.push(mask);
-      }
-    }
-    for (const masks of bySize) {
-      // By node ids: of two masks the one that has the lowest node in which they differ.
-      masks.sort((a, b) => ((a ^ b) & -(a ^ b) & a ? -1 : 1));
-      for (const mask of masks) {
-        const preferred = (this.words[BITS_HEADER + length + (mask >>> 5)]! >>> (mask & 31)) & 1;
-        yield this.#hint([mask, 0], preferred === 1);
-      }
-    }
-  }
-
-  *#linear(budget: Budget): Generator<TopologyHint> {
-    const linear = readLinear(this.words, this.numaNodes.length);
-    for (let size = 1; size <= this.numaNodes.length; size++) {
-      const listed = linear.listed.filter(({ positions }) => positions.length === size).sort(inOrder);
-      let next = 0;
-      for (const positions of subsets(linear.nodes, size, linear.requests, budget)) {
-        for (; next < listed.length && inOrder(listed[next]!, { positions }) < 0; next++) {
-          yield this.#hint(wordsOf(listed[next]!.positions), listed[next]!.preferred);
-        }
-        // What is listed comes from the list.
-        if (next < listed.length && inOrder(listed[next]!, { positions }) === 0) continue;
-        yield this.#hint(wordsOf(positions), isPreferred(linear, positions));
-      }
-      for (const { positions, preferred } of listed.slice(next))
-        yield this.#hint(wordsOf(positions), preferred);
-    }
-  }
-
-  #hint(mask: ArrayLike<number>, preferred: boolean): TopologyHint {
-    return Object.freeze({ nodes: nodesAt(mask, this.numaNodes), preferred });
+    const isHere = (nodes: NodeSet) => [...nodes].every((node) => this.numaNodes.includes(node));
+    const packed = [...masks].filter(isHere).flatMap((nodes) => maskOf(nodes, this.numaNodes));
+    return new HintFamily(native.withoutPreferred(this.words, packed), this.numaNodes);
   }
 }

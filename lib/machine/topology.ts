@@ -7,7 +7,7 @@ import { native } from '../base/native.js';
 import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
-import { MAX_HINT_NODES } from './hint-words.js';
+import { MAX_HINT_NODES } from './hint-masks.js';
 import { HintFamily } from './hints.js';
 import {
   type BestFitOptions,

@@ -8,6 +8,7 @@
 #include "addon/topology_binding.h"
 #include "core/cpu_hints.h"
 #include "core/device_hints.h"
+#include "core/hint_listing.h"
 #include "core/hint_merger.h"
 #include "core/memory_hints.h"
 
@@ -158,6 +159,41 @@ Napi::Value is_hint_family(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), family && family->nodes == to_int(info[1], "the number of nodes"));
 }
 
+// (words, after [low, high], limit, whether the steps are limited) -> [whether it is whole, then for each
+// hint (low, high, preferred)]
+Napi::Value list_hints_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  WireReader wire(env);
+  HintFamily family = to_family(env, wire.words(info[0]));
+  std::span<const uint32_t> after = wire.words(info[1]);
+  int limit = to_int(info[2], "the limit");
+  if (after.size() != 2 || limit < 0)
+    throw Napi::RangeError::New(env, "a mask is two words, a limit not below 0");
+  HintListing listing =
+      list_hints(family, to_mask(env, after[0], after[1], family.nodes), static_cast<size_t>(limit),
+                 to_bool(info[3], "isBounded") ? kStepsToFirst : UINT64_MAX);
+  std::vector<uint32_t> words{listing.is_whole ? 1u : 0u};
+  for (const ListedHint& hint : listing.hints) {
+    words.push_back(static_cast<uint32_t>(hint.mask.bits()));
+    words.push_back(static_cast<uint32_t>(hint.mask.bits() >> 32));
+    words.push_back(hint.preferred ? 1 : 0);
+  }
+  return to_wire(env, words);
+}
+
+// (words, masks [low, high each]) -> family
+Napi::Value without_preferred_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  WireReader wire(env);
+  HintFamily family = to_family(env, wire.words(info[0]));
+  std::span<const uint32_t> words = wire.words(info[1]);
+  std::vector<NodeMask> masks;
+  for (; words.size() >= 2; words = words.subspan(2)) {
+    masks.push_back(to_mask(env, words[0], words[1], family.nodes));
+  }
+  return to_wire(env, without_preferred(std::move(family), masks).to_words());
+}
+
 // On the wire: how many families, nodes, the policy, how many distances; of each family its length and its
 // words; the distances. What comes back there: low, high, any | preferred << 1 | admitted << 2 | exact << 3.
 // Arguments and an answer would take as long as the merge.
@@ -209,6 +245,8 @@ void export_hints(Napi::Env env, Napi::Object exports) {
   exports["deviceHints"] = Napi::Function::New(env, device_hints_binding);
   exports["wholeCores"] = Napi::Function::New(env, whole_cores_binding);
   exports["isHintFamily"] = Napi::Function::New(env, is_hint_family);
+  exports["listHints"] = Napi::Function::New(env, list_hints_binding);
+  exports["withoutPreferred"] = Napi::Function::New(env, without_preferred_binding);
   exports["mergeHints"] = Napi::Function::New(env, merge_hints_binding);
 }
 

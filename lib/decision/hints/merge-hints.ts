@@ -12,7 +12,7 @@ import {
   type TopologyManagerPolicyOptions,
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
-import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-words.js';
+import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-masks.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 
 /**

@@ -1,0 +1,56 @@
+// Masks of hints: sets of a machine's NUMA nodes in one word of 64 bits, by position in the list of
+// their ids.
+import type { Words } from '../base/words.js';
+import { NodeSet } from './cpu-set.js';
+import { wordsOf } from './id-set.js';
+
+/** The most NUMA nodes that hints can tell apart: a mask is one word of 64 bits. */
+export const MAX_HINT_NODES = 64;
+
+// What is no node of the machine becomes a position that it has not.
+export function positions(nodes: Iterable<number>, numaNodes: readonly number[]): Words {
+  return wordsOf(Array.from(nodes, (node) => positionOf(node, numaNodes)));
+}
+
+// Where node ids are positions, the words of a set of nodes are its mask.
+export function isDense(numaNodes: readonly number[]): boolean {
+  return numaNodes[numaNodes.length - 1] === numaNodes.length - 1;
+}
+
+function positionOf(node: number, numaNodes: readonly number[]): number {
+  if (numaNodes[node] === node) return node;
+  const position = numaNodes.indexOf(node);
+  return position >= 0 ? position : numaNodes.length;
+}
+
+/** The packed mask of some of the machine's nodes: [low, high], bit i stands for numaNodes[i]. */
+export function maskOf(nodes: Iterable<number>, numaNodes: readonly number[]): [low: number, high: number] {
+  let [low, high] = [0, 0];
+  for (const node of nodes) {
+    const position = positionOf(node, numaNodes);
+    if (position < 32) low |= 1 << position;
+    else if (position < MAX_HINT_NODES) high |= 1 << (position - 32);
+  }
+  return [low >>> 0, high >>> 0];
+}
+
+function positionsIn(mask: ArrayLike<number>, count: number): number[] {
+  const found = [];
+  for (let i = 0; i < count; i++) if ((mask[i >>> 5]! >>> (i & 31)) & 1) found.push(i);
+  return found;
+}
+
+const firstBits = (count: number) => (count >= 32 ? ~0 : (1 << Math.max(count, 0)) - 1);
+
+/** The nodes of a packed mask: [low, high], bit i stands for numaNodes[i]. */
+export function nodesAt(mask: ArrayLike<number>, numaNodes: readonly number[]): NodeSet {
+  const { length } = numaNodes;
+  if (isDense(numaNodes)) {
+    const high = mask[1]! & firstBits(length - 32);
+    const words = new Uint32Array(high === 0 ? 1 : 2);
+    words[0] = mask[0]! & firstBits(length);
+    if (high !== 0) words[1] = high;
+    return new NodeSet(words);
+  }
+  return NodeSet.from(positionsIn(mask, length).map((i) => numaNodes[i]!));
+}
