@@ -91,7 +91,7 @@ export interface Native {
   discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
   bestFit(call: BestFitCall): Words;
 
-  /** A family of hints; lib/machine/hints.ts reads it. */
+  /** A family of hints: HintFamily::to_words() of the core. */
   cpuHints(call: CpuHintsCall): Words;
   /** A family of hints. */
   memoryHints(call: MemoryHintsCall): Words;

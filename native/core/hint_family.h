@@ -98,7 +98,8 @@ struct HintFamily {
   bool offers(NodeMask mask) const;
   bool prefers(NodeMask mask) const;
 
-  // As 32-bit words, the form in which a family crosses into JavaScript; lib/machine/hints.ts reads it:
+  // As 32-bit words, the form in which a family crosses into JavaScript, where only lists are read or
+  // written:
   //   [form | any_preferred << 8 | any_other << 9 | approximate << 10, nodes, ...]
   //   form 0, list:   [count, then for each (low, high, preferred)]
   //   form 1, bits:   [offered, preferred], each 2^nodes bits, at least one word
