@@ -16,7 +16,7 @@ import {
 } from './layout/differences.js';
 import { readGrants, readPartition, readPools } from './layout/facts.js';
 import { isPartitioned, layoutOf } from './layout/layout.js';
-import { takeSteps } from './layout/steps.js';
+import { mend } from './layout/steps.js';
 import { grantKey } from './layout/transition.js';
 import { differentPools, levelOf, type MachineConfiner } from './machine-confiner.js';
 import { type Confinement, type SharedMember, type StrayMember, told } from './members/confinement.js';
@@ -105,9 +105,10 @@ function compareGroups(
 function groupFound(
   { confiner, state }: Compared,
   { hierarchy }: Cpusets,
-  { kind, pod, path, what, steps }: Difference,
+  difference: Difference,
   { taken, pods }: Confinement,
 ): Found {
+  const { kind, pod, path, what } = difference;
   const partition = cpusOfPods(pods.filter(isPartitioned));
   const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
   const repairPartition = () => {
@@ -120,7 +121,7 @@ function groupFound(
   };
   const once = () => {
     if (kind === 'partition') repairPartition();
-    else takeSteps(hierarchy, steps);
+    else mend(hierarchy, [difference]);
     return 0;
   };
   return { kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once };

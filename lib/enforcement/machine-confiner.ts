@@ -14,7 +14,7 @@ import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
 import { groupDifferences, partitionDifferences, poolDifferences } from './layout/differences.js';
 import { readGrants, readPartition, readPools } from './layout/facts.js';
 import { isPartitioned, layoutOf } from './layout/layout.js';
-import { takeSteps } from './layout/steps.js';
+import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confinement, SharedMember, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
@@ -76,7 +76,7 @@ export class MachineConfiner {
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
     this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
-    for (const { steps } of differences) takeSteps(hierarchy, steps);
+    mend(hierarchy, differences);
   }
 
   /**
@@ -88,8 +88,7 @@ export class MachineConfiner {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return;
-    for (const { steps } of groupDifferences(groups, readGrants(hierarchy, groups)))
-      takeSteps(hierarchy, steps);
+    mend(hierarchy, groupDifferences(groups, readGrants(hierarchy, groups)));
   }
 
   // Before the kernel resets them.
@@ -111,20 +110,20 @@ export class MachineConfiner {
     const { pool, pods } = confinement;
     const list = members.list();
     const isPartition = cpusets?.isPartition === true;
-    const isPlain = cpusets !== undefined && !isPartition;
-    // Where cgroups cannot be read or changed, masks must do.
-    const differences = isPlain ? unlessRefused(() => differentPools(cpusets, pool, list)) : [];
-    if (cpusets && (isPartition || (differences?.length !== 0 && !keepsMasks()))) {
+    // Where the shared pool's cgroups cannot be read or changed, masks must do.
+    const differences =
+      cpusets && !isPartition ? unlessRefused(() => differentPools(cpusets, pool, list)) : undefined;
+    if (cpusets && differences?.length !== 0 && (isPartition || !keepsMasks())) {
       this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
     }
     const choices = this.#choices;
     this.#choices = undefined;
     const setPools = () => {
-      for (const { steps } of differences!) takeSteps(cpusets!.hierarchy, steps);
+      mend(cpusets!.hierarchy, differences!);
       return true;
     };
-    const isSet = isPlain && differences !== undefined && unlessRefused(setPools) === true;
-    const isConfined = (member: SharedMember) => isSet && cpusets.confines(member, list, pods, pool);
+    const isSet = differences !== undefined && unlessRefused(setPools, false);
+    const isConfined = (member: SharedMember) => isSet && cpusets!.confines(member, list, pods, pool);
     const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
     return { stuck, refused, byMask, members: list.length, ...confinement };
   }

@@ -131,9 +131,7 @@ export class MachineEnforcer implements Enforcer {
 export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
   const members = SharedMembers.of(store);
   if (!members) return NO_ENFORCER;
-  const state = () => {
-    return unlessRefused(() => store.read()?.assignments);
-  };
+  const state = () => unlessRefused(() => store.read()?.assignments);
   const find = (cgroupRoot: string): FoundCpusets => {
     try {
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));

@@ -33,6 +33,8 @@ const WORDS_PER_HINT = 3;
 // How many hints come from the core at once while they are iterated: few, then more and more.
 const FEWEST_AT_ONCE = 64;
 const MOST_AT_ONCE = 65_536;
+// The core counts in 32 bits.
+const MOST = 2 ** 31 - 1;
 const NO_MASK = [0, 0] as const;
 
 function invalidHint(value: unknown, valid: string): never {
@@ -146,7 +148,7 @@ export class HintFamily implements Iterable<TopologyHint> {
    * one takes too long.
    */
   first(limit: number): TopologyHint[] {
-    const most = Math.max(0, Math.min(Math.trunc(limit), MOST_AT_ONCE));
+    const most = Math.max(0, Math.min(Math.trunc(limit), MOST));
     const listing = native.listHints({ family: this.words, after: NO_MASK, limit: most, isBounded: true });
     return [...this.#withoutNodes(), ...this.#listed(listing)].slice(0, most);
   }

@@ -1,8 +1,13 @@
 // The CPUs of a machine that are online at this moment.
-import { NumalignError } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
+
+/** /sys/devices/system/cpu/online; undefined where it is hidden, such as from a container. */
+export function readOnlineCpus(): CpuSet | undefined {
+  return unlessRefused(() => new CpuSet(native.onlineCpus()));
+}
 
 /**
  * Those of the topology's CPUs that have not gone offline since it was loaded. Of those that have
@@ -11,13 +16,6 @@ import type { Topology } from './topology.js';
  */
 export function onlineCpus(topology: Topology): CpuSet {
   if (topology.isSimulated) return topology.cpus;
-  let online: CpuSet;
-  try {
-    online = new CpuSet(native.onlineCpus());
-  } catch (error) {
-    // Hidden from a container, say.
-    if (error instanceof NumalignError) return topology.cpus;
-    throw error;
-  }
-  return topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
+  const online = readOnlineCpus();
+  return !online || topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
 }

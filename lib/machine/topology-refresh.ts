@@ -1,9 +1,7 @@
-// A machine whose CPUs come and go: its topology anew, once CPUs are online that were not when it
-// was loaded.
-import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
 import { discover } from './discovery.js';
+import { readOnlineCpus } from './online-cpus.js';
 import { Topology } from './topology.js';
 
 /**
@@ -14,7 +12,7 @@ import { Topology } from './topology.js';
  * @throws as {@link discover}
  */
 export async function refreshTopology(current: Topology): Promise<Topology | undefined> {
-  if (current.isSimulated || readOnline().isSubsetOf(current.cpus)) return undefined;
+  if (current.isSimulated || (readOnlineCpus() ?? CpuSet.EMPTY).isSubsetOf(current.cpus)) return undefined;
   const found = await discover();
   // Gone again meanwhile.
   if (found.cpus.isSubsetOf(current.cpus)) return undefined;
@@ -29,11 +27,6 @@ export function allowing(topology: Topology, cpus: CpuSet): Topology {
     topology.source,
     native.createTopology({ ...native.describeTopology(topology.handle), allowed: allowed.words }),
   );
-}
-
-// /sys/devices/system/cpu/online; none where it is hidden from a container.
-function readOnline(): CpuSet {
-  return unlessRefused(() => new CpuSet(native.onlineCpus()), CpuSet.EMPTY);
 }
 
 /**

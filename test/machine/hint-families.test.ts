@@ -307,3 +307,30 @@ describe('a family without preferred masks', () => {
     );
   });
 });
+
+describe('the first hints', () => {
+  const everywhere = deviceHints(
+    16,
+    1,
+    idsOf(16).map((node) => ({ near: [node], available: true, reusable: false })),
+  );
+
+  it('are as many as are asked for, however many come at once while they are iterated', () => {
+    const all = [...everywhere];
+    expect(all).toHaveLength(2 ** 16 - 1);
+    expect(everywhere.first(Number.POSITIVE_INFINITY)).toEqual(all);
+    expect(everywhere.first(300)).toEqual(all.slice(0, 300));
+    expect(everywhere.first(0)).toEqual([]);
+  });
+
+  it('of a list count those without nodes', () => {
+    const family = HintFamily.from(
+      [
+        { nodes: NodeSet.of(1), preferred: true },
+        { nodes: null, preferred: false },
+      ],
+      [0, 1],
+    );
+    expect(family.first(1)).toEqual([{ nodes: null, preferred: false }]);
+  });
+});

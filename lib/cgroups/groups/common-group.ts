@@ -2,9 +2,9 @@
 // Every change is read back; one that fails is undone.
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { native } from '../../base/native.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import type { IdSet } from '../../machine/id-set.js';
+import { readOnlineCpus } from '../../machine/online-cpus.js';
 import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
 import { checkFolder } from '../files/cgroup-path.js';
 import { Changes } from '../files/changes.js';
@@ -162,7 +162,8 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
   /** Read back: all of these that are online and not in partitions below, and no other. */
   protected checkCpus(cpus: CpuSet): void {
     this.#checkWithin(CPUS, cpus);
-    const online = onlineOf(cpus);
+    // Where they are hidden nothing can be missed.
+    const online = cpus.intersection(readOnlineCpus() ?? CpuSet.EMPTY);
     const has = this.cpusFor(online);
     const missing = online.difference(has);
     if (missing.isEmpty) return;
@@ -250,14 +251,5 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
       `${this.path} was given the ${ids.words} ${wanted} and got ${effective}: the cgroup above has none of them; valid is ${valid}`,
       { path: this.path, value: wanted, effective, valid },
     );
-  }
-}
-
-function onlineOf(cpus: CpuSet): CpuSet {
-  try {
-    return cpus.intersection(new CpuSet(native.onlineCpus()));
-  } catch {
-    // Hidden from a container, say: then nothing can be missed.
-    return CpuSet.EMPTY;
   }
 }

@@ -4,6 +4,9 @@ import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { CgroupFiles } from '../files/cgroup-files.js';
 import type { MadeGroups } from '../files/made-groups.js';
 
+/** The folder of the cgroup for processes that are moved out. */
+export type Home = string | ((pid: number) => string);
+
 export type PartitionKind = 'member' | 'root' | 'isolated';
 
 /** What `cpuset.cpus.partition` says (cgroup v2). */
@@ -75,7 +78,7 @@ export interface CpusetGroup {
   /** Of its own quota; null where the cpu controller does not reach it. */
   stats(): Throttling | null;
   /** All processes that are in it or below it go to another cgroup. */
-  evacuate(home: string | ((pid: number) => string)): void;
+  evacuate(home: Home): void;
   /**
    * Those threads of a process that are in it go to the cgroup with this folder; as a whole where
    * all of them are.
@@ -88,7 +91,7 @@ export interface CpusetGroup {
    * @throws ERR_CGROUP where we did not make all of them (`not-made`), or processes are inside and
    *   were given no place (`in-use`)
    */
-  remove(leftoversTo?: string | ((pid: number) => string)): void;
+  remove(leftoversTo?: Home): void;
 }
 
 /** What the groups of a hierarchy share. */

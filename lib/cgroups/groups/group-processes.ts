@@ -6,6 +6,7 @@ import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
 import { childNames } from '../files/cgroup-files.js';
 import { checkFolder } from '../files/cgroup-path.js';
 import { isAtOrBelow } from '../files/mounts.js';
+import type { Home } from './cpuset-group.js';
 import { GroupFiles } from './group-files.js';
 
 // How long processes that are born while others are moved out are followed.
@@ -13,9 +14,6 @@ const BORN_MS = 1000;
 // How long the kernel may count a process that has just ended, which no file shows any more. One of
 // another pid namespace stays.
 const ENDED_MS = 100;
-
-/** The folder of the cgroup for processes that are moved out. */
-export type Home = string | ((pid: number) => string);
 
 const homeOf = (home: Home, pid: number) => (typeof home === 'string' ? home : home(pid));
 

@@ -10,7 +10,7 @@ import { refits } from './transition.js';
 
 /** The group of the shared pool, below the root. */
 export const SHARED = 'shared';
-/** The group of a pod of several containers for whoever runs on the CPUs of all of them. */
+/** The group of a pod of several containers for processes that run on the CPUs of all of them. */
 export const ALL_CONTAINERS = '.all';
 
 /** The group of a grant for one of its containers, or for {@link ALL_CONTAINERS}. */

@@ -12,9 +12,15 @@ export type Step =
   /** `home`: the folder of the group for the processes that are in it. */
   | { readonly kind: 'remove'; readonly path: string; readonly home: string };
 
-/** Stops at the first that fails. REQUIRES: the state's lock. @throws ERR_CGROUP */
-export function takeSteps(hierarchy: CpusetHierarchy, steps: readonly Step[]): void {
-  for (const step of steps) takeStep(hierarchy, step);
+/**
+ * Takes the steps of differences, and stops at the first that fails. REQUIRES: the state's lock.
+ * @throws ERR_CGROUP
+ */
+export function mend(
+  hierarchy: CpusetHierarchy,
+  differences: readonly { readonly steps: readonly Step[] }[],
+): void {
+  for (const { steps } of differences) for (const step of steps) takeStep(hierarchy, step);
 }
 
 function takeStep(hierarchy: CpusetHierarchy, step: Step): void {

@@ -78,8 +78,8 @@ export class ProcessConfiner {
     let allowed = pods.filter((pod) => mayRunOn(pod, process));
     let planned = run(allowed, true);
     if (planned && !isDone(planned)) {
-      // Only then it is worth a look whose child it is. Whoever was attached to a container without
-      // exclusive CPUs is off them all the same.
+      // Only then it is worth a look whose child it is. A process that was attached to a container
+      // without exclusive CPUs is off them all the same.
       const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
       allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
       planned = run(allowed, true);
@@ -123,8 +123,8 @@ export class ProcessConfiner {
       if (native.mayMove(process.pid)) save(planned.threads, before);
       return NOTHING_DONE;
     }
-    // Written down first, what they have now beside what they are to have: whoever crashes in
-    // between must not have forgotten what they had chosen.
+    // Written down first, what they have now beside what they are to have: a crash in between must
+    // not lose what they had chosen.
     const text = save([...planned.threads, ...known], before);
     const done = move();
     if (!done) return NOTHING_DONE;
