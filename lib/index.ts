@@ -4,7 +4,7 @@ export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
 export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
-export type { SharedMemberTarget } from './admission/grants/shared-membership.js';
+export type { SharedGroup, SharedMemberTarget } from './admission/grants/shared-membership.js';
 export type { StateChange } from './admission/manager-watch.js';
 export type { Plan, PlanOnRecord, PodContainer } from './admission/plan.js';
 export type { Warning } from './admission/warnings.js';
@@ -35,7 +35,8 @@ export { type PinOptions, type PinResult, pin, pinThread, type Threads } from '.
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
 export { Manager } from './manager.js';
 export type { DeviceOptions } from './managers/machine-manager.js';
-export { type ManagerEvents, ManagerView } from './managers/manager-view.js';
+export type { ManagerEvents } from './managers/manager-emitter.js';
+export { ManagerView } from './managers/manager-view.js';
 export { openManager, type ViewOptions } from './open-manager.js';
 export { Pod } from './pod.js';
 export type { BufferOptions } from './threads/buffers.js';

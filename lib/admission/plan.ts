@@ -3,6 +3,7 @@ import { type Assignments, removePods } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, DeviceAssignment, PodAssignment } from '../account/pod-assignment.js';
+import type { CpuSnapshot } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
 import type { ErrorCode } from '../base/errors.js';
 import type { AdmissionReason } from '../base/refusal.js';
@@ -121,35 +122,48 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   return { plan: admittedPlan(pod, { hints, warnings, exact }), next };
 }
 
+/** What pods are planned on: what is on record, without the grants of dead owners. */
+export interface PlanningGround {
+  readonly generation: number;
+  readonly state: Assignments;
+  readonly present: CpuSnapshot;
+}
+
+/** @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+export function planningGround(site: ReadOnlySite): PlanningGround {
+  const { generation, assignments } = knownCheckpoint(site);
+  const dead = site.ledger.owners.deadPods(assignments.pods).map((pod) => pod.uid);
+  const state = removePods(assignments, new Set(dead));
+  return { generation, state, present: cpusNow(site.topology, assignments.pods) };
+}
+
+/** `uid`: by which the pod would be on record. Custom providers know it by another. */
+export function questionOf(
+  { topology, resources, providers }: ReadOnlySite,
+  { state, present }: PlanningGround,
+  request: AdmissionRequest,
+  uid: string,
+): Question {
+  return {
+    ...{ topology, present, state, request, resources, providers: providers.list },
+    owner: PERSISTENT_OWNER,
+    uid,
+    // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
+    trialUid: providers.isEmpty ? uid : randomUUID(),
+    now: NEVER,
+    dryRun: true,
+  };
+}
+
 /**
  * The same decision, on the state as it is, without doing it.
  * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
  */
 export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
-  const { topology, ledger, resources, providers } = site;
-  const checkpoint = knownCheckpoint(site);
-  const { generation, assignments: recorded } = checkpoint;
-  const dead = ledger.owners.deadPods(recorded.pods).map((pod) => pod.uid);
-  const state = removePods(recorded, new Set(dead));
-  const placed = placedPod(state, request.pod);
-  if (placed) return onRecord(planOfPlaced(placed), generation);
-  // The plan's own: a pod of this uid may be on its way to be admitted, and what providers hold
-  // for it must stay. Nobody else hears of it.
-  const uid = providers.isEmpty ? '' : randomUUID();
-  const { plan: planned } = plan({
-    topology,
-    present: cpusNow(topology, recorded.pods),
-    state,
-    request,
-    resources,
-    providers: providers.list,
-    owner: PERSISTENT_OWNER,
-    uid,
-    trialUid: uid,
-    now: NEVER,
-    dryRun: true,
-  });
-  return onRecord(planned, generation);
+  const ground = planningGround(site);
+  const placed = placedPod(ground.state, request.pod);
+  const planned = placed ? planOfPlaced(placed) : plan(questionOf(site, ground, request, '')).plan;
+  return onRecord(planned, ground.generation);
 }
 
 /**

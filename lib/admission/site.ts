@@ -53,9 +53,14 @@ export function knownAssignments(site: ReadOnlySite): Assignments {
 }
 
 export function knownCheckpoint(site: ReadOnlySite): Checkpoint {
-  const checkpoint = existing(site, site.ledger.read());
+  const checkpoint = currentCheckpoint(site);
   if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
   return checkpoint;
+}
+
+/** The newest, whatever is wrong with it. @throws ERR_STATE_CORRUPT where it is gone */
+export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
+  return existing(site, site.ledger.read());
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */

@@ -10,6 +10,7 @@ import {
   type PodAssignment,
 } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
+import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import { type Flag, flagsOf } from '../decision/flags.js';
@@ -18,7 +19,7 @@ import type { Question } from '../decision/place.js';
 import { pageBytes } from '../input/memory-types.js';
 import { formatBytes } from '../input/quantity.js';
 import { isExtendedResource } from '../input/resource-amounts.js';
-import { type CpuSet, cpusNamed } from '../machine/cpu-set.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { countHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';

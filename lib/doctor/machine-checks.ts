@@ -1,6 +1,8 @@
 // Checks of the machine and its kernel.
+
+import { cpusNamed } from '../base/text/cpus-named.js';
 import { formatBytes } from '../input/quantity.js';
-import { CpuSet, cpusNamed } from '../machine/cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { listSome, moveAway } from './advice.js';
 import { cpuMask } from './cpu-mask.js';
 import type { InterruptFacts, MachineFacts } from './facts.js';

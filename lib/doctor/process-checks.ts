@@ -1,6 +1,7 @@
 // Checks of what this process may do.
+
+import { cpusNamed } from '../base/text/cpus-named.js';
 import { shellWord } from '../base/text/shell-word.js';
-import { cpusNamed } from '../machine/cpu-set.js';
 import { mendText } from '../state/machine-group.js';
 import type { MachineFacts } from './facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './finding.js';

@@ -1,8 +1,6 @@
 // Reads MachineFacts. Changes nothing, and needs no rights: what is closed to this process is null.
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import type { MachineSettings } from '../account/assignments.js';
-import { universe } from '../account/pools.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -12,6 +10,7 @@ import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { findHierarchy, mountOf } from '../cgroups/files/mounts.js';
 import { folderOfProcess, limitsOfProcess, readMembership } from '../cgroups/limits.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
+import type { Settings } from '../decision/machine-settings.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
 import { affinity } from '../machine/affinity.js';
@@ -39,7 +38,7 @@ export interface FactsQuestion {
   readonly topology: Topology;
   readonly stateDir: string;
   /** What is on record; undefined where there is nothing, or it cannot be read. */
-  readonly settings: MachineSettings | undefined;
+  readonly settings: Settings | undefined;
   /** Why nothing is granted in the folder, if so. */
   readonly refusal: string | undefined;
   /** Instead of that on record, or of the machine's; null: none. */
@@ -56,7 +55,7 @@ const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const { topology, stateDir, settings, refusal } = question;
   const online = onlineCpus(topology);
-  const managed = settings ? universe(settings, { online }) : online;
+  const managed = settings?.managedCPUs ?? online;
   const candidates = settings ? managed.difference(settings.reservedSystemCPUs) : managed;
   const scope = scopeOf(stateDir);
   const cgroups = readCgroups(question, scope);

@@ -16,6 +16,7 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from '../admission/diagnostics.js';
+export type { PodPlan } from '../admission/planner.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -39,7 +40,10 @@ export type {
   ResourceExplanation,
 } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags.js';
+export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
+export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
+export type { Survivor } from '../enforcement/members/descent.js';
 export {
   affinity,
   type MovedThread,
@@ -49,6 +53,15 @@ export {
   type UnmovableThread,
 } from '../machine/affinity.js';
 export type { StateRecovered } from '../state/store.js';
+export type { Waiter } from '../state/wait-queue.js';
+export type { ArchivedState, KeptFiles } from '../status/kept-files.js';
+export type {
+  GrantCgroup,
+  GrantStatus,
+  MemberStatus,
+  SettingsStatus,
+  StateStatus,
+} from '../status/status.js';
 export { type MemoryPlacement, type MemoryPolicyMode, memoryPlacement } from '../threads/memory.js';
 export { type PoolProbe, probePool } from '../threads/pool.js';
 export { scheduling, type ThreadScheduling } from '../threads/scheduling.js';

@@ -17,6 +17,7 @@ export type {
   TopologyManagerScope,
 } from '../input/policies.js';
 export {
+  CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,
   type CpuManagerState,
   formatCpuManagerState,
@@ -30,6 +31,7 @@ export {
   type KubeletMemoryBlock,
   type KubeletMemoryTable,
   type KubeletNumaNode,
+  MEMORY_MANAGER_STATE,
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../kubelet/memory-manager-state.js';

@@ -3,6 +3,8 @@ import type { EnforcementRequest } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
 import { option } from './option-values.js';
 
+export { ENFORCEMENT_LEVELS };
+
 /** Levels that can be aimed at: whoever aims lower needs no numalign to keep others off. */
 export const AIMED_LEVELS = [
   'members',

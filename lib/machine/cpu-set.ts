@@ -92,11 +92,6 @@ export class CpuSet extends IdSet<CpuSet> {
   }
 }
 
-/** `CPU 3`, `CPUs 0-1`. */
-export function cpusNamed(cpus: CpuSet): string {
-  return `CPU${cpus.size === 1 ? '' : 's'} ${cpus.isEmpty ? 'none' : cpus}`;
-}
-
 /** An immutable set of NUMA node ids (0 to 1,023), as Linux numbers them. */
 export class NodeSet extends IdSet<NodeSet> {
   declare private readonly kind: 'node';

@@ -3,7 +3,11 @@
 
 import { publishError } from '../admission/diagnostics.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
-import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
+import {
+  addSharedMember,
+  removeSharedMember,
+  type SharedGroup,
+} from '../admission/grants/shared-membership.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
@@ -140,11 +144,12 @@ export class MachineManager extends ManagerView {
   /**
    * It is moved no more. A process goes back from the shared group to where it was taken from,
    * where no CPU is exclusive and that is known (it was not attached to a grant); else it stays
-   * where it is.
+   * where it is. Resolves with the cgroup of the shared pool that the process is still in; null
+   * where it is in none, or is a member by itself.
    * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
    */
-  async removeSharedMember(target: SharedMemberTarget): Promise<void> {
-    await removeSharedMember(this.#site, target);
+  async removeSharedMember(target: SharedMemberTarget): Promise<SharedGroup | null> {
+    return removeSharedMember(this.#site, target);
   }
 
   /**

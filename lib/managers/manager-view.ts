@@ -1,68 +1,32 @@
-// ManagerView: the machine and the state that its processes share, to be looked at.
-import { EventEmitter } from 'node:events';
-import { type InspectOptions, inspect } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
-import { publishError } from '../admission/diagnostics.js';
 import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import { ManagerWatch, type StateChange } from '../admission/manager-watch.js';
 import { type PlanOnRecord, planFor } from '../admission/plan.js';
+import { Planner, reasonsToShare, requestFor } from '../admission/planner.js';
 import { assignmentsOf, grantInfos, knownAssignments, type ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { GrantAudit } from '../audit/account.js';
 import { type AuditOptions, auditGrant } from '../audit/grant-audits.js';
+import { WatchedGrants } from '../audit/watched-grants.js';
 import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
-import type { Drift, Hotplug } from '../enforcement/drift.js';
 import type { SharedMember } from '../enforcement/members/confinement.js';
-import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
-import { type AdmitOptions, parseAdmit } from '../input/request.js';
+import type { AdmitOptions } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { Lifetime } from './lifetime.js';
-
-/** Events of a {@link Manager}, by name. A {@link ManagerView} has `change` and `error` alone. */
-export interface ManagerEvents {
-  change: [change: StateChange];
-  /**
-   * The state cannot be read, or what dead owners had not be taken back. Only told where somebody
-   * listens.
-   */
-  error: [error: Error];
-  /** Something was not as it should be; see {@link Manager.reconcile}. */
-  drift: [drift: Drift];
-  /** CPUs of a grant of this process have gone offline, or are back. */
-  hotplug: [hotplug: Hotplug];
-}
-
-// Of every emitter.
-interface ListenerEvents {
-  newListener: [event: string | symbol];
-  removeListener: [event: string | symbol];
-}
-
-/** What a view is made of. */
-export interface ViewParts {
-  readonly site: ReadOnlySite;
-  /** Of requests that do not say otherwise. */
-  readonly placement: Placement;
-  readonly lifetime: Lifetime;
-  /** What opening has found. */
-  readonly found: readonly Warning[];
-  readonly sharedMembers: () => readonly SharedMember[];
-  /** Ends the grants of dead owners, where that may be done. */
-  readonly reclaim: () => Promise<void>;
-  /** Lets go what is open, once the view is closed. */
-  readonly release: () => void;
-}
+import { refreshSite } from '../machine/topology-refresh.js';
+import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
+import { readStatus } from '../status/read-status.js';
+import type { StateStatus } from '../status/status.js';
+import { ManagerEmitter, type ViewParts } from './manager-emitter.js';
 
 /** The grants on record of living owners, for the package's own modules. */
 export let livingPods: (view: ManagerView) => readonly PodAssignment[];
@@ -74,65 +38,14 @@ export let livingPods: (view: ManagerView) => readonly PodAssignment[];
  * `change` within milliseconds of anybody's commit, with all that has changed since the last; while
  * somebody listens, it watches the folder and keeps the process alive.
  */
-export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
-  /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
-  readonly id: number;
-  /**
-   * `machine`: speaks for the whole machine. `private`: only for those who share the folder.
-   * `memory`: only for this object.
-   */
-  readonly scope: 'machine' | 'private' | 'memory';
-  /** Empty where nothing is kept on disk. */
-  readonly stateDir: string;
+export class ManagerView extends ManagerEmitter {
   readonly #parts: ViewParts;
-  readonly #watch: ManagerWatch;
+  readonly #watched = new WatchedGrants('last look');
 
   /** Use {@link openManager}. */
   constructor(parts: ViewParts) {
-    super();
-    const { managerId, ledger } = parts.site;
-    this.id = managerId;
+    super(parts);
     this.#parts = parts;
-    this.scope = ledger.scope;
-    this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
-    this.#watch = this.#newWatch();
-    // Told before the listener is added.
-    this.on('newListener', (event) => {
-      if (event !== 'change') return;
-      parts.lifetime.check();
-      this.#watch.start();
-    });
-    this.on('removeListener', (event) => {
-      if (event === 'change' && this.listenerCount('change') === 0) this.#watch.stop();
-    });
-  }
-
-  #newWatch(): ManagerWatch {
-    const { site, reclaim } = this.#parts;
-    return new ManagerWatch({
-      store: () => site.ledger,
-      recoveries: () => site.ledger.recoveries,
-      infos: (pods, state) => grantInfos(this.#site, pods, state),
-      settings: () => this.settings(),
-      sharedPool: () => this.sharedPool(),
-      reclaim,
-      tell: (change) => this.emit('change', change),
-      fail: (error) => {
-        publishError(site, 'watch', error);
-        if (this.listenerCount('error') > 0) this.emit('error', error);
-      },
-    });
-  }
-
-  /** What JSON.stringify writes: nothing that has to be read from the state. */
-  toJSON() {
-    const { id, scope, stateDir, topology } = this;
-    return { id, scope, stateDir, cpus: topology.cpus };
-  }
-
-  /** What console.log shows. */
-  [inspect.custom](_depth: number, options: InspectOptions): string {
-    return `${this.constructor.name} ${inspect(this.toJSON(), options)}`;
   }
 
   get #site(): ReadOnlySite {
@@ -240,9 +153,25 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
    */
   plan(pod: PodSpec, options: AdmitOptions = {}): PlanOnRecord {
     const site = this.#site;
-    const request = parseAdmit(pod, options, this.#parts.placement);
-    checkPlacement(request.placement, this.topology);
-    return planFor(site, request);
+    return planFor(site, requestFor(site, this.#parts.placement, pod, options));
+  }
+
+  /**
+   * Plans several pods, one on top of the other, on what is on record now.
+   * @throws ERR_STATE_CORRUPT as {@link sharedPool}
+   */
+  planner(): Planner {
+    return new Planner(this.#site, this.#parts.placement);
+  }
+
+  /**
+   * For each container of a pod, in its order, why it would get no exclusive CPUs whatever is free:
+   * the CPU policy, the pod's QoS class, or a request that is no whole number of CPUs. null: it
+   * would get some.
+   * @throws as {@link plan}
+   */
+  whyShared(pod: PodSpec, options: AdmitOptions = {}): readonly (string | null)[] {
+    return reasonsToShare(requestFor(this.#site, this.#parts.placement, pod, options));
   }
 
   /**
@@ -266,29 +195,45 @@ export class ManagerView extends EventEmitter<ManagerEvents & ListenerEvents> {
   }
 
   /**
+   * As {@link audit}, of the grants of all living owners: since the last call, at the first look at
+   * a grant nothing yet. The machine is looked at once for all of them, and discovered again where
+   * CPUs have come online.
+   * @throws ERR_SIMULATED_MACHINE
+   */
+  async audits(): Promise<GrantAudit[]> {
+    const site = this.#site;
+    checkRealMachine(site);
+    await refreshSite(site);
+    return this.#watched.look(site.topology, livingPods(this));
+  }
+
+  /**
+   * All that the state says at this moment, of one generation, also where it is damaged. Synchronous;
+   * the file is read anew at every call, and /proc is looked through for processes that keep grants
+   * of owners that have ended.
+   * @throws ERR_STATE_FOLDER where the folder is closed to this process; ERR_STATE_CORRUPT where
+   *   nothing can be told; ERR_STATE_VERSION
+   */
+  status(): StateStatus {
+    return readStatus(this.#site);
+  }
+
+  /**
+   * What the state folder keeps beside the state: states of earlier boots, and files that were put
+   * aside as damaged. Synchronous: reads all of them.
+   * @throws ERR_STATE_FOLDER, ERR_SYSCALL
+   */
+  keptFiles(): KeptFiles {
+    const { scope, path } = this.#site.ledger;
+    return scope === 'memory' ? { archives: [], quarantine: [] } : readKeptFiles(path);
+  }
+
+  /**
    * The processes and cgroups that run in the shared pool, and leave CPUs before these are granted;
    * those of other openers too.
    */
   sharedMembers(): readonly SharedMember[] {
     this.#parts.lifetime.check();
     return this.#parts.sharedMembers();
-  }
-
-  /**
-   * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
-   * stay as they are. The state folder is closed with the last manager, or with the last grant of
-   * this process where that comes later.
-   */
-  close(): void {
-    const { lifetime, release } = this.#parts;
-    if (lifetime.isOver) return;
-    lifetime.end();
-    this.#watch.stop();
-    release();
-    for (const event of ['change', 'drift', 'hotplug', 'error'] as const) this.removeAllListeners(event);
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
   }
 }

@@ -6,11 +6,11 @@ import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
+import { checkWritable } from '../base/writable.js';
 import { overlayOf } from '../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { partOf, using } from './files/parts.js';
 import { PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
-import { checkWritable } from './files/writable.js';
 import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
 // A private folder belongs to its user alone.

@@ -48,8 +48,21 @@ export function openExisting(path: string): NativeFolder | undefined {
   }
 }
 
-/** A folder in it, undefined where there is none. */
-export function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
+/** What `look` makes of a folder in another, undefined where there is none; closed afterwards. */
+export function withChild<T>(
+  parent: NativeFolder,
+  name: string,
+  look: (folder: NativeFolder | undefined) => T,
+): T {
+  const folder = childOf(parent, name);
+  try {
+    return look(folder);
+  } finally {
+    folder?.close();
+  }
+}
+
+function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
   try {
     return folder.child(name, false, 0o700, -1);
   } catch (error) {
@@ -200,12 +213,7 @@ export class ReadOnlyStore implements StateSource {
   lookInto<T>(name: string, look: (folder: NativeFolder, path: string) => T): T | undefined {
     return explaining(this.path, () => {
       const open = this.scope === 'memory' ? undefined : this.#follow();
-      const folder = open && childOf(open.folder, name);
-      try {
-        return folder && look(folder, join(this.path, name));
-      } finally {
-        folder?.close();
-      }
+      return open && withChild(open.folder, name, (folder) => folder && look(folder, join(this.path, name)));
     });
   }
 

@@ -1,31 +1,36 @@
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
-import type { StateView } from '../../lib/cli/pages/state-view.js';
 import { topologyTree } from '../../lib/cli/pages/topology-tree.js';
+import type { SettingsStatus, StateStatus } from '../../lib/entries/diagnostics.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
-import { emptyState } from '../support/empty-state.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
-function view(fields: Partial<StateView>): StateView {
+const SETTINGS: SettingsStatus = {
+  managedCPUs: cpus('0-7'),
+  managesAll: true,
+  reservedSystemCPUs: CpuSet.EMPTY,
+  strictCPUReservation: false,
+  isolatedCPUs: CpuSet.EMPTY,
+  isolatedByKernel: true,
+  reservedMemory: {},
+  cgroupRoot: null,
+};
+
+function status(fields: Partial<StateStatus>): StateStatus {
   return {
     stateDir: '/run/numalign',
     scope: 'machine',
+    exists: true,
     generation: 7,
     damage: null,
     refusal: null,
     isOfEarlierBoot: false,
     lapsed: [],
     warnings: [],
-    present: { online: cpus('0-7'), isolated: CpuSet.EMPTY },
-    managesAll: true,
-    managed: cpus('0-7'),
-    reserved: CpuSet.EMPTY,
-    strict: false,
-    isolated: CpuSet.EMPTY,
-    isolatedByKernel: true,
+    settings: SETTINGS,
     sharedPool: cpus('0-7'),
     free: cpus('0-7'),
     freeIsolated: CpuSet.EMPTY,
@@ -33,12 +38,11 @@ function view(fields: Partial<StateView>): StateView {
     sharedMembers: [],
     waiting: [],
     grants: [],
-    assignments: emptyState(),
     ...fields,
   };
 }
 
-function grant(name: string, list: string, alive = true): StateView['grants'][number] {
+function grant(name: string, list: string, alive = true): StateStatus['grants'][number] {
   return {
     uid: `id-of-${name}`,
     name,
@@ -132,10 +136,13 @@ describe('the tree of a machine', () => {
   it('says whose the CPUs are in words', async () => {
     const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
     const state = {
-      view: view({
-        managesAll: false,
-        managed: cpus('0-6'),
-        reserved: cpus('0'),
+      status: status({
+        settings: {
+          ...SETTINGS,
+          managesAll: false,
+          managedCPUs: cpus('0-6'),
+          reservedSystemCPUs: cpus('0'),
+        },
         sharedPool: cpus('0-3,6'),
         free: cpus('1-3,6'),
         grants: [grant('job', '4'), grant('gone\u001b[2J', '5', false)],
@@ -156,7 +163,13 @@ describe('the tree of a machine', () => {
   it('claims nothing to be free where nothing is granted, and says why', async () => {
     const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
     const refusal = new NumalignError('ERR_STATE_VERSION', 'it is of version 99');
-    const state = { view: view({ refusal, isolated: cpus('7'), freeIsolated: cpus('7') }) };
+    const state = {
+      status: status({
+        refusal,
+        settings: { ...SETTINGS, isolatedCPUs: cpus('7') },
+        freeIsolated: cpus('7'),
+      }),
+    };
     const text = topologyTree(topology, { width: 120, state });
     expect(text.slice(text.indexOf('state:')).split('\n').slice(0, 4)).toEqual([
       'state:      /run/numalign (machine), generation 7; nothing is granted: it is of version 99',
@@ -170,8 +183,8 @@ describe('the tree of a machine', () => {
     const topology = await discover({ synthetic: 'package:1 l3:2 core:2 pu:2' });
     const colors = pc.createColors(true);
     const state = {
-      view: view({
-        reserved: cpus('0-1'),
+      status: status({
+        settings: { ...SETTINGS, reservedSystemCPUs: cpus('0-1') },
         free: cpus('3-7'),
         sharedPool: cpus('0-1,3-7'),
         grants: [grant('job', '2')],

@@ -1,8 +1,11 @@
 // Who runs in the shared pool besides this process: registered, and moved, at the word of a
 // manager.
-import { isAbsolute } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
+import { readIfThere } from '../../cgroups/files/cgroup-files.js';
+import { findHierarchy, isAtOrBelow } from '../../cgroups/files/mounts.js';
+import { SHARED } from '../../enforcement/layout/layout.js';
 import { stuckText } from '../../enforcement/members/member-texts.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
@@ -50,18 +53,39 @@ export async function addSharedMember(site: Site, target: SharedMemberTarget): P
   });
 }
 
+/** The cgroup of the shared pool, in which a process stays that could not be put back. */
+export interface SharedGroup {
+  /** Of the process, below the root of its hierarchy. */
+  readonly path: string;
+  /** The file to which the pid is to be written, to take the process out to the root. */
+  readonly exit: string;
+}
+
 /** @throws as {@link Manager.removeSharedMember} */
-export async function removeSharedMember(site: Site, target: SharedMemberTarget): Promise<void> {
+export async function removeSharedMember(
+  site: Site,
+  target: SharedMemberTarget,
+): Promise<SharedGroup | null> {
   const { members, enforcer } = membership(site);
   const { pid, cgroup } = parseMember(target);
-  await transact(site, undefined, async (state) => {
+  return transact(site, undefined, async (state) => {
     if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
-    if (pid === undefined) return;
+    if (pid === undefined) return null;
     const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
     members.registry.removeProcess(pid);
     const isMember = members.list().some((member) => member.kind === 'process' && member.pid === pid);
-    if (!wasAttached && !isMember) enforcer.unshare(pid, state);
+    if (isMember) return null;
+    if (!wasAttached) enforcer.unshare(pid, state);
+    return sharedGroupOf(pid, state.settings.cgroupRoot);
   });
+}
+
+// null where it is in another cgroup.
+function sharedGroupOf(pid: number, root: string | null): SharedGroup | null {
+  const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
+  if (path === undefined || root === null || !isAtOrBelow(path, join(root, SHARED))) return null;
+  const top = findHierarchy('cpuset')?.mount.point;
+  return top === undefined ? null : { path, exit: join(top, 'cgroup.procs') };
 }
 
 function membership({ enforcer }: Site) {

@@ -1,8 +1,8 @@
 // The health of `numalign agent`: whether its state can be read and changed, and what became of the
 // last round of reconciling.
 import { thrownText } from '../../base/check-options.js';
+import { checkWritable } from '../../base/writable.js';
 import type { Manager } from '../../index.js';
-import { checkWritable } from '../../state/files/writable.js';
 
 /** What is wrong, in plain words; nothing where all is well. `lastFailure`: of reconciling. */
 export function ailments(manager: Manager, lastFailure: unknown): string[] {

@@ -2,10 +2,10 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { CpuManagerPolicyOptions, ReservedMemory } from '../../entries/kubelet.js';
+import { CpuSet } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { parseQuantity } from '../../input/quantity.js';
-import { CpuSet } from '../../machine/cpu-set.js';
 
 /** What the API refuses, as a usage error. */
 export function asArgument<T>(parse: () => T): T {

@@ -1,8 +1,7 @@
 // How strongly CPUs are to be kept from others, as commands are told it.
 import { InvalidArgumentError, Option } from 'commander';
-import { ENFORCEMENT_LEVELS } from '../../account/pod-assignment.js';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';
-import { AIMED_LEVELS } from '../../input/enforcement-options.js';
+import { AIMED_LEVELS, ENFORCEMENT_LEVELS } from '../../input/enforcement-options.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { asArgument } from './arguments.js';
 

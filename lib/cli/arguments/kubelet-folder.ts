@@ -14,9 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
-import type { KubeletFiles } from '../../entries/kubelet.js';
-import { CPU_MANAGER_STATE } from '../../kubelet/cpu-manager-state.js';
-import { MEMORY_MANAGER_STATE } from '../../kubelet/memory-manager-state.js';
+import { CPU_MANAGER_STATE, type KubeletFiles, MEMORY_MANAGER_STATE } from '../../entries/kubelet.js';
 
 // As the kubelet has them.
 const MODE = 0o600;

@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Explanation } from '../../entries/diagnostics.js';
 import { type Manager, openManager, type Pod, type RequestOptions } from '../../index.js';
-import { parseConfig } from '../../input/config.js';
 import type { PodRequest } from '../../input/pod-request.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
@@ -63,7 +62,6 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
   const pods = await readPods(file);
   const { stateDir, besideKubelet, isolation = 'never', output } = flags;
   const options = await managerOptions(flags);
-  const { placement } = parseConfig(options);
   const manager = await openManager({
     ...options,
     devices: await devicesOf(flags),
@@ -75,8 +73,8 @@ async function admit(file: string, flags: AdmitFlags): Promise<void> {
     const admitted = await admitAll(manager, pods, { isolation, ...enforcementRequest(flags) });
     if (!admitted) return;
     const answers = admitted.map((pod, i) => {
-      const { request } = pods[i]!;
-      return { pod, request, containers: explainedContainers(pod.containers, request, placement) };
+      const { spec, request } = pods[i]!;
+      return { pod, request, containers: explainedContainers(manager, spec, pod.containers) };
     });
     const text =
       output === 'json'

@@ -1,13 +1,13 @@
 // numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import { discover } from '../../entries/topology.js';
 import { openManager } from '../../index.js';
-import { cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/discovery.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { readState } from '../pages/state-view.js';
+import { statusIn } from '../arguments/view.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
@@ -48,7 +48,7 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   const { container, stateDir = MACHINE_STATE_DIR, output } = flags;
   const topology = await discover();
   // Looked up before the state is opened: the folder is not made for this.
-  const { uid, name } = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
   // Nothing is handed out here, and nobody stays.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {

@@ -1,11 +1,9 @@
 // numalign configure: the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
-import { withoutPods } from '../../account/assignments.js';
-import { grantableCpus, sharedPool } from '../../account/pools.js';
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import type { StateStatus } from '../../entries/diagnostics.js';
 import type { ReservedMemory } from '../../entries/kubelet.js';
 import { type CpuSet, type MachineOptions, openManager } from '../../index.js';
-import { cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/discovery.js';
 import {
   cpuList,
   cpuListOrAll,
@@ -16,8 +14,6 @@ import {
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
-import { settingsJson } from '../pages/settings-json.js';
-import { readState, type StateView } from '../pages/state-view.js';
 import { flagLines, settingsRows } from '../pages/status-text.js';
 import { print, tell } from '../terminal/output.js';
 import { table } from '../terminal/table.js';
@@ -93,12 +89,12 @@ Examples:
 }
 
 // Of CPUs that nobody has yet. Undefined where some can be granted.
-function whyNothing({ assignments, present, managed, isolated }: StateView): string | undefined {
-  const { settings } = assignments;
-  const grantable = grantableCpus(settings, present, 'ordinary');
-  if (!isolated.isEmpty || grantable.size > 1) return undefined;
-  if (grantable.isEmpty) return `all that are managed (${managed}) are reserved`;
-  const isAllShared = sharedPool(withoutPods(assignments), present).equals(grantable);
+function whyNothing({ settings }: StateStatus): string | undefined {
+  const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = settings;
+  const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);
+  if (!isolatedCPUs.isEmpty || grantable.size > 1) return undefined;
+  if (grantable.isEmpty) return `all that are managed (${managedCPUs}) are reserved`;
+  const isAllShared = strictCPUReservation || grantable.equals(managedCPUs);
   return isAllShared ? `${cpusNamed(grantable)} is all that is shared, and stays so` : undefined;
 }
 
@@ -113,11 +109,10 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     stateDir = MACHINE_STATE_DIR,
     output,
   } = flags;
-  const topology = await discover();
   // Nothing is handed out here.
-  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   openingLines(manager.warnings).forEach(tell);
-  const before = readState(stateDir, topology)!;
+  const before = manager.status();
   const options: MachineOptions = {
     ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
@@ -126,23 +121,24 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     ...(reservedMemory !== undefined && { reservedMemory }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
   };
+  let after: StateStatus;
   try {
     await manager.configure(options);
+    after = manager.status();
   } finally {
     manager.close();
   }
-  const after = readState(stateDir, topology)!;
   const why = whyNothing(after);
   if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
   if (output === 'json') {
     const flagged = after.grants
       .filter(({ flags }) => flags.length > 0)
       .map(({ uid, name, flags }) => ({ uid, name, flags }));
-    print(formatJson({ stateDir, before: settingsJson(before), after: settingsJson(after), flagged }));
+    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged }));
     return;
   }
-  const now = settingsRows(after);
-  const rows = settingsRows(before).map(([label, was], i) => [label, was, now[i]![1]]);
+  const now = settingsRows(after.settings);
+  const rows = settingsRows(before.settings).map(([label, was], i) => [label, was, now[i]![1]]);
   const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];
   const flagged = flagLines(after.grants);
   const lines = [

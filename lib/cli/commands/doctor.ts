@@ -1,16 +1,11 @@
 // numalign doctor: what this machine and this user can and cannot do, and what to change. Only
 // looks.
 import type { Command } from 'commander';
-import { NumalignError } from '../../base/errors.js';
-import { judge } from '../../doctor/judge.js';
-import { readMachineFacts } from '../../doctor/read-facts.js';
-import type { Topology } from '../../entries/topology.js';
-import { discover } from '../../machine/discovery.js';
+import { diagnose } from '../../entries/diagnostics.js';
 import { outputOption } from '../arguments/arguments.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { stateDirOption } from '../arguments/state-dir.js';
 import { doctorText } from '../pages/doctor-text.js';
-import { readState, type StateView } from '../pages/state-view.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
@@ -46,31 +41,15 @@ Examples:
   $ numalign doctor --state-dir ~/numalign
   $ numalign doctor --output json | jq -r '.findings[] | select(.status == "problem") | .advice'`,
     )
-    .action(diagnose);
+    .action(showDiagnosis);
 }
 
-async function diagnose({ cgroupRoot, stateDir = MACHINE_STATE_DIR, output }: DoctorFlags): Promise<void> {
-  const topology = await discover();
-  const root = cgroupRoot === undefined ? undefined : cgroupRootOf(cgroupRoot);
-  const { view, refusal } = look(stateDir, topology);
-  const findings = judge(
-    readMachineFacts({ topology, stateDir, settings: view?.assignments.settings, refusal, cgroupRoot: root }),
-  );
-  const healthy = findings.every(({ status }) => status !== 'problem');
-  print(output === 'json' ? formatJson({ healthy, findings }) : doctorText(findings, stdoutPage()));
+async function showDiagnosis({ cgroupRoot, stateDir, output }: DoctorFlags): Promise<void> {
+  const diagnosis = await diagnose({
+    ...(stateDir !== undefined && { stateDir }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+  });
+  const { healthy, findings } = diagnosis;
+  print(output === 'json' ? formatJson(diagnosis) : doctorText(findings, stdoutPage()));
   if (!healthy) process.exitCode = HAS_PROBLEM;
-}
-
-// A state that cannot be read is what was to be found out.
-function look(
-  stateDir: string,
-  topology: Topology,
-): { view?: StateView | undefined; refusal?: string | undefined } {
-  try {
-    const view = readState(stateDir, topology);
-    return { view, refusal: view?.refusal?.message };
-  } catch (error) {
-    if (error instanceof NumalignError) return { refusal: error.message };
-    throw error;
-  }
 }

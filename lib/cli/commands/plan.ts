@@ -1,25 +1,15 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
-import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { Assignments } from '../../account/assignments.js';
-import { cpusNow } from '../../account/cpus-now.js';
-import type { CpuSnapshot } from '../../account/pools.js';
-import { PERSISTENT_OWNER, placedPod } from '../../admission/admit.js';
-import { plan, planOfPlaced } from '../../admission/plan.js';
-import { checkRecorded, firstState } from '../../decision/machine-settings.js';
-import { NEVER } from '../../decision/place.js';
-import type { Topology } from '../../entries/topology.js';
-import type { IsolationChoice, Plan } from '../../index.js';
-import { type Config, parseConfig } from '../../input/config.js';
-import { checkPlacement } from '../../input/placement.js';
-import { parseAdmit } from '../../input/request.js';
-import { deviceResources } from '../../opening/site.js';
+import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
+import { discover, type Topology } from '../../entries/topology.js';
+import type { IsolationChoice, ManagerOptions, ManagerView, MemoryTable } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { inPlace } from '../arguments/documents.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { stateDirOption } from '../arguments/state-dir.js';
+import { unlessClosed, withView } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import {
   type ExplainedContainer,
@@ -29,8 +19,7 @@ import {
   sharedLines,
   warningLines,
 } from '../pages/pod-text.js';
-import { lookAt } from '../pages/state-view.js';
-import { holdingsOfPlan } from '../picture/holdings.js';
+import { holdingsWith } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
 import { tell } from '../terminal/output.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
@@ -43,15 +32,17 @@ interface PlanFlags extends PlacementFlags, DeviceFlags, MachineFlags, SvgFlags 
 }
 
 /** The answer for one pod. */
-interface PodPlan {
+interface PlannedPod {
   readonly pod: FilePod;
-  /** In the state, where it is admitted. */
-  readonly uid: string;
-  /** It was there before: it keeps what it has. */
-  readonly isPlaced: boolean;
-  readonly policy: string;
-  readonly scope: string;
-  readonly plan: Omit<Plan, 'containers'> & { readonly containers: readonly ExplainedContainer[] };
+  readonly plan: Omit<PodPlan, 'containers'> & { readonly containers: readonly ExplainedContainer[] };
+}
+
+/** All answers, and the state that they are for. */
+interface Planned {
+  readonly pods: readonly PlannedPod[];
+  readonly status: StateStatus;
+  /** As it would be. */
+  readonly memory: readonly MemoryTable[];
 }
 
 const REJECTED = 1;
@@ -94,129 +85,72 @@ Examples:
 
 async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   const pods = await readPods(file);
-  const { stateDir } = flags;
-  const config = parseConfig({
-    ...(await managerOptions(flags)),
-    devices: await devicesOf(flags),
-    ...(stateDir !== undefined && { stateDir }),
-  });
   const topology = await machineOf(flags);
-  checkPlacement(config.placement, topology);
-  const { plans, state, present } = planAll(pods, config, topology, flags.isolation ?? 'never');
-  const isAdmitted = plans.every(({ plan: { admitted } }) => admitted);
+  const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
+  const planned = await planAll(pods, flags, topology, options);
+  const isAdmitted = planned.pods.every(({ plan: { admitted } }) => admitted);
   const text = () =>
     flags.output === 'json'
-      ? formatJson({ admitted: isAdmitted, pods: plans.map(planJson) })
-      : plans.map((answer) => planText(answer, stdoutPage())).join('\n');
-  await printWithSvg(text, flags.svg, () => pictureOf(plans, state, present, topology));
+      ? formatJson({ admitted: isAdmitted, pods: planned.pods.map(planJson) })
+      : planned.pods.map((answer) => planText(answer, stdoutPage())).join('\n');
+  await printWithSvg(text, flags.svg, () => pictureOf(planned, topology));
   if (!isAdmitted) process.exitCode = REJECTED;
 }
 
-function pictureOf(
-  plans: readonly PodPlan[],
-  state: Assignments,
-  present: CpuSnapshot,
-  topology: Topology,
-): string {
-  const planned = new Map(
-    plans.map(({ uid, pod, isPlaced }) => [
-      uid,
-      `${podTitle(pod.request)} (${isPlaced ? 'admitted already' : 'planned'})`,
-    ]),
-  );
-  const rejected = plans
-    .filter(({ plan: { admitted } }) => !admitted)
-    .map(({ pod }) => podTitle(pod.request));
+function pictureOf({ pods, status, memory }: Planned, topology: Topology): string {
+  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, podTitle(pod.request)]));
+  const plans = pods.map(({ plan }) => plan);
+  const rejected = plans.filter(({ admitted }) => !admitted).map(({ uid }) => titles.get(uid));
   return machinePicture(topology, {
-    holdings: holdingsOfPlan(state, topology, present, planned),
+    holdings: holdingsWith(status, plans, memory, ({ uid, alreadyAdmitted }) => {
+      return `${titles.get(uid)} (${alreadyAdmitted ? 'admitted already' : 'planned'})`;
+    }),
     ...(rejected.length > 0 && { note: `rejected: ${rejected.join(', ')}` }),
   });
 }
 
-/** The answers, and the state with what is admitted. */
-function planAll(
+// Where the machine's state is closed to us, as if nothing were granted.
+async function planAll(
   pods: readonly FilePod[],
-  config: Config,
+  { stateDir, isolation = 'never' }: PlanFlags,
   topology: Topology,
-  isolation: IsolationChoice,
-): Site & { plans: PodPlan[] } {
-  const site = siteOf(config, topology);
-  const { present } = site;
-  let { state } = site;
-  const resources = deviceResources(config, topology);
-  const plans = pods.map((pod): PodPlan => {
-    const request = parseAdmit(pod.spec, { owner: 'persistent', isolation }, config.placement);
-    const { topologyPolicy, scope } = request.placement;
-    const explained = (answer: Plan) => ({
-      ...answer,
-      containers: explainedContainers(answer.containers, request.pod, config.placement),
-    });
-    const placed = inPlace(pod.place, () => placedPod(state, request.pod));
-    if (placed) {
-      const { policy } = placed;
-      return {
-        pod,
-        uid: placed.uid,
-        isPlaced: true,
-        policy,
-        scope: placed.scope,
-        plan: explained(planOfPlaced(placed)),
-      };
-    }
-    const uid = pod.request.uid ?? randomUUID();
-    const question = {
-      topology,
-      present,
-      state,
-      request,
-      resources,
-      providers: [],
-      owner: PERSISTENT_OWNER,
-      uid,
-      trialUid: uid,
-    };
-    const planned = plan({ ...question, now: NEVER, dryRun: true });
-    state = planned.next ?? state;
-    return { pod, uid, isPlaced: false, policy: topologyPolicy, scope, plan: explained(planned.plan) };
+  options: ManagerOptions,
+): Promise<Planned> {
+  const planIn = (view: ManagerView) => planWith(view, pods, isolation);
+  if (topology.isSimulated) return withView({ ...options, topology }, planIn);
+  const { seen, closed } = await unlessClosed(stateDir, (path) =>
+    withView({ ...options, topology, stateDir: path }, planIn),
+  );
+  if (!closed) return seen;
+  tell(`planned as if nothing were granted, which is not known: ${closed.message}`);
+  return withView({ ...options, topology: await discover({ json: topology.toJSON() }) }, planIn);
+}
+
+function planWith(view: ManagerView, pods: readonly FilePod[], isolation: IsolationChoice): Planned {
+  const status = view.status();
+  if (status.refusal) throw status.refusal;
+  const planner = view.planner();
+  const answers = pods.map((pod): PlannedPod => {
+    const plan = inPlace(pod.place, () => planner.plan(pod.spec, { owner: 'persistent', isolation }));
+    return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
   });
-  return { plans, state, present };
+  return { pods: answers, status, memory: planner.memory() };
 }
 
-/** What pods are planned on. */
-interface Site {
-  readonly state: Assignments;
-  readonly present: CpuSnapshot;
-}
-
-/** Checked as openManager and an admission check it. */
-function siteOf(config: Config, topology: Topology): Site {
-  const { stateDir = MACHINE_STATE_DIR } = config;
-  const { view, closed } = topology.isSimulated ? {} : lookAt(config.stateDir, topology);
-  if (closed !== undefined) tell(`planned as if nothing were granted, which is not known: ${closed}`);
-  if (!view) {
-    const present = cpusNow(topology);
-    return { state: firstState(config, topology, present), present };
-  }
-  const { assignments, present, refusal } = view;
-  checkRecorded(assignments, config, topology, present, stateDir);
-  if (refusal) throw refusal;
-  return { state: assignments, present };
-}
-
-function planText(answer: PodPlan, page: Page): string {
+function planText(answer: PlannedPod, page: Page): string {
   return fitted(`${planLines(answer, page).join('\n')}\n`, page);
 }
 
-function planLines({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan, page: Page) {
+function planLines({ pod: { request }, plan }: PlannedPod, page: Page) {
   const title = (page.colors ?? PLAIN).bold(`${podTitle(request)} (${request.qosClass})`);
-  const { admitted, containers, explanation, warnings, exact } = answer;
+  const { admitted, alreadyAdmitted, policy, scope, containers, explanation, warnings, exact } = plan;
   if (!admitted)
     return [title, `rejected: ${(explanation?.text ?? '').split('\n').map(printable).join('\n')}`];
   return [
     title,
     ...podTable(containers, page),
     ...sharedLines(containers),
-    isPlaced
+    alreadyAdmitted
       ? `admitted already, under ${printable(policy)}, scope ${printable(scope)}`
       : `admitted under ${policy}, scope ${scope}`,
     ...warningLines(warnings),
@@ -224,15 +158,9 @@ function planLines({ pod: { request }, isPlaced, policy, scope, plan: answer }: 
   ];
 }
 
-function planJson({ pod: { request }, isPlaced, policy, scope, plan: answer }: PodPlan) {
+function planJson({ pod: { request }, plan }: PlannedPod) {
   const { uid, name, qosClass } = request;
-  return {
-    uid: uid ?? null,
-    name: name ?? null,
-    qosClass,
-    alreadyAdmitted: isPlaced,
-    policy,
-    scope,
-    ...answer,
-  };
+  // What the containers have says it already.
+  const { uid: planned, cpus, memory, devices, alreadyAdmitted, policy, scope, ...answer } = plan;
+  return { uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted, policy, scope, ...answer };
 }

@@ -1,13 +1,13 @@
 // numalign release: ends a grant that nobody runs on any more, or a persistent one.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import { discover } from '../../entries/topology.js';
 import { openManager } from '../../index.js';
-import { cpusNamed } from '../../machine/cpu-set.js';
-import { discover } from '../../machine/discovery.js';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { readState } from '../pages/state-view.js';
+import { statusIn } from '../arguments/view.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
@@ -46,7 +46,7 @@ async function releaseGrant(
   // Looked up before the state is opened: opening it takes the grants of dead owners back, and the
   // folder is not made for this.
   const topology = await discover();
-  const grant = findGrant(readState(stateDir, topology)?.grants ?? [], text, stateDir);
+  const grant = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
   // Nothing is handed out here.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {

@@ -1,6 +1,7 @@
 // numalign run: a command on CPUs of its own.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
+import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { CpuManagerPolicyOptions, TopologyManagerPolicy } from '../../entries/kubelet.js';
 import {
   type AcquireOptions,
@@ -12,7 +13,6 @@ import {
   openManager,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/resource-amounts.js';
-import { cpusNamed } from '../../machine/cpu-set.js';
 import { cpuCount, outputOption, quantity, resource } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import {

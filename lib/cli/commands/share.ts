@@ -1,13 +1,16 @@
 // numalign share: processes and cgroups that run in the shared pool.
 import { readdirSync } from 'node:fs';
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
 import { shellWord } from '../../base/text/shell-word.js';
-import { readIfThere } from '../../cgroups/files/cgroup-files.js';
-import { findHierarchy, isAtOrBelow } from '../../cgroups/files/mounts.js';
-import { SHARED } from '../../enforcement/layout/layout.js';
 import { affinity } from '../../entries/diagnostics.js';
-import { type CpuSet, openManager, type SharedMember, type SharedMemberTarget } from '../../index.js';
+import {
+  type CpuSet,
+  openManager,
+  type SharedGroup,
+  type SharedMember,
+  type SharedMemberTarget,
+} from '../../index.js';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
@@ -56,8 +59,8 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
   // Nothing is handed out here, and nobody stays.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
-    if (remove) await manager.removeSharedMember(target);
-    else await manager.addSharedMember(target);
+    const left = remove ? await manager.removeSharedMember(target) : undefined;
+    if (!remove) await manager.addSharedMember(target);
     const sharedPool = manager.sharedPool();
     const sharedMembers = manager.sharedMembers();
     const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
@@ -68,7 +71,7 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     const text =
       output === 'json'
         ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
-        : `${printable(remove ? removedText(target, sharedMembers, manager.settings().cgroupRoot) : added())}\n`;
+        : `${printable(remove ? removedText(target, sharedMembers, left) : added())}\n`;
     print(text);
   } finally {
     manager.close();
@@ -102,21 +105,17 @@ function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
   return `${title(target)} is a shared member, but stays on CPUs ${cpus} as long as the grant lasts that it runs for`;
 }
 
-function removedText(target: SharedMemberTarget, left: readonly SharedMember[], root: string | null): string {
-  const isMember = left.some(
+function removedText(
+  target: SharedMemberTarget,
+  members: readonly SharedMember[],
+  left: SharedGroup | null | undefined,
+): string {
+  const isMember = members.some(
     (member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid,
   );
   if (isMember) return `${title(target)} is a shared member by itself: it uses numalign`;
   const removed = `${title(target)} is no shared member any more`;
-  const shared = root === null || !('pid' in target) ? undefined : sharedGroupOf(target.pid, root);
-  const top = shared && findHierarchy('cpuset')?.mount.point;
-  if (!top) return removed;
-  const move = `echo ${(target as { pid: number }).pid} > ${shellWord(join(top, 'cgroup.procs'))}`;
-  return `${removed}, but stays in the cgroup ${shared}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
-}
-
-// Undefined where it is in another cgroup.
-function sharedGroupOf(pid: number, root: string): string | undefined {
-  const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
-  return path !== undefined && isAtOrBelow(path, join(root, SHARED)) ? path : undefined;
+  if (!left || !('pid' in target)) return removed;
+  const move = `echo ${target.pid} > ${shellWord(left.exit)}`;
+  return `${removed}, but stays in the cgroup ${left.path}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
 }

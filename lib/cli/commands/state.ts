@@ -2,16 +2,13 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
-import { checkSameKind } from '../../decision/machine-settings.js';
+import { parseCpuManagerState, parseMemoryManagerState } from '../../entries/kubelet.js';
 import { openManager } from '../../index.js';
-import { toKubelet } from '../../kubelet/kubelet-export.js';
-import { formatKubeletFiles } from '../../kubelet/kubelet-files.js';
-import { discover } from '../../machine/discovery.js';
 import { outputOption } from '../arguments/arguments.js';
 import { readKubeletFolder, writeKubeletFolder } from '../arguments/kubelet-folder.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { withView } from '../arguments/view.js';
 import { podTable } from '../pages/pod-text.js';
-import { readState } from '../pages/state-view.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { counted, formatJson, printable } from '../terminal/text.js';
@@ -70,28 +67,27 @@ Examples:
 }
 
 async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: StateFlags): Promise<void> {
-  const topology = await discover();
-  const view = readState(stateDir, topology);
-  if (!view) {
-    throw new NumalignError('ERR_STATE_FOLDER', `there is no state in ${stateDir}, and nothing to export`, {
-      value: stateDir,
-      valid: 'a folder that numalign has used',
-    });
-  }
-  if (view.refusal) throw view.refusal;
-  checkSameKind(view.assignments.settings, topology, stateDir);
-  const states = toKubelet(view.assignments, topology, view.present.isolated, {
-    cpuPolicy: 'static',
-    memoryPolicy: 'Static',
+  const { files, generation } = await withView({ stateDir, memoryManagerPolicy: 'Static' }, (view) => {
+    const { exists, refusal, generation } = view.status();
+    if (!exists) {
+      throw new NumalignError('ERR_STATE_FOLDER', `there is no state in ${stateDir}, and nothing to export`, {
+        value: stateDir,
+        valid: 'a folder that numalign has used',
+      });
+    }
+    if (refusal) throw refusal;
+    return { files: view.exportKubelet(), generation };
   });
-  const files = await writeKubeletFolder(kubelet, formatKubeletFiles(states));
-  const sharedPool = states.cpu.defaultCpuSet;
-  const pods = new Set([...states.cpu.entries.keys(), ...states.memory.entries.keys()]).size;
+  const paths = await writeKubeletFolder(kubelet, files);
+  const cpu = parseCpuManagerState(files.cpuManagerState);
+  const memory = parseMemoryManagerState(files.memoryManagerState);
+  const sharedPool = cpu.defaultCpuSet;
+  const pods = new Set([...cpu.entries.keys(), ...memory.entries.keys()]).size;
   if (output === 'json') {
-    print(formatJson({ stateDir, generation: view.generation, files, pods, sharedPool }));
+    print(formatJson({ stateDir, generation, files: paths, pods, sharedPool }));
     return;
   }
-  const lines = [...files, `${counted(pods, 'pod')}, shared pool ${sharedPool}`];
+  const lines = [...paths, `${counted(pods, 'pod')}, shared pool ${sharedPool}`];
   print(lines.map((line) => `${printable(line)}\n`).join(''));
 }
 

@@ -1,12 +1,9 @@
 // numalign status: what a state folder says. Only looks.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { discover } from '../../machine/discovery.js';
-import { scopeOf } from '../../state/folder.js';
+import type { KeptFiles, StateStatus } from '../../entries/diagnostics.js';
 import { outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { type KeptFiles, keptFiles } from '../pages/kept-files.js';
-import { settingsJson } from '../pages/settings-json.js';
-import { lookAt, type StateView } from '../pages/state-view.js';
+import { unlessClosed, withView } from '../arguments/view.js';
 import { statusText } from '../pages/status-text.js';
 import { watchStatus } from '../pages/status-watch.js';
 import { print } from '../terminal/output.js';
@@ -72,40 +69,23 @@ function intervalSeconds(value: string): number {
 
 async function showStatus(given: string | undefined, output: 'text' | 'json'): Promise<void> {
   const stateDir = given ?? MACHINE_STATE_DIR;
-  const { view, closed } = lookAt(given, await discover());
-  if (closed !== undefined) {
-    const unknown = { stateDir, scope: scopeOf(stateDir), exists: true, closed, grants: null };
-    print(output === 'json' ? formatJson(unknown) : `what is granted is not known: ${printable(closed)}\n`);
+  const { seen, closed } = await unlessClosed(given, () =>
+    withView({ stateDir }, (view) => ({ status: view.status(), kept: view.keptFiles() })),
+  );
+  if (closed) {
+    const unknown = { stateDir, scope: 'machine', exists: true, closed: closed.message, grants: null };
+    const text = `what is granted is not known: ${printable(closed.message)}\n`;
+    print(output === 'json' ? formatJson(unknown) : text);
     return;
   }
-  const kept = keptFiles(stateDir);
-  if (output === 'json') print(formatJson(statusJson(stateDir, view, kept)));
-  else if (view) print(statusText(view, kept, stdoutPage()));
+  const { status, kept } = seen;
+  if (output === 'json') print(formatJson(statusJson(status, kept)));
+  else if (status.exists) print(statusText(status, kept, stdoutPage()));
   else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 
-function statusJson(stateDir: string, view: StateView | undefined, kept: KeptFiles) {
-  if (!view) return { stateDir, scope: scopeOf(stateDir), exists: false, grants: [], ...kept };
-  const { scope, generation, isOfEarlierBoot, damage, refusal, sharedPool, free, freeIsolated, memory } =
-    view;
-  const { grants, sharedMembers, waiting, lapsed, warnings } = view;
-  const settings = settingsJson(view);
-  return {
-    ...{
-      stateDir,
-      scope,
-      exists: true,
-      generation,
-      isOfEarlierBoot,
-      settings,
-      sharedPool,
-      free,
-      freeIsolated,
-      memory,
-      grants,
-      sharedMembers,
-      waiting,
-    },
-    ...{ damage, refusal: refusal?.message ?? null, lapsed, warnings, ...kept },
-  };
+function statusJson(status: StateStatus, kept: KeptFiles) {
+  const { stateDir, scope, exists, refusal } = status;
+  if (!exists) return { stateDir, scope, exists, grants: [], ...kept };
+  return { ...status, refusal: refusal?.message ?? null, ...kept };
 }

@@ -1,13 +1,13 @@
 // numalign topology: what a machine is made of, and whose its CPUs are.
 import type { Command } from 'commander';
-import { NumalignError } from '../../base/errors.js';
+import type { StateStatus } from '../../entries/diagnostics.js';
 import type { Topology } from '../../entries/topology.js';
 import { outputOption } from '../arguments/arguments.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { stateDirOption } from '../arguments/state-dir.js';
+import { statusIn, unlessClosed } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
-import { readState, type StateView } from '../pages/state-view.js';
 import { type StateNote, stateTitle, topologyTree } from '../pages/topology-tree.js';
-import { holdingsOfView } from '../picture/holdings.js';
+import { holdingsOf } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { stdoutPage } from '../terminal/terminal.js';
@@ -50,33 +50,28 @@ Examples:
 
 async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags): Promise<void> {
   const topology = await machineOf(source);
-  const state = topology.isSimulated ? undefined : look(topology, stateDir);
+  const state = topology.isSimulated ? undefined : await look(topology, stateDir);
   const text = () =>
     output === 'text'
       ? topologyTree(topology, { ...stdoutPage(), ...(state && { state }) })
-      : formatJson({ ...topology.toJSON(), ...(state && 'view' in state && stateJson(state.view)) });
+      : formatJson({ ...topology.toJSON(), ...(state && 'status' in state && stateJson(state.status)) });
   await printWithSvg(text, svg, () => pictureOf(topology, state));
 }
 
 function pictureOf(topology: Topology, state: StateNote | undefined): string {
   if (!state || 'note' in state) return machinePicture(topology, state);
-  const { view } = state;
-  return machinePicture(topology, { holdings: holdingsOfView(view), note: stateTitle(view) });
+  const { status } = state;
+  return machinePicture(topology, { holdings: holdingsOf(status), note: stateTitle(status) });
 }
 
-// The tree is worth showing where the machine's folder is closed to us; a folder that was asked for
-// is not passed over.
-function look(topology: Topology, stateDir: string | undefined): StateNote {
-  const folder = stateDir ?? MACHINE_STATE_DIR;
-  try {
-    const view = readState(folder, topology);
-    return view ? { view } : { note: `no state in ${folder}: nothing is granted` };
-  } catch (error) {
-    if (!(error instanceof NumalignError) || stateDir !== undefined) throw error;
-    return { note: `${error.message} [${error.code}]` };
-  }
+// The tree is worth showing where the machine's folder is closed to us.
+async function look(topology: Topology, given: string | undefined): Promise<StateNote> {
+  const { seen: status, closed } = await unlessClosed(given, (stateDir) => statusIn({ stateDir, topology }));
+  if (closed) return { note: `${closed.message} [${closed.code}]` };
+  return status.exists ? { status } : { note: `no state in ${status.stateDir}: nothing is granted` };
 }
 
-function stateJson({ stateDir, refusal, sharedPool, free, freeIsolated, reserved, grants }: StateView) {
+function stateJson({ stateDir, refusal, sharedPool, free, freeIsolated, settings, grants }: StateStatus) {
+  const reserved = settings.reservedSystemCPUs;
   return { stateDir, refusal: refusal?.message ?? null, sharedPool, free, freeIsolated, reserved, grants };
 }

@@ -1,5 +1,5 @@
 // The page of `numalign doctor`. Pure.
-import { FINDING_STATUSES, type Finding, type FindingStatus } from '../../doctor/finding.js';
+import { FINDING_STATUSES, type Finding, type FindingStatus } from '../../entries/diagnostics.js';
 import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { counted, fill, printable } from '../terminal/text.js';
 

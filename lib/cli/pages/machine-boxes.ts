@@ -1,6 +1,6 @@
 // A machine as boxes in boxes: what its tree and its picture show. Pure.
 import type { CpuGroup, NumaNode, PciDevice, Topology } from '../../entries/topology.js';
-import type { CpuSet } from '../../index.js';
+import type { CpuSet, Settings } from '../../index.js';
 
 /** A package, or the part of it that is on a NUMA node. */
 export interface PackageBox {
@@ -127,15 +127,13 @@ export function shownDevices(devices: readonly PciDevice[], all: readonly PciDev
 /** What of a managed machine a CPU is. */
 export type CpuUse = 'exclusive' | 'unmanaged' | 'reserved' | 'isolated' | 'free';
 
-interface Pools {
-  readonly managed: CpuSet;
-  readonly reserved: CpuSet;
-  readonly isolated: CpuSet;
-}
-
-export function cpuUse({ managed, reserved, isolated }: Pools, exclusive: CpuSet, cpu: number): CpuUse {
+export function cpuUse(
+  { managedCPUs, reservedSystemCPUs, isolatedCPUs }: Settings,
+  exclusive: CpuSet,
+  cpu: number,
+): CpuUse {
   if (exclusive.has(cpu)) return 'exclusive';
-  if (!managed.has(cpu)) return 'unmanaged';
-  if (reserved.has(cpu)) return 'reserved';
-  return isolated.has(cpu) ? 'isolated' : 'free';
+  if (!managedCPUs.has(cpu)) return 'unmanaged';
+  if (reservedSystemCPUs.has(cpu)) return 'reserved';
+  return isolatedCPUs.has(cpu) ? 'isolated' : 'free';
 }

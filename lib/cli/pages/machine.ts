@@ -1,7 +1,6 @@
 // The machine that a command looks at: this one, or one that is described.
 import { Option } from 'commander';
-import type { DiscoverOptions, Topology } from '../../entries/topology.js';
-import { discover } from '../../machine/discovery.js';
+import { type DiscoverOptions, discover, type Topology } from '../../entries/topology.js';
 
 export interface MachineFlags {
   xml?: string;

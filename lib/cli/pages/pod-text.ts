@@ -1,8 +1,5 @@
 // What a pod's containers have or would have, as a table. Pure.
-import { whyShared } from '../../decision/cpu-choices.js';
-import type { PodContainer, Warning } from '../../index.js';
-import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pod-request.js';
+import type { ManagerView, PodContainer, PodSpec, Warning } from '../../index.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { listed, printable } from '../terminal/text.js';
@@ -13,16 +10,17 @@ export interface ExplainedContainer extends PodContainer {
   readonly whyShared: string | null;
 }
 
-/** `containers` are those of the request, in its order. */
+/** `containers` are those of the pod, in its order. */
 export function explainedContainers(
+  manager: ManagerView,
+  pod: PodSpec,
   containers: readonly PodContainer[],
-  request: PodRequest,
-  placement: Placement,
 ): ExplainedContainer[] {
-  return containers.map((container, i) => {
-    const why = () => whyShared(request, request.containers[i]!, placement) ?? 'it was admitted without them';
-    return { ...container, whyShared: container.cpus === null ? why() : null };
-  });
+  const reasons = manager.whyShared(pod);
+  return containers.map((container, i) => ({
+    ...container,
+    whyShared: container.cpus === null ? (reasons[i] ?? 'it was admitted without them') : null,
+  }));
 }
 
 /** A line for each reason: what a whole pod is holds for all of its containers. */

@@ -1,7 +1,6 @@
 // What somebody holds of each kind of resource, in words. Pure.
-import type { CpuSet, MemoryBlock, PodContainer } from '../../index.js';
+import { type CpuSet, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
 import { MEMORY } from '../../input/memory-types.js';
-import { NodeSet } from '../../machine/cpu-set.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
 /** CPUs that somebody has or would have alone. */

@@ -1,15 +1,21 @@
 // The page of `numalign status`, and the parts of it that other commands print. Pure.
-import type { MachineSettings } from '../../account/assignments.js';
-import type { LapsedGrant } from '../../entries/diagnostics.js';
+
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import type {
+  ArchivedState,
+  GrantStatus,
+  KeptFiles,
+  LapsedGrant,
+  MemberStatus,
+  SettingsStatus,
+  StateStatus,
+} from '../../entries/diagnostics.js';
 import type { BookedMemory, CpuSet, MemoryTable } from '../../index.js';
-import { cpusNamed } from '../../machine/cpu-set.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { fitted, labelled, listed, printable, shorten } from '../terminal/text.js';
-import type { ArchiveView, KeptFiles } from './kept-files.js';
 import { warningLines } from './pod-text.js';
 import { besideText, cpusText, memoryText } from './resource-text.js';
-import type { GrantView, MemberView, StateView } from './state-view.js';
 
 const SHOWN_ID = 8;
 
@@ -38,21 +44,22 @@ function freeMemoryText(tables: readonly MemoryTable[]): string {
 /** The machine's settings, a row each. */
 export function settingsRows({
   managesAll,
-  managed,
-  reserved,
-  strict,
-  isolated,
+  managedCPUs: managed,
+  reservedSystemCPUs: reserved,
+  strictCPUReservation: strict,
+  isolatedCPUs: isolated,
   isolatedByKernel,
-  assignments,
-}: StateView): [label: string, text: string][] {
+  reservedMemory,
+  cgroupRoot,
+}: SettingsStatus): [label: string, text: string][] {
   const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
     ['managed:', managesAll ? `all (${managed})` : named(managed)],
     ['reserved:', `${named(reserved)}${reserved.isEmpty ? '' : keptOut}`],
     ['strict:', strict ? 'yes' : 'no'],
     ['isolated:', isolatedText(isolated, isolatedByKernel)],
-    ['reserved memory:', reservedMemoryText(assignments.settings.reservedMemory)],
-    ['cgroups:', cgroupsText(assignments.settings)],
+    ['reserved memory:', reservedMemoryText(reservedMemory)],
+    ['cgroups:', cgroupRoot === null ? 'none' : `below ${printable(cgroupRoot)}`],
   ];
 }
 
@@ -62,24 +69,20 @@ export function named(cpus: CpuSet): string {
 }
 
 /** The shared pool, as far as it is known. */
-export function sharedText({ refusal, sharedPool }: Pick<StateView, 'refusal' | 'sharedPool'>): string {
+export function sharedText({ refusal, sharedPool }: Pick<StateStatus, 'refusal' | 'sharedPool'>): string {
   return refusal === null ? named(sharedPool) : `at most ${named(sharedPool)}`;
 }
 
 /** CPUs that are free, where that is known. */
-export function freeListed({ refusal }: Pick<StateView, 'refusal'>, cpus: CpuSet): string {
+export function freeListed({ refusal }: Pick<StateStatus, 'refusal'>, cpus: CpuSet): string {
   return refusal === null ? named(cpus) : 'unknown';
 }
 
 /** The free CPUs; where nothing else is shared, not all of them can be granted. */
-export function freeText(view: Pick<StateView, 'refusal' | 'free' | 'sharedPool'>): string {
+export function freeText(view: Pick<StateStatus, 'refusal' | 'free' | 'sharedPool'>): string {
   const { refusal, free, sharedPool } = view;
   if (refusal !== null || free.isEmpty || !sharedPool.isSubsetOf(free)) return freeListed(view, free);
   return `${named(free)} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
-}
-
-function cgroupsText({ cgroupRoot }: MachineSettings): string {
-  return cgroupRoot === null ? 'none' : `below ${printable(cgroupRoot)}`;
 }
 
 function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
@@ -87,7 +90,7 @@ function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
   return named(isolated);
 }
 
-function ownerText({ owner: { kind, pid, command }, survivors }: GrantView): string {
+function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
   const [first] = survivors;
   if (first) {
     const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
@@ -109,7 +112,7 @@ export function since(time: string): string {
 }
 
 // A row for each container, where there is more to tell of them than of the pod.
-function containerRows({ containers }: GrantView, isBeside: boolean): string[][] {
+function containerRows({ containers }: GrantStatus, isBeside: boolean): string[][] {
   if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
   return containers.map(({ name, kind, cpus, held, memory, devices }, i) => [
     '',
@@ -121,7 +124,7 @@ function containerRows({ containers }: GrantView, isBeside: boolean): string[][]
   ]);
 }
 
-export function grantTable(grants: readonly GrantView[], page: Page): string[] {
+export function grantTable(grants: readonly GrantStatus[], page: Page): string[] {
   const length = shownIdLength(grants.map((grant) => grant.uid));
   const isBeside = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
   const columns = [
@@ -152,12 +155,12 @@ export function grantTable(grants: readonly GrantView[], page: Page): string[] {
   return table(columns, rows, page);
 }
 
-function grantTitle({ uid, name }: GrantView, length: number): string {
+function grantTitle({ uid, name }: GrantStatus, length: number): string {
   return name === uid ? uid.slice(0, length) : `${uid.slice(0, length)} ${name}`;
 }
 
 /** A line for each grant of which something does not hold any more. */
-export function flagLines(grants: readonly GrantView[]): string[] {
+export function flagLines(grants: readonly GrantStatus[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.uid));
   return grants
     .filter(({ flags }) => flags.length > 0)
@@ -167,7 +170,7 @@ export function flagLines(grants: readonly GrantView[]): string[] {
 }
 
 /** A line for each cgroup of a grant. */
-function cgroupLines(grants: readonly GrantView[]): string[] {
+function cgroupLines(grants: readonly GrantStatus[]): string[] {
   const length = shownIdLength(grants.map((grant) => grant.uid));
   return grants.flatMap((grant) =>
     grant.cgroups.map(({ container, path, isMade }) => {
@@ -186,12 +189,12 @@ function processText({ pid, command }: { pid: number | null; command: string }):
   return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
 }
 
-const memberText = (member: MemberView) =>
+const memberText = (member: MemberStatus) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
 
 // A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in
 // the shared pool.
-function attachedText(member: MemberView, grants: readonly GrantView[]): string | undefined {
+function attachedText(member: MemberStatus, grants: readonly GrantStatus[]): string | undefined {
   const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
   if (!grant || member.kind === 'cgroup') return undefined;
   const { container } = member;
@@ -223,24 +226,24 @@ function fileLines(title: string, files: readonly string[]): string[] {
   return ['', title, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
 }
 
-function archiveText({ file, writtenAt, lapsed }: ArchiveView): string {
+function archiveText({ file, writtenAt, lapsed }: ArchivedState): string {
   const time = writtenAt === null ? 'not readable' : since(writtenAt);
   return `${file}, ${time}${lapsed.length === 0 ? '' : `: ${lapsedText(lapsed)}`}`;
 }
 
 /** The whole page, ending with a line feed. */
-export function statusText(view: StateView, { archives, quarantine }: KeptFiles, page: Page): string {
+export function statusText(view: StateStatus, { archives, quarantine }: KeptFiles, page: Page): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
-  const { warnings, isolated, freeIsolated, sharedMembers, waiting } = view;
+  const { warnings, settings, freeIsolated, sharedMembers, waiting } = view;
   const attached = sharedMembers.map((member) => attachedText(member, grants));
   const short = (text: string) => shorten(text, page.width - 2);
   const head = labelled(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
-      ...settingsRows(view),
+      ...settingsRows(settings),
       ['shared:', sharedText(view)],
       ['free:', freeText(view)],
-      ...(isolated.isEmpty ? [] : [['free isolated:', freeListed(view, freeIsolated)] as const]),
+      ...(settings.isolatedCPUs.isEmpty ? [] : [['free isolated:', freeListed(view, freeIsolated)] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted, whoever uses it)`],
     ],
     page.width,

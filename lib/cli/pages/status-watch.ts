@@ -1,16 +1,12 @@
 // numalign status --watch: what happens on the grants' CPUs, again and again until told to end.
 // Only looks.
 import { setTimeout } from 'node:timers/promises';
-import { WatchedGrants } from '../../audit/watched-grants.js';
-import { NumalignError } from '../../base/errors.js';
-import { discover } from '../../machine/discovery.js';
-import { refreshTopology } from '../../machine/topology-refresh.js';
+import { openManager } from '../../index.js';
 import { print } from '../terminal/output.js';
 import { Screen } from '../terminal/screen.js';
 import { abortedByEnd } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { jsonLine } from '../terminal/text.js';
-import { readState } from './state-view.js';
 import { type Watched, watchText } from './watch-text.js';
 
 export interface WatchOptions {
@@ -23,16 +19,15 @@ export interface WatchOptions {
 export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
   const { signal, stop } = abortedByEnd();
   let screen: Screen | undefined;
+  let close = () => {};
   try {
-    let topology = await discover();
-    const grants = new WatchedGrants('last look');
-    const look = () => {
-      const view = readState(stateDir, topology);
-      if (view?.assignments.settings.simulated) throw simulated(stateDir);
-      return { view, audits: grants.look(topology, view?.assignments.pods ?? []) };
+    const view = await openManager({ stateDir, readOnly: true });
+    close = () => view.close();
+    const watched = async () => {
+      const audits = await view.audits();
+      return { stateDir, seconds, time: new Date(), status: view.status(), audits };
     };
-    const watched = () => ({ stateDir, seconds, time: new Date(), ...look() });
-    const first = watched();
+    const first = await watched();
     if (output === 'text' && Screen.isThere()) screen = new Screen();
     const show = (one: Watched) => {
       if (screen) screen.show(() => pageOf(one));
@@ -42,12 +37,11 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
     // Nothing has happened yet, but who is there can be seen.
     screen?.show(() => pageOf(first));
     while (await pause(seconds, signal)) {
-      // CPUs may have come.
-      topology = (await refreshTopology(topology)) ?? topology;
-      show(watched());
+      show(await watched());
     }
   } finally {
     screen?.close();
+    close();
     stop();
   }
 }
@@ -65,20 +59,12 @@ function pageOf(watched: Watched): string {
 }
 
 // One document a line.
-function printJson({ stateDir, time, view, audits }: Watched): void {
+function printJson({ stateDir, time, status, audits }: Watched): void {
   const grants = audits.flatMap((audit) => {
-    const grant = view?.grants.find(({ uid }) => uid === audit.grant);
+    const grant = status.grants.find(({ uid }) => uid === audit.grant);
     if (!grant) return [];
     const { uid, name, cpus, owner, flags } = grant;
     return [{ uid, name, cpus, owner, flags, audit }];
   });
-  print(jsonLine({ time, stateDir, generation: view?.generation ?? null, grants }));
-}
-
-function simulated(stateDir: string): NumalignError {
-  return new NumalignError(
-    'ERR_SIMULATED_MACHINE',
-    `the state in ${stateDir} is of a simulated machine, on which nothing happens`,
-    { value: stateDir },
-  );
+  print(jsonLine({ time, stateDir, generation: status.exists ? status.generation : null, grants }));
 }

@@ -1,6 +1,9 @@
 // A machine as a tree of text, at 2 CPUs or at 512. Pure.
+
+import { cpusNamed } from '../../base/text/cpus-named.js';
+import type { StateStatus } from '../../entries/diagnostics.js';
 import type { CpuGroup, NumaNode, Topology } from '../../entries/topology.js';
-import { CpuSet, cpusNamed } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../index.js';
 import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { counted, fill, formatBytes, labelled, listed, printable } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
@@ -13,11 +16,10 @@ import {
   type NodeBox,
   type PackageBox,
 } from './machine-boxes.js';
-import type { StateView } from './state-view.js';
 import { freeListed, freeText, named, sharedText } from './status-text.js';
 
 /** A state to colour the CPUs by, or why there is none. */
-export type StateNote = { readonly view: StateView } | { readonly note: string };
+export type StateNote = { readonly status: StateStatus } | { readonly note: string };
 
 export interface TreeOptions extends Page {
   readonly state?: StateNote;
@@ -38,8 +40,8 @@ export function topologyTree(
   topology: Topology,
   { width, isNarrow = false, colors = PLAIN, state }: TreeOptions,
 ): string {
-  const view = state && 'view' in state ? state.view : undefined;
-  const paint = painter(colors, view);
+  const status = state && 'status' in state ? state.status : undefined;
+  const paint = painter(colors, status);
   const branches = machineBoxes(topology).map((box) => branchOf(box, topology, width));
   const blocks = [
     [
@@ -50,7 +52,7 @@ export function topologyTree(
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),
     ...(state
-      ? [view ? stateLines(view, width, colors) : ['note' in state ? printable(state.note) : '']]
+      ? [status ? stateLines(status, width, colors) : ['note' in state ? printable(state.note) : '']]
       : []),
   ];
   return `${blocks
@@ -132,12 +134,12 @@ function elsewhereLines(topology: Topology, width: number, colors: Colors): stri
 
 type Painter = (cpu: number) => string;
 
-function painter(colors: Colors, view: StateView | undefined): Painter {
-  if (!view) return String;
-  const exclusive = view.grants.reduce((cpus, grant) => cpus.union(grant.cpus), CpuSet.EMPTY);
+function painter(colors: Colors, status: StateStatus | undefined): Painter {
+  if (!status) return String;
+  const exclusive = status.grants.reduce((cpus, grant) => cpus.union(grant.cpus), CpuSet.EMPTY);
   const { red, dim, yellow, cyan, green } = colors;
   const colorOf = { exclusive: red, unmanaged: dim, reserved: yellow, isolated: cyan, free: green };
-  return (cpu) => colorOf[cpuUse(view, exclusive, cpu)](cpu);
+  return (cpu) => colorOf[cpuUse(status.settings, exclusive, cpu)](cpu);
 }
 
 function renderChildren(
@@ -208,45 +210,46 @@ function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width
 }
 
 /** Which state it is, and whether it can be relied on. */
-export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot, refusal }: StateView): string {
+export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot, refusal }: StateStatus): string {
   const boot = isOfEarlierBoot ? ', of an earlier boot: its grants are void' : '';
   const why = refusal === null ? '' : `; nothing is granted: ${printable(refusal.message)}`;
   return `${stateDir} (${scope}), generation ${generation}${boot}${why}`;
 }
 
 /** The state of the CPUs in words, so that no colour is needed to read it. */
-function stateLines(view: StateView, width: number, colors: Colors): string[] {
+function stateLines(status: StateStatus, width: number, colors: Colors): string[] {
+  const { managesAll, managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = status.settings;
   // Pods may have no exclusive CPUs at all.
-  const holders = view.grants
+  const holders = status.grants
     .filter(({ cpus }) => !cpus.isEmpty)
     .map(
       ({ name, cpus, alive }) =>
         `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
     );
-  const unmanaged = view.managesAll ? [] : [['managed:', named(view.managed)] as const];
+  const unmanaged = managesAll ? [] : [['managed:', named(managedCPUs)] as const];
   const rows = [
-    ['state:', stateTitle(view)],
+    ['state:', stateTitle(status)],
     ...unmanaged,
-    ['free:', freeText(view)],
-    ['shared:', sharedText(view)],
-    ...(view.isolated.isEmpty
+    ['free:', freeText(status)],
+    ['shared:', sharedText(status)],
+    ...(isolatedCPUs.isEmpty
       ? []
       : [
           [
             'isolated:',
-            `${named(view.isolated)} (not shared), free: ${freeListed(view, view.freeIsolated)}`,
+            `${named(isolatedCPUs)} (not shared), free: ${freeListed(status, status.freeIsolated)}`,
           ] as const,
         ]),
     [
       'reserved:',
-      `${named(view.reserved)}${view.strict && !view.reserved.isEmpty ? ' (strictly: not shared)' : ''}`,
+      `${named(reservedSystemCPUs)}${strictCPUReservation && !reservedSystemCPUs.isEmpty ? ' (strictly: not shared)' : ''}`,
     ],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
-  const green = view.refusal === null ? 'free (shared until granted)' : 'not known to be exclusive';
+  const green = status.refusal === null ? 'free (shared until granted)' : 'not known to be exclusive';
   const legend = [colors.green(green), colors.yellow('reserved'), colors.red('exclusive')];
-  if (!view.isolated.isEmpty) legend.push(colors.cyan('isolated, free'));
-  if (!view.managesAll) legend.push(colors.dim('not managed'));
+  if (!isolatedCPUs.isEmpty) legend.push(colors.cyan('isolated, free'));
+  if (!managesAll) legend.push(colors.dim('not managed'));
   return [
     ...labelled(rows, width),
     ...(colors.isColorSupported ? [`${'colours:'.padEnd(12)}${legend.join('  ')}`] : []),

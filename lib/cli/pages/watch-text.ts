@@ -1,11 +1,10 @@
 // The page of `numalign status --watch`. Pure.
-import type { ForeignTask, GrantAudit } from '../../entries/diagnostics.js';
+import type { ForeignTask, GrantAudit, StateStatus } from '../../entries/diagnostics.js';
 import type { GrantInfo } from '../../index.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';
 import { cpusText } from './resource-text.js';
-import type { StateView } from './state-view.js';
 import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
 
 const COLUMNS = [
@@ -100,18 +99,18 @@ function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: numbe
 }
 
 /** The whole page, ending with a line feed. */
-export function watchText({ stateDir, seconds, time, view, audits }: Watched, page: Page): string {
+export function watchText({ stateDir, seconds, time, status, audits }: Watched, page: Page): string {
   const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
   const title = `${stateDir}, ${since(time.toISOString())}, ${every}`;
-  if (!view) return `${title}\n\nNo state: nothing is granted.\n`;
+  if (!status.exists) return `${title}\n\nNo state: nothing is granted.\n`;
   const rows = audits.flatMap((audit) => {
-    const grant = view.grants.find(({ uid }) => uid === audit.grant);
+    const grant = status.grants.find(({ uid }) => uid === audit.grant);
     return grant ? [{ audit, grant }] : [];
   });
   const length = shownIdLength(rows.map(({ grant }) => grant.uid));
   const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
-    `${title}; generation ${view.generation}, shared: ${sharedText(view)}, free: ${freeListed(view, view.free)}`,
+    `${title}; generation ${status.generation}, shared: ${sharedText(status)}, free: ${freeListed(status, status.free)}`,
     '',
     ...(rows.length === 0
       ? ['No grants.']
@@ -130,8 +129,7 @@ export interface Watched {
   readonly stateDir: string;
   readonly seconds: number;
   readonly time: Date;
-  /** Undefined where there is no state. */
-  readonly view: StateView | undefined;
+  readonly status: StateStatus;
   /** Of the grants whose owners live: what has happened since the last look. */
   readonly audits: readonly GrantAudit[];
 }

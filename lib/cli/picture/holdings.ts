@@ -1,12 +1,6 @@
 // Who holds what of a machine, as its picture shows it. Pure.
-import type { Assignments } from '../../account/assignments.js';
-import { cpusOf, devicesOf, memoryOf } from '../../account/pod-assignment.js';
-import { type CpuSnapshot, isolatedPool, universe } from '../../account/pools.js';
-import { memoryTables } from '../../decision/memory-tables.js';
-import type { Topology } from '../../entries/topology.js';
-import type { MemoryBlock, MemoryTable, PodContainer } from '../../index.js';
-import { CpuSet } from '../../machine/cpu-set.js';
-import type { StateView } from '../pages/state-view.js';
+import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
+import { CpuSet, type MemoryBlock, type MemoryTable, type PodContainer, type Settings } from '../../index.js';
 import { shownIdLength } from '../pages/status-text.js';
 
 export interface Holder {
@@ -23,9 +17,7 @@ export interface Holder {
 
 export interface Holdings {
   readonly holders: readonly Holder[];
-  readonly managed: CpuSet;
-  readonly reserved: CpuSet;
-  readonly isolated: CpuSet;
+  readonly settings: Settings;
   readonly memory: readonly MemoryTable[];
 }
 
@@ -34,8 +26,8 @@ export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
   return holders.reduce((cpus, holder) => cpus.union(holder.cpus), CpuSet.EMPTY);
 }
 
-/** Those that a state folder tells of. */
-export function holdingsOfView({ grants, managed, reserved, isolated, memory }: StateView): Holdings {
+/** Those of a state. */
+export function holdingsOf({ grants, settings, memory }: StateStatus): Holdings {
   const length = shownIdLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
     ({ uid, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
@@ -47,32 +39,31 @@ export function holdingsOfView({ grants, managed, reserved, isolated, memory }: 
       isHighlighted: false,
     }),
   );
-  return { holders, managed, reserved, isolated, memory };
+  return { holders, settings, memory };
 }
 
-/** Those of a state with pods that are planned on it: their names by uid. */
-export function holdingsOfPlan(
-  state: Assignments,
-  topology: Topology,
-  present: CpuSnapshot,
-  planned: ReadonlyMap<string, string>,
+/**
+ * Those of a state with pods that are planned on it. `titleOf`: how a planned pod is called;
+ * `memory`: the accounts with what is planned. What dead owners have is free for them.
+ */
+export function holdingsWith(
+  status: StateStatus,
+  plans: readonly PodPlan[],
+  memory: readonly MemoryTable[],
+  titleOf: (plan: PodPlan) => string,
 ): Holdings {
-  const { settings, pods } = state;
-  const length = shownIdLength(pods.map(({ uid }) => uid));
-  const holders = pods.map(
-    (pod): Holder => ({
-      name: planned.get(pod.uid) ?? (pod.name === pod.uid ? pod.uid.slice(0, length) : pod.name),
-      cpus: cpusOf(pod),
-      memory: memoryOf(pod),
-      devices: devicesOf(pod),
-      isHighlighted: planned.has(pod.uid),
-    }),
-  );
-  return {
-    holders,
-    managed: universe(settings, present),
-    reserved: settings.reservedSystemCPUs,
-    isolated: isolatedPool(settings, present),
-    memory: memoryTables(state, topology),
-  };
+  const living = { ...status, memory, grants: status.grants.filter(({ alive }) => alive) };
+  const { settings, holders } = holdingsOf(living);
+  const planned = new Map(plans.map((plan) => [plan.uid, plan]));
+  const onRecord = living.grants.map(({ uid }, i): Holder => {
+    const plan = planned.get(uid);
+    return plan ? { ...holders[i]!, name: titleOf(plan), isHighlighted: true } : holders[i]!;
+  });
+  const added = plans
+    .filter(({ admitted, alreadyAdmitted }) => admitted && !alreadyAdmitted)
+    .map((plan): Holder => {
+      const { cpus, memory: blocks, devices } = plan;
+      return { name: titleOf(plan), cpus, memory: blocks, devices, isHighlighted: true };
+    });
+  return { holders: [...onRecord, ...added], settings, memory };
 }

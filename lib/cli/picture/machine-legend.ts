@@ -1,6 +1,6 @@
 // The legend of a picture of a machine: who has what, in words. No colour is needed to read it.
 import type { Topology } from '../../entries/topology.js';
-import { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../index.js';
 import { type CpuUse, cpuUse } from '../pages/machine-boxes.js';
 import { besideText } from '../pages/resource-text.js';
 import { type Block, row, stack, textWidth } from './blocks.js';
@@ -27,7 +27,7 @@ function entriesOfHoldings({ cpus }: Topology, holdings: Holdings): LegendEntry[
   const { holders, memory } = holdings;
   const exclusive = exclusiveCpus(holders);
   const cpusOf = (use: CpuUse) =>
-    CpuSet.from([...cpus].filter((cpu) => cpuUse(holdings, exclusive, cpu) === use));
+    CpuSet.from([...cpus].filter((cpu) => cpuUse(holdings.settings, exclusive, cpu) === use));
   const system = memory.map(({ node, type, systemReserved }) => ({
     nodes: [node],
     type,

@@ -189,7 +189,7 @@ class Picture {
     if (holder) return holder;
     if (!this.#holdings)
       return this.#topology.isolated.has(cpu) ? ISOLATED : { className: 'plain', text: 'online' };
-    const use = cpuUse(this.#holdings, this.#exclusive, cpu);
+    const use = cpuUse(this.#holdings.settings, this.#exclusive, cpu);
     return USES[use === 'exclusive' ? 'free' : use];
   }
 

@@ -1,14 +1,14 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { StateView } from '../../../lib/cli/pages/state-view.js';
-import { holdingsOfView } from '../../../lib/cli/picture/holdings.js';
+import { holdingsOf } from '../../../lib/cli/picture/holdings.js';
 import { machinePicture } from '../../../lib/cli/picture/machine-picture.js';
+import type { StateStatus } from '../../../lib/entries/diagnostics.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import { type DiscoverOptions, discover } from '../../../lib/machine/discovery.js';
 import type { Topology } from '../../../lib/machine/topology.js';
 import { allOf, parseXml, type XmlElement } from '../../support/xml.js';
-import { holder, holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS } from './machines.js';
+import { holder, holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS, settingsOn } from './machines.js';
 
 const FIXTURES = fileURLToPath(new URL('../../fixtures/machines/', import.meta.url));
 
@@ -134,8 +134,8 @@ describe('the picture of who holds what', () => {
     const view = {
       ...holdingsOn(topology),
       grants: [of('12345678-a'), of('12345678-b')],
-    } as unknown as StateView;
-    expect(holdingsOfView(view).holders.map(({ name }) => name)).toEqual(['12345678-a', '12345678-b']);
+    } as unknown as StateStatus;
+    expect(holdingsOf(view).holders.map(({ name }) => name)).toEqual(['12345678-a', '12345678-b']);
   });
 
   it('has a colour for each of 40 holders, by day and by night', async () => {
@@ -159,8 +159,8 @@ describe('the picture of who holds what', () => {
         possible: '0-5',
       },
     });
-    const pools = { managed: CpuSet.parse('0-2'), reserved: CpuSet.parse('0'), isolated: CpuSet.parse('1') };
-    const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, pools) }));
+    const settings = settingsOn(CpuSet.parse('0-2'), '0', '1');
+    const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, { settings }) }));
     expect([0, 1, 2, 3, 4, 5].map((cpu) => look(svg, cpu)[0])).toEqual([
       'reserved',
       'isolated',

@@ -1,5 +1,6 @@
 // Machines to be drawn, and somebody to hold what they have.
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
+import type { Settings } from '../../../lib/decision/machine-settings.js';
 import { memoryTables } from '../../../lib/decision/memory-tables.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
@@ -12,12 +13,21 @@ export function holder(name: string, cpus: string, others: Partial<Holder> = {})
   return { name, cpus: CpuSet.parse(cpus), memory: [], devices: {}, isHighlighted: false, ...others };
 }
 
+export function settingsOn(managed: CpuSet, reserved = '', isolated = ''): Settings {
+  return {
+    managedCPUs: managed,
+    reservedSystemCPUs: CpuSet.parse(reserved),
+    strictCPUReservation: false,
+    isolatedCPUs: CpuSet.parse(isolated),
+    reservedMemory: {},
+    cgroupRoot: null,
+  };
+}
+
 export function holdingsOn(topology: Topology, others: Partial<Holdings> = {}): Holdings {
   return {
     holders: [],
-    managed: topology.cpus,
-    reserved: CpuSet.EMPTY,
-    isolated: CpuSet.EMPTY,
+    settings: settingsOn(topology.cpus),
     memory: memoryTables(emptyState(true), topology),
     ...others,
   };

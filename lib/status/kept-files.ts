@@ -1,19 +1,18 @@
 // What a state folder keeps beside the state: states of earlier boots, and files that were put
 // aside as damaged. Only looks.
-import { lapsedGrants } from '../../admission/warnings.js';
-import { NumalignError } from '../../base/errors.js';
-import type { NativeFolder } from '../../base/native-files.js';
-import type { LapsedGrant } from '../../entries/diagnostics.js';
-import { decodeCheckpoint } from '../../state/files/checkpoint.js';
-import { ARCHIVE_FOLDER } from '../../state/files/put-aside.js';
-import { childOf, openExisting } from '../../state/read-only-store.js';
+import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
+import type { NativeFolder } from '../base/native-files.js';
+import { decodeCheckpoint } from '../state/files/checkpoint.js';
+import { ARCHIVE_FOLDER } from '../state/files/put-aside.js';
+import { openExisting, withChild } from '../state/read-only-store.js';
 
 const QUARANTINE_FOLDER = 'quarantine';
 
 /** What a folder keeps beside its state. */
 export interface KeptFiles {
   /** States of earlier boots, the latest first. */
-  readonly archives: readonly ArchiveView[];
+  readonly archives: readonly ArchivedState[];
   /**
    * Files that were put aside as damaged, below the state folder; their names begin with the time.
    */
@@ -21,7 +20,7 @@ export interface KeptFiles {
 }
 
 /** A state of an earlier boot. */
-export interface ArchiveView {
+export interface ArchivedState {
   /** Below the state folder. */
   readonly file: string;
   /** Null where the file cannot be read as a state. */
@@ -31,7 +30,7 @@ export interface ArchiveView {
   readonly lapsed: readonly LapsedGrant[];
 }
 
-function readArchive(folder: NativeFolder, name: string): ArchiveView {
+function readArchive(folder: NativeFolder, name: string): ArchivedState {
   const file = `${ARCHIVE_FOLDER}/${name}`;
   try {
     const { generation, writtenAt, assignments } = decodeCheckpoint(folder.read(name) ?? Buffer.alloc(0));
@@ -43,22 +42,23 @@ function readArchive(folder: NativeFolder, name: string): ArchiveView {
   }
 }
 
-function readArchives(folder: NativeFolder): readonly ArchiveView[] {
-  const archive = childOf(folder, ARCHIVE_FOLDER);
-  const names = archive?.list().filter((name) => name.endsWith('.json')) ?? [];
-  return names
-    .map((name) => readArchive(archive!, name))
+function readArchives(archive: NativeFolder): readonly ArchivedState[] {
+  return archive
+    .list()
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => readArchive(archive, name))
     .sort((a, b) => (b.writtenAt ?? '').localeCompare(a.writtenAt ?? '') || a.file.localeCompare(b.file));
 }
 
-function quarantinedFiles(folder: NativeFolder): readonly string[] {
-  const names = childOf(folder, QUARANTINE_FOLDER)?.list() ?? [];
-  return names.sort().map((name) => `${QUARANTINE_FOLDER}/${name}`);
-}
-
 /** What is kept in a folder; nothing where there is none. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
-export function keptFiles(stateDir: string): KeptFiles {
+export function readKeptFiles(stateDir: string): KeptFiles {
   const folder = openExisting(stateDir);
   if (!folder) return { archives: [], quarantine: [] };
-  return { archives: readArchives(folder), quarantine: quarantinedFiles(folder) };
+  try {
+    const archives = withChild(folder, ARCHIVE_FOLDER, (archive) => (archive ? readArchives(archive) : []));
+    const names = withChild(folder, QUARANTINE_FOLDER, (quarantine) => quarantine?.list() ?? []);
+    return { archives, quarantine: names.sort().map((name) => `${QUARANTINE_FOLDER}/${name}`) };
+  } finally {
+    folder.close();
+  }
 }

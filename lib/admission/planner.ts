@@ -1,0 +1,105 @@
+// Planner: pods planned one on top of the other.
+import { findPod } from '../account/assignments.js';
+import type { MemoryBlock } from '../account/booked-memory.js';
+import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
+import { randomUUID } from '../base/builtins.js';
+import { whyShared } from '../decision/cpu-choices.js';
+import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
+import { checkPlacement, type Placement } from '../input/placement.js';
+import type { PodSpec } from '../input/pod-request.js';
+import { type AdmissionRequest, type AdmitOptions, parseAdmit } from '../input/request.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { placedPod } from './admit.js';
+import {
+  type Plan,
+  type PlanningGround,
+  type PodContainer,
+  plan,
+  planningGround,
+  planOfPlaced,
+  questionOf,
+} from './plan.js';
+import type { ReadOnlySite } from './site.js';
+
+/** The answer of {@link Planner.plan}. */
+export interface PodPlan extends Plan {
+  /** By which the pod is on record, or would be. */
+  readonly uid: string;
+  /** It is placed already, and keeps what it has. */
+  readonly alreadyAdmitted: boolean;
+  /** Under which it is placed, or would be. */
+  readonly policy: string;
+  readonly scope: string;
+  /** All CPUs that the pod keeps from others, or would. */
+  readonly cpus: CpuSet;
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: PodContainer['devices'];
+}
+
+/**
+ * Made by {@link Manager.planner}: plans pods on what was on record at that moment, each on top of
+ * those before it that would be admitted. Nothing is locked or changed.
+ */
+export class Planner {
+  /** Of the state that is planned on. */
+  readonly generation: number;
+  readonly #site: ReadOnlySite;
+  readonly #placement: Placement;
+  #ground: PlanningGround;
+
+  /** Use {@link Manager.planner}. @throws ERR_STATE_CORRUPT */
+  constructor(site: ReadOnlySite, placement: Placement) {
+    this.#site = site;
+    this.#placement = placement;
+    this.#ground = planningGround(site);
+    this.generation = this.#ground.generation;
+  }
+
+  /**
+   * What {@link Manager.admit} would decide. A pod that is rejected takes nothing.
+   * @throws as {@link Manager.plan}; a pod without uid may not have the name of one before it
+   *   (ERR_POD_CONFLICT)
+   */
+  plan(pod: PodSpec, options: AdmitOptions = {}): PodPlan {
+    const request = requestFor(this.#site, this.#placement, pod, options);
+    const placed = placedPod(this.#ground.state, request.pod);
+    if (placed) {
+      const { uid, policy, scope } = placed;
+      return { ...planOfPlaced(placed), uid, alreadyAdmitted: true, policy, scope, ...heldBy(placed) };
+    }
+    const uid = request.pod.uid ?? randomUUID();
+    const { topologyPolicy, scope } = request.placement;
+    const { plan: answer, next } = plan(questionOf(this.#site, this.#ground, request, uid));
+    if (next) this.#ground = { ...this.#ground, state: next };
+    const held = heldBy(next && findPod(next, uid));
+    return { ...answer, uid, alreadyAdmitted: false, policy: topologyPolicy, scope, ...held };
+  }
+
+  /** As {@link Manager.memory}, with what was planned so far. */
+  memory(): readonly MemoryTable[] {
+    return memoryTables(this.#ground.state, this.#site.topology);
+  }
+}
+
+function heldBy(pod: PodAssignment | undefined): Pick<PodPlan, 'cpus' | 'memory' | 'devices'> {
+  if (!pod) return { cpus: CpuSet.EMPTY, memory: [], devices: {} };
+  return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
+}
+
+/** The request for a pod, checked. @throws as {@link Manager.plan} */
+export function requestFor(
+  { topology }: ReadOnlySite,
+  placement: Placement,
+  pod: PodSpec,
+  options: AdmitOptions,
+): AdmissionRequest {
+  const request = parseAdmit(pod, options, placement);
+  checkPlacement(request.placement, topology);
+  return request;
+}
+
+/** Why each container of a pod would get no exclusive CPUs, whatever is free; null: it would. */
+export function reasonsToShare({ pod, placement }: AdmissionRequest): (string | null)[] {
+  return pod.containers.map((container) => whyShared(pod, container, placement));
+}

@@ -1,0 +1,45 @@
+// Looking at a state, which changes nothing.
+
+import { NumalignError } from '../../base/errors.js';
+import type { StateStatus } from '../../entries/diagnostics.js';
+import { type ManagerView, openManager, type ViewOptions } from '../../index.js';
+import { MACHINE_STATE_DIR } from './state-dir.js';
+
+/** What `look` makes of a state; it is closed afterwards. @throws what {@link openManager} throws */
+export async function withView<T>(
+  options: Omit<ViewOptions, 'readOnly'>,
+  look: (view: ManagerView) => T | Promise<T>,
+): Promise<T> {
+  const view = await openManager({ ...options, readOnly: true });
+  try {
+    return await look(view);
+  } finally {
+    view.close();
+  }
+}
+
+/** @throws what {@link openManager} throws */
+export function statusIn(options: Omit<ViewOptions, 'readOnly'>): Promise<StateStatus> {
+  return withView(options, (view) => view.status());
+}
+
+/**
+ * What `look` makes of a state, where it can be seen. What there is to see beside the machine's is
+ * shown also to those to whom that is closed: then `closed` says why. A folder that was asked for is
+ * not passed over.
+ * @throws what {@link openManager} throws
+ */
+export async function unlessClosed<T>(
+  stateDir: string | undefined,
+  look: (stateDir: string) => Promise<T>,
+): Promise<
+  { readonly seen: T; readonly closed?: never } | { readonly closed: NumalignError; readonly seen?: never }
+> {
+  try {
+    return { seen: await look(stateDir ?? MACHINE_STATE_DIR) };
+  } catch (error) {
+    if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER')
+      throw error;
+    return { closed: error };
+  }
+}

@@ -1,0 +1,63 @@
+// What this machine and this user can and cannot do for grants, and what to change. Only looks.
+import { checkOptions } from '../base/check-options.js';
+import { NumalignError } from '../base/errors.js';
+import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
+import { parseMachineOptions } from '../input/machine-options.js';
+import { discover } from '../machine/discovery.js';
+import type { Topology } from '../machine/topology.js';
+import { openManager } from '../open-manager.js';
+import type { Finding } from './finding.js';
+import { judge } from './judge.js';
+import { type FactsQuestion, readMachineFacts } from './read-facts.js';
+
+export interface DiagnoseOptions {
+  /** The folder of the state. Default: the machine's. */
+  stateDir?: string;
+  /** The cgroup to be judged; null: none. Default: that on record, or the machine's. */
+  cgroupRoot?: string | null;
+}
+
+export interface Diagnosis {
+  /** There is no problem, whatever the warnings. */
+  readonly healthy: boolean;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Looks at this machine and this user, as `numalign doctor` does: nothing is made, locked or
+ * changed, and no rights are needed. Synchronous but for the discovery, and of the order of a
+ * hundred milliseconds: all of /proc and the interrupts are looked through.
+ * @throws ERR_INVALID_OPTION
+ */
+export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis> {
+  const { stateDir, cgroupRoot } = checkOptions(
+    options,
+    ['stateDir', 'cgroupRoot'],
+    'diagnose',
+  ) as DiagnoseOptions;
+  parseMachineOptions(cgroupRoot === undefined ? {} : { cgroupRoot });
+  const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? MACHINE_STATE_DIR;
+  const topology = await discover();
+  const state = await look(path, topology);
+  const findings = judge(readMachineFacts({ topology, stateDir: path, cgroupRoot, ...state }));
+  return { healthy: findings.every(({ status }) => status !== 'problem'), findings };
+}
+
+// A state that cannot be read is what was to be found out.
+async function look(
+  stateDir: string,
+  topology: Topology,
+): Promise<Pick<FactsQuestion, 'settings' | 'refusal'>> {
+  try {
+    const view = await openManager({ readOnly: true, stateDir, topology });
+    try {
+      const { exists, settings, refusal } = view.status();
+      return { settings: exists ? settings : undefined, refusal: refusal?.message };
+    } finally {
+      view.close();
+    }
+  } catch (error) {
+    if (error instanceof NumalignError) return { settings: undefined, refusal: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,133 @@
+// ManagerEmitter: the events of a manager, and its end.
+import { EventEmitter } from 'node:events';
+import { type InspectOptions, inspect } from 'node:util';
+import { publishError } from '../admission/diagnostics.js';
+import { ManagerWatch, type StateChange } from '../admission/manager-watch.js';
+import { grantInfos, type ReadOnlySite } from '../admission/site.js';
+import type { Warning } from '../admission/warnings.js';
+import type { Settings } from '../decision/machine-settings.js';
+import type { Drift, Hotplug } from '../enforcement/drift.js';
+import type { SharedMember } from '../enforcement/members/confinement.js';
+import type { Placement } from '../input/placement.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { Lifetime } from './lifetime.js';
+
+/** Events of a {@link Manager}, by name. A {@link ManagerView} has `change` and `error` alone. */
+export interface ManagerEvents {
+  change: [change: StateChange];
+  /**
+   * The state cannot be read, or what dead owners had not be taken back. Only told where somebody
+   * listens.
+   */
+  error: [error: Error];
+  /** Something was not as it should be; see {@link Manager.reconcile}. */
+  drift: [drift: Drift];
+  /** CPUs of a grant of this process have gone offline, or are back. */
+  hotplug: [hotplug: Hotplug];
+}
+
+// Of every emitter.
+interface ListenerEvents {
+  newListener: [event: string | symbol];
+  removeListener: [event: string | symbol];
+}
+
+/** What a view is made of. */
+export interface ViewParts {
+  readonly site: ReadOnlySite;
+  /** Of requests that do not say otherwise. */
+  readonly placement: Placement;
+  readonly lifetime: Lifetime;
+  /** What opening has found. */
+  readonly found: readonly Warning[];
+  readonly sharedMembers: () => readonly SharedMember[];
+  /** Ends the grants of dead owners, where that may be done. */
+  readonly reclaim: () => Promise<void>;
+  /** Lets go what is open, once the view is closed. */
+  readonly release: () => void;
+}
+
+/** What every manager is beside its questions and verbs: an emitter that can be closed. */
+export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
+  /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
+  readonly id: number;
+  /**
+   * `machine`: speaks for the whole machine. `private`: only for those who share the folder.
+   * `memory`: only for this object.
+   */
+  readonly scope: 'machine' | 'private' | 'memory';
+  /** Empty where nothing is kept on disk. */
+  readonly stateDir: string;
+  readonly #parts: ViewParts;
+  readonly #watch: ManagerWatch;
+
+  /** Use {@link openManager}. */
+  constructor(parts: ViewParts) {
+    super();
+    const { managerId, ledger } = parts.site;
+    this.id = managerId;
+    this.#parts = parts;
+    this.scope = ledger.scope;
+    this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
+    this.#watch = this.#newWatch();
+    // Told before the listener is added.
+    this.on('newListener', (event) => {
+      if (event !== 'change') return;
+      parts.lifetime.check();
+      this.#watch.start();
+    });
+    this.on('removeListener', (event) => {
+      if (event === 'change' && this.listenerCount('change') === 0) this.#watch.stop();
+    });
+  }
+
+  #newWatch(): ManagerWatch {
+    const { site, reclaim } = this.#parts;
+    return new ManagerWatch({
+      store: () => site.ledger,
+      recoveries: () => site.ledger.recoveries,
+      infos: (pods, state) => grantInfos(site, pods, state),
+      settings: () => this.settings(),
+      sharedPool: () => this.sharedPool(),
+      reclaim,
+      tell: (change) => this.emit('change', change),
+      fail: (error) => {
+        publishError(site, 'watch', error);
+        if (this.listenerCount('error') > 0) this.emit('error', error);
+      },
+    });
+  }
+
+  /** What JSON.stringify writes: nothing that has to be read from the state. */
+  toJSON() {
+    const { id, scope, stateDir } = this;
+    return { id, scope, stateDir, cpus: this.#parts.site.topology.cpus };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `${this.constructor.name} ${inspect(this.toJSON(), options)}`;
+  }
+
+  abstract settings(): Settings;
+
+  abstract sharedPool(): CpuSet;
+
+  /**
+   * Ends the use of this object, its events, and requests that wait (ERR_MANAGER_CLOSED). Grants
+   * stay as they are. The state folder is closed with the last manager, or with the last grant of
+   * this process where that comes later.
+   */
+  close(): void {
+    const { lifetime, release } = this.#parts;
+    if (lifetime.isOver) return;
+    lifetime.end();
+    this.#watch.stop();
+    release();
+    for (const event of ['change', 'drift', 'hotplug', 'error'] as const) this.removeAllListeners(event);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
