@@ -137,19 +137,20 @@ export function planningGround(site: ReadOnlySite): PlanningGround {
   return { generation, state, present: cpusNow(site.topology, assignments.pods) };
 }
 
-/** `uid`: by which the pod would be on record. Custom providers know it by another. */
+/** `uid`: by which the pod would be on record, where no custom provider must know it by another. */
 export function questionOf(
   { topology, resources, providers }: ReadOnlySite,
   { state, present }: PlanningGround,
   request: AdmissionRequest,
   uid: string,
 ): Question {
+  // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
+  const ownUid = providers.isEmpty ? uid : randomUUID();
   return {
     ...{ topology, present, state, request, resources, providers: providers.list },
     owner: PERSISTENT_OWNER,
-    uid,
-    // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
-    trialUid: providers.isEmpty ? uid : randomUUID(),
+    uid: ownUid,
+    trialUid: ownUid,
     now: NEVER,
     dryRun: true,
   };

@@ -1,5 +1,5 @@
 // Planner: pods planned one on top of the other.
-import { findPod } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
 import { randomUUID } from '../base/builtins.js';
@@ -61,8 +61,8 @@ export class Planner {
    * @throws as {@link Manager.plan}; a pod without uid may not have the name of one before it
    *   (ERR_POD_CONFLICT)
    */
-  plan(pod: PodSpec, options: AdmitOptions = {}): PodPlan {
-    const request = requestFor(this.#site, this.#placement, pod, options);
+  plan(spec: PodSpec, options: AdmitOptions = {}): PodPlan {
+    const request = requestFor(this.#site, this.#placement, spec, options);
     const placed = placedPod(this.#ground.state, request.pod);
     if (placed) {
       const { uid, policy, scope } = placed;
@@ -70,10 +70,19 @@ export class Planner {
     }
     const uid = request.pod.uid ?? randomUUID();
     const { topologyPolicy, scope } = request.placement;
-    const { plan: answer, next } = plan(questionOf(this.#site, this.#ground, request, uid));
-    if (next) this.#ground = { ...this.#ground, state: next };
-    const held = heldBy(next && findPod(next, uid));
+    const question = questionOf(this.#site, this.#ground, request, uid);
+    const { plan: answer, next } = plan(question);
+    const pod = next && findPod(next, question.uid);
+    if (pod) this.#add(next, pod, uid);
+    const held = heldBy(pod);
     return { ...answer, uid, alreadyAdmitted: false, policy: topologyPolicy, scope, ...held };
+  }
+
+  // Custom providers knew it by another uid.
+  #add(next: Assignments, pod: PodAssignment, uid: string): void {
+    const known = { ...pod, uid, name: pod.name === pod.uid ? uid : pod.name };
+    const pods = next.pods.map((each) => (each === pod ? known : each));
+    this.#ground = { ...this.#ground, state: { ...next, pods } };
   }
 
   /** As {@link Manager.memory}, with what was planned so far. */

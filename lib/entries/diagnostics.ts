@@ -16,7 +16,7 @@ export {
   type ReconcileMessage,
   type ReleaseMessage,
 } from '../admission/diagnostics.js';
-export type { PodPlan } from '../admission/planner.js';
+export type { Planner, PodPlan } from '../admission/planner.js';
 export type {
   CpuQuota,
   EnforcementShortfall,

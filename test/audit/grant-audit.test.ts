@@ -266,3 +266,37 @@ describe('the scan', () => {
     expect(scan.isBelow(process.ppid, new Set([process.pid]))).toBe(false);
   });
 });
+
+describe('manager.audits', () => {
+  it('begins with the first look at a grant, and counts since the last one', async () => {
+    const { manager, grant } = await acquire();
+    grant.pin();
+    const [first] = await manager.audits();
+    expect(first).toMatchObject({ grant: grant.uid, elapsedMs: 0 });
+    spin(50);
+    const [second] = await manager.audits();
+    expect(mainOf(second!).runTimeNs).toBeGreaterThan(0);
+    spin(50);
+    const [third] = await manager.audits();
+    expect(third!.elapsedMs).toBeLessThan(second!.elapsedMs + grant.audit().elapsedMs);
+    expect(third!.since).not.toBe(second!.since);
+  });
+
+  it('leaves out the grants of dead owners', async () => {
+    const stateDir = makeStateDir();
+    const owner = new Agent();
+    await owner.tell('open', { stateDir });
+    const { uid } = await owner.tell('acquire', { cpu: 1 });
+    const view = await openManager({ stateDir, readOnly: true });
+    onTestFinished(() => view.close());
+    expect(await view.audits()).toMatchObject([{ grant: uid }]);
+    await owner.kill();
+    expect(await view.audits()).toEqual([]);
+  });
+
+  it('is refused on a simulated machine', async () => {
+    const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
+    onTestFinished(() => manager.close());
+    expect(await errorOf(() => manager.audits())).toMatchObject({ code: 'ERR_SIMULATED_MACHINE' });
+  });
+});

@@ -1,5 +1,5 @@
 // The merge of topology hints as the kubelet walks it: every combination of one hint per list, one
-// after the other. Slow, and plain to read: what lib/decision/merge-hints.ts answers by a formula
+// after the other. Slow, and plain to read: what lib/decision/hints/merge-hints.ts answers by a formula
 // is held against it.
 
 export interface WalkedHint {

@@ -635,7 +635,7 @@ describe('a subtree that is delegated to a user', () => {
   function asUser(script, { inside }) {
     const prelude = `
       import { openCpusetHierarchy } from '${library}/dist/cgroups/open-hierarchy.js';
-      import { MadeGroupsInMemory } from '${library}/dist/cgroups/made-groups.js';
+      import { MadeGroupsInMemory } from '${library}/dist/cgroups/files/made-groups.js';
       import { CpuSet, NodeSet } from '${library}/dist/index.js';
       import { spawn } from 'node:child_process';
       const said = {};

@@ -1,0 +1,125 @@
+// Pods planned one on top of the other.
+import { afterEach, describe, expect, it } from 'vitest';
+import { discover } from '../../lib/entries/topology.js';
+import { type Manager, openManager } from '../../lib/index.js';
+import { thrownBy } from '../support/error-of.js';
+
+const managers: Manager[] = [];
+afterEach(() => {
+  for (const manager of managers.splice(0)) manager.close();
+});
+
+async function newManager(options = {}) {
+  const topology = await discover({ synthetic: 'numa:2(memory=8GiB) core:2 pu:2' });
+  const manager = await openManager({ topology, ...options });
+  managers.push(manager);
+  return manager;
+}
+
+function pod(cpu: number | string, name?: string, uid?: string) {
+  const containers = [{ name: 'main', ...limits(cpu) }];
+  return { ...(name !== undefined && { name }), ...(uid !== undefined && { uid }), containers };
+}
+
+const limits = (cpu: number | string) => ({ limits: { cpu: String(cpu), memory: '1Gi' } });
+
+describe('a planner', () => {
+  it('plans each pod on top of those before it, as they are admitted one after the other', async () => {
+    const manager = await newManager();
+    const planner = manager.planner();
+    const pods = [pod(3), pod(2), pod(1)];
+    const planned = pods.map((one) => planner.plan(one));
+    const memory = planner.memory();
+    for (const [i, one] of pods.entries()) {
+      const { containers } = await manager.admit(one);
+      expect(planned[i]!.containers).toEqual(containers);
+    }
+    expect(memory).toEqual(manager.memory());
+  });
+
+  it('changes nothing', async () => {
+    const manager = await newManager();
+    const before = [manager.generation(), manager.freeCpus(), manager.memory()];
+    expect(manager.planner().plan(pod(3))).toMatchObject({ admitted: true });
+    expect([manager.generation(), manager.freeCpus(), manager.memory()]).toEqual(before);
+  });
+
+  it('takes nothing for a pod that is rejected', async () => {
+    const planner = (await newManager()).planner();
+    expect(planner.plan(pod(9))).toMatchObject({ admitted: false, devices: {}, memory: [] });
+    expect(planner.plan(pod(9)).cpus.isEmpty).toBe(true);
+    expect(planner.plan(pod(7))).toMatchObject({ admitted: true });
+  });
+
+  it('goes on from what was on record when it was made', async () => {
+    const manager = await newManager();
+    const planner = manager.planner();
+    await manager.acquire({ cpu: 7 });
+    expect(planner.plan(pod(7))).toMatchObject({ admitted: true });
+    expect(planner.generation).toBe(manager.generation() - 1);
+    expect(manager.planner().plan(pod(7))).toMatchObject({ admitted: false });
+  });
+
+  it('says that a pod is placed already, and what it keeps', async () => {
+    const manager = await newManager({ topologyManagerPolicy: 'restricted' });
+    const { containers } = await manager.admit(pod(2, 'web', 'some-uid'));
+    const again = manager.planner().plan(pod(2, 'web', 'some-uid'), { policy: 'none' });
+    expect(again).toMatchObject({
+      ...{ uid: 'some-uid', alreadyAdmitted: true, policy: 'restricted', scope: 'container' },
+      ...{ containers, cpus: containers[0]!.cpus },
+    });
+  });
+
+  it('knows a pod that it has planned before by its uid', async () => {
+    const planner = (await newManager()).planner();
+    const first = planner.plan(pod(2, 'web', 'some-uid'));
+    expect(planner.plan(pod(2, 'web', 'some-uid'))).toMatchObject({
+      ...{ uid: 'some-uid', alreadyAdmitted: true, cpus: first.cpus },
+    });
+  });
+
+  it('refuses a second pod of one name without a uid', async () => {
+    const planner = (await newManager()).planner();
+    planner.plan(pod(1, 'web'));
+    expect(thrownBy(() => planner.plan(pod(1, 'web')))).toMatchObject({ code: 'ERR_POD_CONFLICT' });
+  });
+
+  it('asks custom providers to release what they were asked to allocate', async () => {
+    const manager = await newManager();
+    const asked: string[] = [];
+    manager.addHintProvider({
+      name: 'example',
+      hints: () => ({}),
+      allocate: ({ pod: { uid }, dryRun }) => asked.push(`allocate ${uid} ${dryRun}`),
+      release: ({ pod: { uid } }) => asked.push(`release ${uid}`),
+    });
+    const planner = manager.planner();
+    const { uid } = planner.plan(pod(1));
+    expect(asked).toHaveLength(2);
+    const [, trial] = asked[0]!.split(' ');
+    expect(asked).toEqual([`allocate ${trial} true`, `release ${trial}`]);
+    expect(trial).not.toBe(uid);
+    expect(planner.plan({ ...pod(1), uid })).toMatchObject({ alreadyAdmitted: true });
+  });
+});
+
+describe('why containers are shared', () => {
+  it('is told for each, in the order of the pod', async () => {
+    const manager = await newManager();
+    const containers = [
+      { name: 'main', ...limits(2) },
+      { name: 'log', ...limits('500m') },
+    ];
+    expect(manager.whyShared({ containers })).toEqual([
+      null,
+      'container log: 500m is no whole number of CPUs',
+    ]);
+  });
+
+  it('is the QoS class, or the CPU policy, of the whole pod', async () => {
+    const burstable = { containers: [{ name: 'main', requests: { cpu: 1 } }] };
+    expect((await newManager()).whyShared(burstable)[0]).toMatch(/^Burstable: /);
+    const [none] = (await newManager({ cpuManagerPolicy: 'none' })).whyShared(pod(2));
+    expect(none).toBe('the CPU policy is none');
+  });
+});

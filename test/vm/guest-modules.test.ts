@@ -1,0 +1,19 @@
+// The modules that tests in virtual machines load by their paths: no compiler checks those.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const guest = fileURLToPath(new URL('guest/', import.meta.url));
+const lib = fileURLToPath(new URL('../../lib/', import.meta.url));
+const texts = readdirSync(guest, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.mjs'))
+  .map((name) => readFileSync(`${guest}${name}`, 'utf8'));
+const modules = texts.flatMap((text) => [...text.matchAll(/\bdist\/([\w./-]+)\.js/g)].map(([, name]) => name));
+
+it.each([...new Set(modules)])('a module that guests load is there: %s', (name) => {
+  expect(existsSync(`${lib}${name}.ts`)).toBe(true);
+});
+
+it('guests load modules of the package', () => {
+  expect(modules).toContain('index');
+});
