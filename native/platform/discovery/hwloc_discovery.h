@@ -16,15 +16,14 @@ enum class DiscoverySource {
   kSynthetic,  // the text is an hwloc synthetic description, such as "package:2 [numa] l3:2 core:8 pu:2"
 };
 
-// hwloc_topology_load(), after hwloc_topology_set_xmlbuffer() or hwloc_topology_set_synthetic() for machines
-// that are not this one.
+// hwloc_topology_load(), after hwloc_topology_set_synthetic() for a synthetic machine; read_hwloc_xml().
 //
 // kMachine describes every online CPU and NUMA node, also those that a cgroup keeps from the caller
 // (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use, whatever its
 // affinity mask is. Possible and isolated CPUs, the CPUs of nodes and the distances (as numactl prints them)
 // come from /sys/devices/system. Otherwise possible and allowed are the described CPUs (allowed narrower
-// where an XML says so, hwloc_topology_get_allowed_cpuset()), isolated is empty, and distances are those of
-// hwloc_distances_get(). A synthetic description that says nothing of memory has none.
+// where an XML says so), isolated is empty, and distances are those of the XML. A synthetic description that
+// says nothing of memory has none.
 //
 // Devices are the PCI devices that sysfs lists, with the NUMA node that the kernel has for them. In an XML
 // they have the nodes of the CPUs where hwloc attached them, and neither driver nor parent: its format has

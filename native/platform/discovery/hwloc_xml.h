@@ -1,20 +1,25 @@
-// Checks an hwloc XML document (version 2.x) and rewrites it to the part that discovery reads. hwloc's own
-// import trusts what its own export wrote: it does not check that sets agree, recurses as deep as the
-// document nests, and announces on stderr that it gave up. What comes out of here is small, well-formed and
-// consistent, whichever XML parser hwloc was built with. Pure functions; safe to use from any thread.
+// Reads a machine from an hwloc XML document (version 2.x), without hwloc: its own import trusts what its own
+// export wrote. It does not check that sets agree, recurses as deep as the document nests, and announces on
+// stderr that it gave up. Pure functions; safe to use from any thread.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/machine_tree.h"
 #include "core/result.h"
 #include "core/topology.h"
 
 namespace numalign {
 
 struct HwlocXml {
-  std::string text;
+  // The Package, Die, L3Cache, Core and PU objects; all others as what only nests.
+  MachineTree tree;
+  // Ascending, with the distances between all of them that the operating system reported, else those that a
+  // user added, if any.
+  std::vector<NodeInfo> nodes;
+  // What the machine allowed to whoever captured it; empty where it does not say.
+  CpuSet allowed;
 
   // The document's PCI devices, each id once, bridges left out. hwloc's format says nothing of drivers and
   // physical functions, and has the CPUs of the place where a device is attached in place of NUMA nodes.
@@ -25,13 +30,10 @@ struct HwlocXml {
   std::vector<Device> devices;
 };
 
-// Keeps the Machine, Package, Die, Group, L3Cache, Core, PU and NUMANode objects, their page types and the
-// distances between NUMA nodes. Other levels become caches of a kind that discovery filters out; Misc
-// objects, infos, user data and comments go. I/O objects go too: PCI devices are read here, and hwloc never
-// sees them.
+// Misc objects, infos, user data and comments are passed over.
 //
 // Errors: kHwloc for a document that is too large, truncated, not XML, not hwloc's, of another version, or
 // that contradicts itself; the message names the line.
-Result<HwlocXml> sanitize_hwloc_xml(std::string_view text);
+Result<HwlocXml> read_hwloc_xml(std::string_view text);
 
 }  // namespace numalign

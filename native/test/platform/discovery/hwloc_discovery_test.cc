@@ -1,6 +1,7 @@
 #include "platform/discovery/hwloc_discovery.h"
 
 #include <gtest/gtest.h>
+#include <hwloc.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -383,6 +385,47 @@ TEST(HwlocDiscovery, PlacesNodesAboveBelowAndBesideEveryLevel) {
     EXPECT_EQ(std::set<int>(nodes.begin(), nodes.end()).size(), static_cast<size_t>(c.nodes_with_cpus))
         << c.text;
   }
+}
+
+// What lstopo writes of a synthetic machine.
+std::string exported(const std::string& text) {
+  hwloc_topology_t topology = nullptr;
+  hwloc_topology_init(&topology);
+  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+  EXPECT_EQ(hwloc_topology_set_synthetic(topology, text.c_str()), 0) << text;
+  EXPECT_EQ(hwloc_topology_load(topology), 0) << text;
+  char* xml = nullptr;
+  int length = 0;
+  EXPECT_EQ(hwloc_topology_export_xmlbuffer(topology, &xml, &length, 0), 0) << text;
+  std::string result(xml);
+  hwloc_free_xmlbuffer(topology, xml);
+  hwloc_topology_destroy(topology);
+  return result;
+}
+
+TEST(HwlocDiscovery, SeesTheSameMachineInASyntheticDescriptionAndInItsXml) {
+  for (const char* text :
+       {"core:2 pu:1", "package:2 [numa(memory=8GiB)] core:2 pu:2", "package:2 numa:2 l3:2 core:4 pu:2",
+        "package:2 l2:4 [numa(memory=1GiB)] core:2 pu:2", "package:2 l3:2 [numa(memory=1GiB)] l2:2 l1:1 pu:4",
+        "package:3 [numa(memory=2GiB)] [numa(memory=1GiB)] l3:2 core:2 pu:1",
+        "group:2 [numa(memory=1GiB)] group:2 package:2 die:2 core:2 pu:1",
+        "numa:4(memory=1GiB indexes=3,1,2,0) core:4 pu:2(indexes=2*16:1*2)"}) {
+    TopologySpec one = synthetic(text);
+    TopologySpec other = described(Source::kXml, exported(text));
+    EXPECT_EQ(one.cpus, other.cpus) << text;
+    EXPECT_EQ(one.allowed, other.allowed) << text;
+    ASSERT_EQ(one.nodes.size(), other.nodes.size()) << text;
+    for (size_t i = 0; i < one.nodes.size(); i++) {
+      EXPECT_EQ(one.nodes[i].node, other.nodes[i].node) << text;
+      if (std::string_view(text).find("memory=") != std::string_view::npos)
+        EXPECT_EQ(one.nodes[i].memory_bytes, other.nodes[i].memory_bytes) << text;
+    }
+  }
+}
+
+TEST(HwlocDiscovery, PutsCpusOnTheNodesOfTheirL2) {
+  std::vector<int> nodes = column(synthetic("package:2 l2:2 [numa] core:2 pu:1"), &CpuInfo::node);
+  EXPECT_EQ(nodes, (Ids{0, 0, 1, 1, 2, 2, 3, 3}));
 }
 
 TEST(HwlocDiscovery, UsesThePackageWhereThereIsNoL3AndZeroWhereThereIsNoPackage) {
