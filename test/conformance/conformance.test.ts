@@ -227,7 +227,7 @@ describe('a bitmask case', () => {
       throw new TypeError('no');
     };
     expect(
-      await outcomeOf(vector, { ...numalign, NodeMask: { from: crash } as unknown as Numalign['NodeMask'] }),
+      await outcomeOf(vector, { ...numalign, NodeSet: { from: crash } as unknown as Numalign['NodeSet'] }),
     ).toBe('failed');
   });
 });

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover, HintFamily, mergeHints, type TopologyHint } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet, type NumalignError } from '../../lib/index.js';
-import { NodeMask } from '../../lib/machine/node-mask.js';
 import { budget } from '../support/budget.mjs';
 import { cpuTimeOf } from '../support/cpu-time.js';
+import { subsetsOf } from '../support/subsets.js';
 import { walkedMerge } from '../support/walked-merge.js';
 
 const hint = (nodes: number[] | null, preferred: boolean): TopologyHint => ({
@@ -196,7 +196,7 @@ describe('a family of hints', () => {
           const reusable = CpuSet.from(ids.filter((id) => id % 17 === 3));
           const read = topology.cpuHints({ request, available, reusable, alignBySocket: align }).first(300);
           const expected: { nodes: number[]; preferred: boolean }[] = [];
-          for (const mask of NodeMask.subsets(topology.numaNodes)) {
+          for (const mask of subsetsOf(topology.numaNodes)) {
             const cpus = topology.nodes
               .filter(({ id }) => mask.has(id))
               .reduce((set, node) => set.union(node.cpus), CpuSet.EMPTY);

@@ -1,8 +1,8 @@
 // A hint provider of plain devices, each on one NUMA node, as a device plugin is to the kubelet.
 
 import type { HintProvider, HintRequest, TopologyHint } from '../../lib/entries/topology.js';
-import { NodeSet } from '../../lib/index.js';
-import { NodeMask } from '../../lib/machine/node-mask.js';
+import type { NodeSet } from '../../lib/index.js';
+import { subsetsOf } from './subsets.js';
 
 export class DeviceProvider implements HintProvider {
   readonly name: string;
@@ -33,13 +33,13 @@ export class DeviceProvider implements HintProvider {
   hints({ requests }: HintRequest) {
     const count = requests[this.name] ?? 0;
     if (count === 0) return null;
-    const on = (devices: Iterable<string>, mask: NodeMask) =>
+    const on = (devices: Iterable<string>, mask: NodeSet) =>
       [...devices].filter((device) => mask.has(this.nodeOf.get(device)!)).length;
-    const masks = [...NodeMask.subsets(this.#numaNodes)];
+    const masks = [...subsetsOf(this.#numaNodes)];
     const least = masks.find((mask) => on(this.nodeOf.keys(), mask) >= count)?.size;
     const hints = masks
       .filter((mask) => on(this.free(), mask) >= count)
-      .map((mask): TopologyHint => ({ nodes: NodeSet.from(mask), preferred: mask.size === least }));
+      .map((mask): TopologyHint => ({ nodes: mask, preferred: mask.size === least }));
     return { [this.name]: hints };
   }
 

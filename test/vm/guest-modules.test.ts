@@ -8,7 +8,9 @@ const lib = fileURLToPath(new URL('../../lib/', import.meta.url));
 const texts = readdirSync(guest, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.mjs'))
   .map((name) => readFileSync(`${guest}${name}`, 'utf8'));
-const modules = texts.flatMap((text) => [...text.matchAll(/\bdist\/([\w./-]+)\.js/g)].map(([, name]) => name));
+const modules = texts.flatMap((text) =>
+  [...text.matchAll(/\bdist\/([\w./-]+)\.js/g)].map(([, name]) => name),
+);
 
 it.each([...new Set(modules)])('a module that guests load is there: %s', (name) => {
   expect(existsSync(`${lib}${name}.ts`)).toBe(true);

@@ -1,5 +1,6 @@
-// bitmask: the masks of NUMA nodes that hints are made of. Replayed through NodeMask.
-import type { NodeMask } from '../../../lib/machine/node-mask.js';
+// bitmask: the sets of NUMA nodes that hints are made of. Replayed through NodeSet; their order
+// through cpuHints and mergeHints.
+import type { NodeSet } from '../../../lib/index.js';
 import {
   attempt,
   type Case,
@@ -26,53 +27,91 @@ interface BitmaskCase extends Case {
 const WIDTH = 64;
 const DIGITS_AT_A_TIME = 2;
 
+/** Node n is bit n. */
+const bitsOf = (nodes: NodeSet) => nodes.toArray().reduce((bits, node) => bits | (1n << BigInt(node)), 0n);
+
 /**
  * Upstream's text of a mask: binary, filled with zeros to the least even width whose upper digit
  * pair is needed. The pair at `shift` counts as needed only above 1 << shift, hence a lone bit at
  * an even place is not filled up: [2] is 100, [3] is 1000, [0,2] is 0101.
  */
-function textOf(mask: NodeMask): string {
+function textOf(nodes: NodeSet): string {
+  const bits = bitsOf(nodes);
   let width = WIDTH;
-  while (width > DIGITS_AT_A_TIME && mask.bits <= 1n << BigInt(width - DIGITS_AT_A_TIME))
+  while (width > DIGITS_AT_A_TIME && bits <= 1n << BigInt(width - DIGITS_AT_A_TIME))
     width -= DIGITS_AT_A_TIME;
-  return mask.bits.toString(2).padStart(width, '0');
+  return bits.toString(2).padStart(width, '0');
+}
+
+/** The sets of nodes from which one CPU can be had, where each node has one: all, in their order. */
+async function listed(count: number, { numalign: { discover } }: Context): Promise<number[][]> {
+  const ids = Array.from({ length: count }, (_, id) => id);
+  const json = {
+    columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
+    cpus: ids.map((id) => [id, id, 0, id, 0]),
+    nodes: ids.map((id) => ({ id })),
+  };
+  const topology = await discover({ json });
+  const hints = topology.cpuHints({ request: 1, available: topology.cpus });
+  return hints.first(2 ** count).map(({ nodes }) => nodes!.toArray());
+}
+
+/** Whether a merge prefers one of two hints to the other. */
+function isNarrower(a: NodeSet, b: NodeSet, { numalign: { mergeHints } }: Context): boolean {
+  if (a.equals(b)) return false;
+  // No hint is of no node.
+  if (a.isEmpty || b.isEmpty) return a.isEmpty;
+  const hints = [a, b].map((nodes) => ({ nodes, preferred: true }));
+  const { hint } = mergeHints([{ cpu: hints }], {
+    numaNodes: Array.from({ length: WIDTH }, (_, id) => id),
+    policy: 'best-effort',
+    policyOptions: { 'max-allowable-numa-nodes': WIDTH },
+  });
+  return hint.nodes!.equals(a);
 }
 
 // What the package answers, in the fields of the case.
-function answerOf(vector: BitmaskCase, { numalign: { NodeMask } }: Context): Record<string, unknown> {
+async function answerOf(vector: BitmaskCase, context: Context): Promise<Record<string, unknown>> {
   const { op, bits = [], a = [], b = [], remove = [], query = [] } = vector;
+  const { NodeSet } = context.numalign;
   if (op === 'new') {
-    const mask = NodeMask.from(bits);
-    return { result: mask.toArray(), text: textOf(mask), count: mask.size };
+    const nodes = NodeSet.from(bits);
+    return { result: nodes.toArray(), text: textOf(nodes), count: nodes.size };
   }
-  if (op === 'iterate') return { masks: Array.from(NodeMask.subsets(bits), (mask) => mask.toArray()) };
-  const maskA = NodeMask.from(a);
-  if (op === 'remove') return { result: maskA.without(remove).toArray() };
-  const maskB = NodeMask.from(b);
+  if (op === 'iterate') {
+    if (bits.length === 0) return { masks: [] };
+    const places = await listed(bits.length, context);
+    return { masks: places.map((list) => NodeSet.from(list.map((place) => bits[place]!)).toArray()) };
+  }
+  const nodesA = NodeSet.from(a);
+  if (op === 'remove') return { result: nodesA.difference(NodeSet.from(remove)).toArray() };
+  const nodesB = NodeSet.from(b);
   return {
-    and: maskA.and(maskB).toArray(),
-    or: maskA.or(maskB).toArray(),
-    equal: maskA.equals(maskB),
-    aNarrowerThanB: maskA.isNarrowerThan(maskB),
-    aLessThanB: maskA.bits < maskB.bits,
-    aGreaterThanB: maskA.bits > maskB.bits,
-    aEmpty: maskA.isEmpty,
-    aCount: maskA.size,
-    aText: textOf(maskA),
-    aAnySet: maskA.hasAny(query.filter((node) => node < WIDTH)),
+    and: nodesA.intersection(nodesB).toArray(),
+    or: nodesA.union(nodesB).toArray(),
+    equal: nodesA.equals(nodesB),
+    aNarrowerThanB: isNarrower(nodesA, nodesB, context),
+    aLessThanB: bitsOf(nodesA) < bitsOf(nodesB),
+    aGreaterThanB: bitsOf(nodesA) > bitsOf(nodesB),
+    aEmpty: nodesA.isEmpty,
+    aCount: nodesA.size,
+    aText: textOf(nodesA),
+    aAnySet: nodesA.intersects(NodeSet.from(query.filter((node) => node >= 0 && node < WIDTH))),
   };
 }
 
-function run(theCase: Case, context: Context): Result {
+async function run(theCase: Case, context: Context): Promise<Result> {
   const vector = theCase as BitmaskCase;
-  const { NodeMask, NumalignError } = context.numalign;
-  const answer = attempt(() => answerOf(vector, context));
+  const { NodeSet, NumalignError } = context.numalign;
+  const answer = await answerOf(vector, context).then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
   const nodes = [vector.bits, vector.a, vector.b, vector.remove].flatMap((list) => list ?? []);
   if (nodes.some((node) => node >= WIDTH)) {
-    // Which of the package's sets takes such nodes is its own affair; what it does not take it must
-    // refuse in an orderly way.
+    // A set may take such nodes; what it does not take it must refuse in an orderly way.
     if ('value' in answer || answer.error instanceof NumalignError) return passed;
-    return failed('a mask or an error', describeError(answer.error));
+    return failed('a set or an error', describeError(answer.error));
   }
   if (vector.error === undefined) {
     return 'error' in answer
@@ -81,10 +120,10 @@ function run(theCase: Case, context: Context): Result {
   }
   const refused = compareError(vector.error, answer, context);
   if (refused.outcome !== 'passed' || vector.op !== 'remove') return refused;
-  // What a refused removal leaves is recorded too: the mask as it was.
-  const mask = NodeMask.from(vector.a ?? []);
-  attempt(() => mask.without(vector.remove ?? []));
-  return compareFields(vector, { result: mask.toArray() });
+  // What a refused removal leaves is recorded too: the set as it was.
+  const set = NodeSet.from(vector.a ?? []);
+  attempt(() => set.difference(NodeSet.from(vector.remove ?? [])));
+  return compareFields(vector, { result: set.toArray() });
 }
 
 export const bitmask: Kind = {
