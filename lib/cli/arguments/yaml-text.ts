@@ -16,7 +16,8 @@ import {
 } from 'yaml';
 import { NumalignError } from '../../base/errors.js';
 
-// Deeper than any manifest; the library's stack ends somewhere above a thousand.
+// Deeper than any manifest. The library recurses: some thousand levels deep V8 has no stack left to
+// compile a regular expression, which ends the process and is no error that could be caught.
 const MAX_DEPTH = 200;
 
 export interface YamlDocument {
