@@ -1,4 +1,4 @@
-// npm run build:prebuilds [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for
+// npm run prebuild [-- --arch x64,arm64]: prebuilds/linux-ARCH/numalign.glibc.node, for
 // wherever Node's own binaries run: hwloc and the C++ library are linked in, and nothing newer is
 // asked of glibc than Node asks. That takes an old compiler on an old system: the root folder of a
 // Debian 11, which is set up once in ~/.cache/numalign-prebuild (root's rights, 1.5 GB). Another
@@ -132,6 +132,17 @@ function aptSources() {
 
 // ---- building
 
+const { packages: LOCKED } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
+
+/** The folder of a package, and those of the packages that it needs. */
+function withDependencies(path) {
+  const places = Object.keys(LOCKED[path].dependencies ?? {}).map((name) =>
+    [`${path}/node_modules/${name}`, `node_modules/${name}`].find((place) => place in LOCKED),
+  );
+  return [path, ...places.flatMap(withDependencies)];
+}
+
+/** As prebuildify names it. */
 const fileOf = (arch) => `prebuilds/linux-${arch}/numalign.glibc.node`;
 
 function prebuild(arch) {
@@ -147,7 +158,8 @@ function prebuild(arch) {
   const env = {
     ...{ PATH: `${inside}/node:/usr/sbin:/usr/bin:/sbin:/bin`, HOME: inside, LC_ALL: 'C.UTF-8' },
     ...{ CC: `${triple}-gcc`, CXX: `${triple}-g++`, LDFLAGS: '-static-libstdc++ -static-libgcc' },
-    ...{ HWLOC_PREFIX: `${inside}/hwloc`, npm_config_nodedir: `${inside}/node` },
+    ...{ HWLOC_PREFIX: `${inside}/hwloc`, npm_config_nodedir: `${inside}/node`, npm_config_jobs: 'max' },
+    ...{ PREBUILD_NODE_GYP: `${inside}/npm/node_modules${gyp}`, PREBUILD_STRIP_BIN: `${triple}-strip` },
   };
   const runInside = (command) =>
     run('chroot', [PREBUILD_SYSTEM, 'sh', '-ec', `cd ${inside}; ${command}`], { env });
@@ -161,7 +173,7 @@ function prebuild(arch) {
       ...ADDON_INPUTS,
       'scripts/hwloc-static.sh',
       'package.json',
-      'node_modules/node-addon-api',
+      ...['node_modules/node-addon-api', 'node_modules/prebuildify'].flatMap(withDependencies),
     ]) {
       cpSync(join(root, path), join(folder, path), { recursive: true, dereference: true });
     }
@@ -174,9 +186,9 @@ function prebuild(arch) {
     runInside(
       `mkdir hwloc-build; cd hwloc-build; sh ../scripts/hwloc-static.sh ${source} $HWLOC_PREFIX ${triple}`,
     );
-    runInside(`node npm/node_modules${gyp} rebuild --jobs max --arch=${arch}`);
-    runInside(`${triple}-strip build/Release/numalign.node`);
-    const built = join(folder, 'build/Release/numalign.node');
+    const flags = `--napi --strip --tag-libc --name numalign --arch ${arch} --target ${process.version}`;
+    runInside(`node node_modules/prebuildify/bin.js ${flags}`);
+    const built = join(folder, fileOf(arch));
     check(built, arch);
     mkdirSync(join(root, 'prebuilds', `linux-${arch}`), { recursive: true });
     // At once, for who packs meanwhile.

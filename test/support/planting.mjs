@@ -27,7 +27,7 @@ function must({ status, stdout, stderr }, what) {
 
 /** Copies the built package, and more of its folders, into an empty one. */
 export function copyPackage(folder, ...more) {
-  if (!existsSync(join(ROOT, 'build/Makefile'))) fail('the addon was not built here: npm run build');
+  if (!existsSync(join(ROOT, 'build/Makefile'))) fail('the addon was not built here: npm run compile');
   // With their exact times, by which make knows the objects that need not be made again.
   const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
   mkdirSync(join(folder, 'build'));
