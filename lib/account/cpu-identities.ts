@@ -8,7 +8,8 @@
 // another node id is not near it any more, whoever moved along.
 import type { Topology } from '../machine/topology.js';
 import type { Assignments } from './assignments.js';
-import { type CpuIdentity, cpusOf, memoryOf, type PodAssignment } from './pod-assignment.js';
+import type { CpuIdentity, PodAssignment } from './pod-assignment.js';
+import { cpusOf, memoryOf } from './pod-holdings.js';
 
 const machines = new WeakMap<object, readonly CpuIdentity[]>();
 

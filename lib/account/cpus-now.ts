@@ -3,7 +3,8 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { kernelIsolatedCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { cpusOf, type PodAssignment, poolOf } from './pod-assignment.js';
+import type { PodAssignment } from './pod-assignment.js';
+import { cpusOf, poolOf } from './pod-holdings.js';
 import type { CpuSnapshot } from './pools.js';
 
 /**

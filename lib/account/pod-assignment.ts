@@ -1,5 +1,5 @@
 // PodAssignment: what a pod holds, as it is on record. Pure.
-import { CpuSet } from '../machine/cpu-set.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
 
@@ -73,6 +73,7 @@ export interface OwnerRecord {
 
 /** How strongly a grant can be kept from others, the weakest first. */
 export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
+
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** CPUs that a container is about to have instead of its own. Until it is done both are held. */
@@ -123,88 +124,3 @@ export const JUST_PLACED = Object.freeze({
   transfer: null,
   formerOwner: null,
 } as const);
-
-/** The CPUs that a pod's containers run on, exclusively. */
-export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
-  return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
-}
-
-/** All CPUs that a pod has now: running, held, and kept for its later containers. */
-export function presentCpus({ containers }: Pick<PodAssignment, 'containers'>): CpuSet {
-  let cpus = CpuSet.EMPTY;
-  for (const { cpus: running, held, reusable } of containers)
-    cpus = cpus.union(running).union(held).union(reusable.cpus);
-  return cpus;
-}
-
-/** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
-export function cpusOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): CpuSet {
-  const { upcoming } = pod;
-  const present = presentCpus(pod);
-  return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
-}
-
-/** All memory that is booked for a pod, a block for each type and set of nodes. */
-export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
-  const sums = new Map<string, MemoryBlock>();
-  for (const { nodes, type, bytes } of containers.flatMap(({ memory }) => memory)) {
-    const key = `${type} ${nodes}`;
-    if (bytes > 0) sums.set(key, { nodes, type, bytes: bytes + (sums.get(key)?.bytes ?? 0) });
-  }
-  return [...sums.values()];
-}
-
-/**
- * All devices of a pod by resource, each once: later containers may have those of init containers.
- */
-export function devicesOf({
-  containers,
-}: Pick<PodAssignment, 'containers'>): Readonly<Record<string, readonly DeviceAssignment[]>> {
-  const all = new Map<string, Map<string, DeviceAssignment>>();
-  for (const { devices } of containers) {
-    for (const [resource, list] of Object.entries(devices)) {
-      const own = all.get(resource) ?? new Map();
-      for (const device of list) own.set(device.id, device);
-      all.set(resource, own);
-    }
-  }
-  return Object.freeze(Object.fromEntries([...all].map(([resource, own]) => [resource, [...own.values()]])));
-}
-
-/** What a pod's recorded `options` say of the pool that its CPUs are from. */
-export const ISOLATED_OPTION = 'isolated-cpus';
-
-/** The pool that a pod's exclusive CPUs are from. */
-export function poolOf({ options }: Pick<PodAssignment, 'options'>): CpuPool {
-  return options[ISOLATED_OPTION] ? 'isolated' : 'ordinary';
-}
-
-/**
- * What is asked of one list of pods again and again: by every plan on a state, and more than once
- * by each.
- */
-export function oncePerPods<T extends object>(
-  find: (pods: readonly PodAssignment[]) => T,
-): (pods: readonly PodAssignment[]) => T {
-  const found = new WeakMap<readonly PodAssignment[], T>();
-  return (pods) => {
-    let known = found.get(pods);
-    if (!known) {
-      known = find(pods);
-      found.set(pods, known);
-    }
-    return known;
-  };
-}
-
-export const cpusOfPods = oncePerPods((pods) => {
-  let cpus = CpuSet.EMPTY;
-  for (const pod of pods) cpus = cpus.union(cpusOf(pod));
-  return cpus;
-});
-
-/**
- * Where the exclusive CPUs of a grant come from: CPUs that are shared until granted, or isolated
- * ones.
- */
-export type CpuPool = 'ordinary' | 'isolated';

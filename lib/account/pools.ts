@@ -1,7 +1,7 @@
 // The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
-import { type CpuPool, cpusOfPods } from './pod-assignment.js';
+import { type CpuPool, cpusOfPods } from './pod-holdings.js';
 
 /** Every CPU that somebody holds exclusively. */
 export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {

@@ -1,7 +1,8 @@
 // Admit: the one way from a request to a committed grant.
-import { type Assignments, findPod, withoutPods } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
 import { NumalignError } from '../base/errors.js';

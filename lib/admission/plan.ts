@@ -1,8 +1,9 @@
 // Plan: a decision that is not carried out.
-import { type Assignments, removePods } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, DeviceAssignment, PodAssignment } from '../account/pod-assignment.js';
+import { removePods } from '../account/pod-changes.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
 import type { ErrorCode } from '../base/errors.js';

@@ -1,7 +1,8 @@
 // Planner: pods planned one on top of the other.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
-import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
 import { randomUUID } from '../base/builtins.js';
 import { whyShared } from '../decision/cpu-choices.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';

@@ -1,10 +1,11 @@
 // Transact: one step on the state for all processes, and its commit, by which the kernel keeps
 // others off what is taken.
-import { type Assignments, removePods, replacePod } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { removePods, replacePod } from '../account/pod-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';

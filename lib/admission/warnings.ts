@@ -1,14 +1,8 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
 import type { Assignments } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
-import {
-  cpusOf,
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
-  memoryOf,
-  type PodAssignment,
-} from '../account/pod-assignment.js';
+import type { DeviceAssignment, EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';

@@ -1,6 +1,7 @@
 // Subject: of what a grant's audit tells: its CPUs, and the processes that run on them.
 import { join } from 'node:path';
-import { memoryOf, type OwnerRecord, type PodAssignment, presentCpus } from '../account/pod-assignment.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { memoryOf, presentCpus } from '../account/pod-holdings.js';
 import { childNames, readIfThere } from '../cgroups/files/cgroup-files.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

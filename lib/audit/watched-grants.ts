@@ -1,6 +1,7 @@
 // WatchedGrants: grants of a state folder, and what has happened to each of them since a look at
 // it.
-import { type PodAssignment, presentCpus } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { presentCpus } from '../account/pod-holdings.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';

@@ -1,7 +1,9 @@
 // Decision: hints, merge, allocate, for each container or for the whole pod. Pure, but for what
 // custom hint providers do.
-import { type Assignments, addPod } from '../account/assignments.js';
-import type { CpuPool, PodAssignment } from '../account/pod-assignment.js';
+import type { Assignments } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { addPod } from '../account/pod-changes.js';
+import type { CpuPool } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { Refusal } from '../base/refusal.js';
 import type { IsolationChoice } from '../input/policies.js';

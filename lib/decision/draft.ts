@@ -2,7 +2,8 @@
 // replaces its own part. Pure.
 import type { Assignments } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
-import type { ContainerAssignment, CpuPool } from '../account/pod-assignment.js';
+import type { ContainerAssignment } from '../account/pod-assignment.js';
+import type { CpuPool } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { freeCpus } from '../account/pools.js';
 import type { Placement } from '../input/placement.js';

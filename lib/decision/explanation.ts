@@ -1,6 +1,7 @@
 // Explanation: why a pod was rejected, in fields and in words. Pure.
 import type { Assignments } from '../account/assignments.js';
-import { cpusOf, devicesOf, memoryOf, type PodAssignment } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
 import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
 import type { AdmissionReason } from '../base/refusal.js';
 import { printable } from '../base/text/printable.js';

@@ -3,7 +3,8 @@
 import type { Assignments } from '../account/assignments.js';
 import { bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
-import { cpusOf, devicesOf, memoryOf, type PodAssignment, poolOf } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';

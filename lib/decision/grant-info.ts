@@ -1,14 +1,7 @@
 // GrantInfo: what is told of a grant on record.
 import type { MemoryBlock } from '../account/booked-memory.js';
-import {
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
-  memoryOf,
-  type PodAssignment,
-  poolOf,
-  presentCpus,
-} from '../account/pod-assignment.js';
+import type { DeviceAssignment, EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { devicesOf, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Flag } from './flags.js';

@@ -3,13 +3,11 @@
 import type { Assignments } from '../account/assignments.js';
 import {
   type ContainerAssignment,
-  type CpuPool,
-  cpusOf,
-  ISOLATED_OPTION,
   JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
 } from '../account/pod-assignment.js';
+import { type CpuPool, cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
 import { placementOptions } from '../input/placement.js';

@@ -1,6 +1,6 @@
 // Rejection: why a pod is not admitted, with what would have admitted it. Pure, but for what custom
 // hint providers tell.
-import type { CpuPool } from '../account/pod-assignment.js';
+import type { CpuPool } from '../account/pod-holdings.js';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { type AdmissionReason, isShortage, type Refusal, type RejectionCode } from '../base/refusal.js';

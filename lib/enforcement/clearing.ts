@@ -2,7 +2,8 @@
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
-import { type EnforcementLevel, type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';

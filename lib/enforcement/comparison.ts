@@ -1,7 +1,8 @@
 // Comparison: what is not as a state says, below the cgroup root and of the shared members. Changes
 // nothing, and says how to repair what it finds.
 import type { Assignments } from '../account/assignments.js';
-import { cpusOf, cpusOfPods, type EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel } from '../account/pod-assignment.js';
+import { cpusOf, cpusOfPods } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { pidNamespace } from '../processes/process-identity.js';

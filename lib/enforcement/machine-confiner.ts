@@ -2,7 +2,8 @@
 import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { cpusOf, cpusOfPods, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, cpusOfPods } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';

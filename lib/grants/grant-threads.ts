@@ -2,7 +2,7 @@
 import type { ChildProcess, SpawnOptions } from 'node:child_process';
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { runningCpus } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { type Attachment, attachProcess, openGrant } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';

@@ -2,12 +2,8 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import {
-  type DeviceAssignment,
-  devicesOf,
-  type EnforcementLevel,
-  memoryOf,
-} from '../account/pod-assignment.js';
+import type { DeviceAssignment, EnforcementLevel } from '../account/pod-assignment.js';
+import { devicesOf, memoryOf } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/site.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';

@@ -1,5 +1,5 @@
 // Placement: how one request is placed, from the options of its manager and its own.
-import { poolOf } from '../account/pod-assignment.js';
+import { poolOf } from '../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';

@@ -1,14 +1,14 @@
 // What the kubelet's state files say <-> assignments. Pure.
-import { type Assignments, addPod, findPod } from '../account/assignments.js';
+import { type Assignments, findPod } from '../account/assignments.js';
 import { type BookedMemory, bookedOn, bookingFlaw, type MemoryBlock } from '../account/booked-memory.js';
 import {
   type ContainerAssignment,
-  cpusOf,
-  ISOLATED_OPTION,
   JUST_PLACED,
   type OwnerRecord,
   type PodAssignment,
 } from '../account/pod-assignment.js';
+import { addPod } from '../account/pod-changes.js';
+import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { isolatedPool, sharedPool, universe } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import { memoryTables } from '../decision/memory-tables.js';

@@ -1,9 +1,9 @@
 // Assignments as the kubelet's state files.
 import type { Assignments } from '../account/assignments.js';
-import { removePods } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment } from '../account/pod-assignment.js';
+import { removePods } from '../account/pod-changes.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
 import { assignmentsOf, type ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';

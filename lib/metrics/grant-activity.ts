@@ -1,5 +1,5 @@
 // Metrics of what happens on the CPUs of grants.
-import { presentCpus } from '../account/pod-assignment.js';
+import { presentCpus } from '../account/pod-holdings.js';
 import type { AuditTotals } from '../audit/account.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { livingPods, type ManagerView } from '../managers/manager-view.js';

@@ -1,7 +1,8 @@
 // What every opener does with the state first.
-import { type Assignments, withoutPods } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { withoutPods } from '../account/pod-changes.js';
 import type { Site } from '../admission/site.js';
 import { commitEnforced, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';

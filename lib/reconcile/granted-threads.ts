@@ -1,7 +1,8 @@
 // The threads of this process that are to run on grants: whether they do, and in the cgroups of the
 // grants.
 import type { Assignments } from '../account/assignments.js';
-import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';

@@ -3,7 +3,7 @@
 // where something differs does it take the lock, look again, and repair.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
-import { runningCpus } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import { publish, traced } from '../admission/diagnostics.js';
 import { substituteLostCpus } from '../admission/grants/substitute.js';
 import type { Site } from '../admission/site.js';

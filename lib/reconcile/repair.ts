@@ -2,7 +2,8 @@
 // says what is so.
 import type { Assignments } from '../account/assignments.js';
 import { weaker } from '../account/levels.js';
-import { cpusOf, type EnforcementLevel, type PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';

@@ -1,9 +1,10 @@
 // ReadOnlyStore: a state folder of which nothing is changed: no file is made, locked or written. So
 // it needs no right but to read, and stands in nobody's way.
 import { join } from 'node:path';
-import { type Assignments, withoutPods } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { withoutPods } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';

@@ -1,9 +1,10 @@
 // Reads a StateStatus. Only looks: nothing is made, locked or changed.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Assignments, withoutPods } from '../account/assignments.js';
+import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import { podContainer } from '../admission/plan.js';
 import { currentCheckpoint, type ReadOnlySite } from '../admission/site.js';

@@ -1,6 +1,7 @@
 // How the threads of this process that are pinned for a grant leave its CPUs, and come back where
 // that was in vain.
-import { type PodAssignment, runningCpus } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { runningCpus } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { movedCpus, withIdentities } from '../../lib/account/cpu-identities.js';
-import { cpusOf } from '../../lib/account/pod-assignment.js';
+import { cpusOf } from '../../lib/account/pod-holdings.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';

@@ -1,7 +1,8 @@
 // Attachment: another process on the CPUs of a grant, or of one of its containers.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';

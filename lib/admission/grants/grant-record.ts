@@ -1,5 +1,6 @@
 // GrantRecord: a grant as it is on record, for the handles of it that this environment has.
-import { type PodAssignment, presentCpus, runningCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import type { PinResult } from '../../machine/affinity.js';

@@ -1,6 +1,7 @@
 // A grant on record, and whose it is.
-import { type Assignments, findPod, startContainer } from '../../account/assignments.js';
+import { type Assignments, findPod } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { startContainer } from '../../account/pod-changes.js';
 import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/members/descent.js';

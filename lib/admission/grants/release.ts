@@ -1,7 +1,8 @@
 // Release: how a grant ends.
-import { type Assignments, removePods } from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
+import { removePods } from '../../account/pod-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import type { HintProviders } from '../../decision/hints/hint-providers.js';
 import type { Vacate } from '../../threads/vacate.js';

@@ -1,10 +1,12 @@
 // Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first,
 // then done, so that whoever runs there hears of it before.
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Assignments, removePods, replacePod } from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import { type MemoryBlock, releaseMemory } from '../../account/booked-memory.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import { type ContainerAssignment, type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import { removePods, replacePod } from '../../account/pod-changes.js';
+import { runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
 import { NEVER } from '../../decision/place.js';

@@ -1,14 +1,10 @@
 // Substitute: a grant of which CPUs have gone offline gets others for them; where there is no room
 // it makes do with what is left until they are back.
-import { type Assignments, removePods, replacePod } from '../../account/assignments.js';
+import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import {
-  type ContainerAssignment,
-  cpusOf,
-  type PodAssignment,
-  poolOf,
-  runningCpus,
-} from '../../account/pod-assignment.js';
+import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import { removePods, replacePod } from '../../account/pod-changes.js';
+import { cpusOf, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';

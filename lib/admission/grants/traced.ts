@@ -1,6 +1,7 @@
 // The steps of admission and of grants, published as they end.
 import type { ChildProcess } from 'node:child_process';
-import { type PodAssignment, presentCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { presentCpus } from '../../account/pod-holdings.js';
 import { exclusiveCount } from '../../decision/cpu-choices.js';
 import { isMemoryType } from '../../input/memory-types.js';
 import { type Placement, placementOptions } from '../../input/placement.js';

@@ -1,23 +1,11 @@
 // The kubelet's state files in a folder: read as they are, and written whole or not at all.
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
-import {
-  constants,
-  copyFile,
-  type FileHandle,
-  link,
-  mkdir,
-  open,
-  readFile,
-  rename,
-  rm,
-} from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { CPU_MANAGER_STATE, type KubeletFiles, MEMORY_MANAGER_STATE } from '../../entries/kubelet.js';
-
-// As the kubelet has them.
-const MODE = 0o600;
+import { type Replacement, remove, replaceAll, syncFolder, writeDurably } from './file-replacement.js';
 
 function fileError(path: string, error: unknown): NumalignError {
   const { errno, message } = error as NodeJS.ErrnoException;
@@ -55,77 +43,6 @@ export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
     `${folder} has neither ${CPU_MANAGER_STATE} nor ${MEMORY_MANAGER_STATE}`,
     { value: folder, valid: "the kubelet's root folder, such as /var/lib/kubelet" },
   );
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, 'wx', MODE);
-  try {
-    await file.writeFile(text);
-    // Whatever the umask.
-    await file.chmod(MODE);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(folder, 'r');
-    await handle.sync();
-  } finally {
-    await handle?.close();
-  }
-}
-
-interface Replacement {
-  readonly path: string;
-  /** Where the new text waits. */
-  readonly beside: string;
-  /** Another name of the file that there is, or a copy, until all are in place. */
-  readonly before: string;
-  readonly text: string;
-}
-
-const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
-
-async function keep({ path, before }: Replacement): Promise<void> {
-  try {
-    await link(path, before);
-  } catch (error) {
-    // Not every file system has links, and not everybody may make them.
-    if (!isMissing(error)) await copyFile(path, before, constants.COPYFILE_EXCL);
-  }
-}
-
-async function remove(paths: readonly string[]): Promise<void> {
-  await Promise.all(paths.map((path) => rm(path, { force: true }).catch(() => {})));
-}
-
-// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside,
-// and the error names it.
-async function replaceAll(files: readonly Replacement[]): Promise<void> {
-  const replaced: Replacement[] = [];
-  const left: string[] = [];
-  try {
-    for (const file of files) {
-      await keep(file);
-      await rename(file.beside, file.path);
-      replaced.push(file);
-    }
-  } catch (error) {
-    for (const { path, before } of replaced) {
-      await rename(before, path).catch((failure) => {
-        if (isMissing(failure)) return rm(path, { force: true });
-        left.push(before);
-      });
-    }
-    if (left.length > 0) (error as Error).message += `; the file that was there is ${left.join(', ')} now`;
-    throw error;
-  } finally {
-    await remove(files.map(({ before }) => before).filter((before) => !left.includes(before)));
-  }
 }
 
 /**

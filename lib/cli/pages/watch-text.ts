@@ -4,8 +4,9 @@ import type { GrantInfo } from '../../index.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { counted, fitted, printable } from '../terminal/text.js';
+import { shownIdLength, since } from './grant-table.js';
 import { cpusText } from './resource-text.js';
-import { freeListed, sharedText, shownIdLength, since } from './status-text.js';
+import { freeListed, sharedText } from './settings-text.js';
 
 const COLUMNS = [
   { title: 'ID' },

@@ -11,7 +11,7 @@ import {
   type PackageBox,
   shownDevices,
 } from '../pages/machine-boxes.js';
-import { machineLine } from '../pages/topology-tree.js';
+import { machineLine } from '../pages/machine-lines.js';
 import { counted, formatBytes } from '../terminal/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';

@@ -1,5 +1,6 @@
 // GrantGroups: the groups of grants below the cgroup root, and the processes in them.
-import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { runningCpus } from '../../account/pod-holdings.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';

@@ -1,6 +1,7 @@
 // Differences: where facts are not as a layout says, and the steps that make them so. The one
 // comparison for what a commit changes and for what somebody else has changed. Pure.
-import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
 import type { Partition } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts } from './facts.js';

@@ -1,6 +1,7 @@
 // Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
 import type { Assignments } from '../../account/assignments.js';
-import { cpusOf, type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf, runningCpus } from '../../account/pod-holdings.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
 /** From one state to the next. */

@@ -1,7 +1,8 @@
 // The processes of a member, and those that are confined nowhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type PodAssignment, runningCpus } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { runningCpus } from '../../account/pod-holdings.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';

@@ -1,7 +1,8 @@
 // ProcessConfiner: the threads of one member leave what is taken. What they had chosen is remembered
 // beside the registration of their process.
 import { getSystemErrorName } from 'node:util';
-import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';

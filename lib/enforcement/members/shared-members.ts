@@ -1,4 +1,5 @@
-import { cpusOf, type PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';

@@ -1,23 +1,19 @@
 // The disk format of the state: Assignments <-> the text of state.json. docs/state-format.md
 // describes it. Pure.
-import {
-  type Assignments,
-  deviceKeys,
-  type MachineSettings,
-  type NamedCpus,
-} from '../../account/assignments.js';
+import type { Assignments, MachineSettings, NamedCpus } from '../../account/assignments.js';
 import { type BookedMemory, bookingFlaw, type MemoryBlock } from '../../account/booked-memory.js';
+import { deviceKeys } from '../../account/held-devices.js';
 import {
   type CgroupIdentity,
   type ContainerAssignment,
   type CpuIdentity,
-  cpusOf,
   type DeviceAssignment,
   ENFORCEMENT_LEVELS,
   type OwnerRecord,
   type PodAssignment,
   type UpcomingCpus,
 } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
 import type { NumalignError } from '../../base/errors.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { encodeSettings, podsText, textOf } from './pod-text.js';

@@ -1,0 +1,45 @@
+// Which devices pods have. Pure.
+import { PCI_ADDRESS } from '../machine/pci-address.js';
+import type { Assignments } from './assignments.js';
+import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
+import { oncePerPods } from './pod-holdings.js';
+
+/**
+ * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not
+ * left them yet.
+ */
+export function isHeldBy(
+  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
+  uuid: string,
+): boolean {
+  return owner.uuid === uuid || formerOwner === uuid;
+}
+
+/**
+ * What tells devices apart: the address of a PCI device whatever the resource is called, else the
+ * id and its resource.
+ */
+export function deviceKey(resource: string, id: string): string {
+  return PCI_ADDRESS.test(id) ? id : `${resource} ${id}`;
+}
+
+/** The {@link deviceKey}s of devices by resource. */
+export function deviceKeys(devices: Readonly<Record<string, readonly DeviceAssignment[]>>): string[] {
+  const keys: string[] = [];
+  for (const resource of Object.keys(devices))
+    for (const { id } of devices[resource]!) keys.push(deviceKey(resource, id));
+  return keys;
+}
+
+/** The {@link deviceKey}s of all devices that somebody holds. */
+export function heldDevices({ pods }: Pick<Assignments, 'pods'>): ReadonlySet<string> {
+  return devicesOfPods(pods);
+}
+
+const devicesOfPods = oncePerPods((pods) => {
+  const held = new Set<string>();
+  for (const { containers } of pods) {
+    for (const { devices } of containers) for (const key of deviceKeys(devices)) held.add(key);
+  }
+  return held;
+});

@@ -1,0 +1,34 @@
+// Lines about grants, below their table. Pure.
+import type { GrantStatus } from '../../entries/diagnostics.js';
+import { printable } from '../terminal/text.js';
+import { shownIdLength } from './grant-table.js';
+
+function grantTitle({ uid, name }: GrantStatus, length: number): string {
+  return name === uid ? uid.slice(0, length) : `${uid.slice(0, length)} ${name}`;
+}
+
+/** A line for each grant of which something does not hold any more. */
+export function flagLines(grants: readonly GrantStatus[]): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.uid));
+  return grants
+    .filter(({ flags }) => flags.length > 0)
+    .map((grant) =>
+      printable(`${grantTitle(grant, length)}: ${grant.flags.map(({ message }) => message).join('; ')}`),
+    );
+}
+
+/** A line for each cgroup of a grant. */
+export function cgroupLines(grants: readonly GrantStatus[]): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.uid));
+  return grants.flatMap((grant) =>
+    grant.cgroups.map(({ container, path, isMade }) => {
+      const of =
+        grant.containers.length === 1
+          ? ''
+          : container === null
+            ? ', all containers'
+            : `, container ${container}`;
+      return printable(`${grantTitle(grant, length)}${of}: ${path}${isMade ? '' : ' (not made yet)'}`);
+    }),
+  );
+}

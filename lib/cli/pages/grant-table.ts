@@ -1,0 +1,82 @@
+// The grants of a state as a table. Pure.
+import type { GrantStatus } from '../../entries/diagnostics.js';
+import { table } from '../terminal/table.js';
+import type { Page } from '../terminal/terminal.js';
+import { listed, printable } from '../terminal/text.js';
+import { besideText, cpusText } from './resource-text.js';
+
+const SHOWN_ID = 8;
+
+/** The shortest length, from 8 up, at which all ids differ. */
+export function shownIdLength(ids: readonly string[]): number {
+  const longest = Math.max(SHOWN_ID, ...ids.map((id) => id.length));
+  for (let length = SHOWN_ID; length < longest; length++) {
+    if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
+  }
+  return longest;
+}
+
+function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
+  const [first] = survivors;
+  if (first) {
+    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
+    return printable(`pid ${pid} gone: ${first.pid} ${first.command}${more}`);
+  }
+  const parts = [
+    kind === 'process' ? [] : [kind],
+    pid === null ? [] : [`pid ${pid}`],
+    command === null ? [] : [command],
+  ];
+  return printable(parts.flat().join(' '));
+}
+
+// 2026-01-02T03:04:05.678Z to the second.
+export function since(time: string): string {
+  return printable(time)
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, 'Z');
+}
+
+// A row for each container, where there is more to tell of them than of the pod.
+function containerRows({ containers }: GrantStatus, isBeside: boolean): string[][] {
+  if (containers.length === 1 && containers[0]!.held.isEmpty) return [];
+  return containers.map(({ name, kind, cpus, held, memory, devices }, i) => [
+    '',
+    `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
+    `${cpusText(cpus)}${held.isEmpty ? '' : `, held ${held}`}`,
+    '',
+    ...(isBeside ? [besideText(memory, devices)] : []),
+    ...['', '', '', ''],
+  ]);
+}
+
+export function grantTable(grants: readonly GrantStatus[], page: Page): string[] {
+  const length = shownIdLength(grants.map((grant) => grant.uid));
+  const isBeside = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
+  const columns = [
+    { title: 'ID' },
+    { title: 'NAME' },
+    { title: 'CPUS' },
+    { title: 'NUMA' },
+    ...(isBeside ? [{ title: 'MEMORY AND DEVICES' }] : []),
+    { title: 'OWNER', flexible: true },
+    { title: 'STATE' },
+    { title: 'ENFORCEMENT' },
+    { title: 'SINCE' },
+  ];
+  const rows = grants.flatMap((grant) => [
+    [
+      printable(grant.uid.slice(0, length)),
+      grant.name === grant.uid ? '-' : printable(grant.name),
+      `${cpusText(grant.cpus)}${grant.isIsolated ? ' (isolated)' : ''}`,
+      grant.cpus.isEmpty ? '-' : listed(grant.numaNodes),
+      ...(isBeside ? [besideText(grant.memory, grant.devices) || '-'] : []),
+      ownerText(grant),
+      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}`,
+      grant.enforcement,
+      since(grant.admittedAt),
+    ],
+    ...containerRows(grant, isBeside),
+  ]);
+  return table(columns, rows, page);
+}

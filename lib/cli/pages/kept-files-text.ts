@@ -1,0 +1,28 @@
+// What a state folder keeps beside the state, in lines. Pure.
+import type { ArchivedState, LapsedGrant } from '../../entries/diagnostics.js';
+import { printable } from '../terminal/text.js';
+import { since } from './grant-table.js';
+import { besideText, cpusText } from './resource-text.js';
+
+export function lapsedText(lapsed: readonly LapsedGrant[]): string {
+  const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {
+    const beside = besideText(memory, devices);
+    return `${name === uid ? uid : `${name} (${uid})`}: ${cpusText(cpus)}${beside === '' ? '' : `, ${beside}`}`;
+  });
+  return printable(texts.join('; '));
+}
+
+// Of long ago, a number is enough.
+const SHOWN_FILES = 3;
+
+export function fileLines(title: string, files: readonly string[]): string[] {
+  if (files.length === 0) return [];
+  const more = files.length - SHOWN_FILES;
+  const shown = files.slice(0, SHOWN_FILES).map((file) => `  ${printable(file)}`);
+  return ['', title, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
+}
+
+export function archiveText({ file, writtenAt, lapsed }: ArchivedState): string {
+  const time = writtenAt === null ? 'not readable' : since(writtenAt);
+  return `${file}, ${time}${lapsed.length === 0 ? '' : `: ${lapsedText(lapsed)}`}`;
+}

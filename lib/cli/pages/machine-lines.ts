@@ -1,0 +1,68 @@
+// Lines about a machine, around its tree. Pure.
+import type { CpuGroup, NumaNode, Topology } from '../../entries/topology.js';
+import type { Colors } from '../terminal/terminal.js';
+import { counted, labelled, listed } from '../terminal/text.js';
+import { deviceLines } from './device-lines.js';
+import { devicesElsewhere, hasOwnL3Groups } from './machine-boxes.js';
+
+/** What the machine has, in one line. */
+export function machineLine(topology: Topology): string {
+  const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
+  const parts = [
+    counted(packages.length, 'package'),
+    ...(dies.length > packages.length ? [counted(dies.length, 'die')] : []),
+    counted(nodes.length, 'NUMA node'),
+    ...(hasOwnL3Groups(topology) ? [counted(l3Groups.length, 'L3 group')] : []),
+    counted(cores.length, 'core'),
+    counted(cpus.size, 'CPU'),
+  ];
+  const origin = topology.isSimulated ? `Simulated machine (${topology.source})` : 'Machine';
+  return `${origin}: ${parts.join(', ')} (${smt(cores)})`;
+}
+
+function smt(cores: readonly CpuGroup[]): string {
+  const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
+  if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
+  return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
+}
+
+/** What stands before a device in the tree: three characters a level. */
+export const DEVICE_INDENT = 9;
+
+/** Devices that belong to no single node, and how many there are that are not shown. */
+export function elsewhereLines(topology: Topology, width: number, colors: Colors): string[] {
+  const { devices } = topology;
+  const others = devices.filter(({ kind }) => kind === 'other').length;
+  return [
+    ...[...devicesElsewhere(topology)].flatMap(([place, there]) => {
+      const lines = deviceLines(there, devices, width - 2);
+      return lines.length > 0
+        ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)]
+        : [];
+    }),
+    ...(others > 0 ? [`${counted(others, 'PCI device')} of other kinds (listed by --output json)`] : []),
+  ];
+}
+
+export function distanceLines(nodes: readonly NumaNode[], colors: Colors): string[] {
+  if (nodes.length < 2) return [];
+  if (nodes.some((node) => !node.distances)) return ['NUMA distances: unknown'];
+  const rows = [
+    ['', ...nodes.map((node) => String(node.id))],
+    ...nodes.map((node) => [String(node.id), ...node.distances!.map(String)]),
+  ];
+  const width = Math.max(...rows.flat().map((cell) => cell.length));
+  return [
+    colors.bold('NUMA distances'),
+    ...rows.map((row) => `  ${row.map((cell) => cell.padStart(width)).join(' ')}`),
+  ];
+}
+
+export function restrictionLines({ cpus, possible, isolated, allowed }: Topology, width: number): string[] {
+  const offline = possible.difference(cpus);
+  const rows: [string, string][] = [];
+  if (!offline.isEmpty) rows.push(['offline:', `${offline} (possible, not online)`]);
+  if (!isolated.isEmpty) rows.push(['isolated:', `${isolated} (kept from the scheduler)`]);
+  if (!cpus.isSubsetOf(allowed)) rows.push(['allowed:', `${listed(allowed)} (what this process may use)`]);
+  return rows.length > 0 ? labelled(rows, width) : [];
+}

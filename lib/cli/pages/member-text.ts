@@ -1,0 +1,22 @@
+// Shared members and waiting processes in words. Pure.
+import type { GrantStatus, MemberStatus } from '../../entries/diagnostics.js';
+import { printable } from '../terminal/text.js';
+
+export function processText({ pid, command }: { pid: number | null; command: string }): string {
+  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
+}
+
+export const memberText = (member: MemberStatus) =>
+  member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
+
+// A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in
+// the shared pool.
+export function attachedText(member: MemberStatus, grants: readonly GrantStatus[]): string | undefined {
+  const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
+  if (!grant || member.kind === 'cgroup') return undefined;
+  const { container } = member;
+  const cpus =
+    container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
+  if (!cpus || cpus.isEmpty) return undefined;
+  return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
+}
