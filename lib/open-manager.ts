@@ -14,7 +14,7 @@ import { Lifetime } from './managers/lifetime.js';
 import { ManagerView } from './managers/manager-view.js';
 import { prepare } from './opening/prepare.js';
 import { deviceResources, openStore, readOnlySiteOf, siteOf } from './opening/site.js';
-import { hasState } from './state/folder.js';
+import { hasState } from './state/folder/folder.js';
 import { ReadOnlyStore } from './state/read-only-store.js';
 
 /** Options of {@link openManager} for a {@link ManagerView}. */

@@ -1,8 +1,8 @@
 // Which devices pods have. Pure.
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Assignments } from './assignments.js';
+import { oncePerPods } from './cpus-of-pods.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
-import { oncePerPods } from './pod-holdings.js';
 
 /**
  * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not

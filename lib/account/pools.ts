@@ -1,7 +1,8 @@
 // The pools of CPUs: what can be granted, what is free, and what everybody shares. Pure.
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
-import { type CpuPool, cpusOfPods } from './pod-holdings.js';
+import { cpusOfPods } from './cpus-of-pods.js';
+import type { CpuPool } from './pod-holdings.js';
 
 /** Every CPU that somebody holds exclusively. */
 export function exclusiveCpus({ pods }: Pick<Assignments, 'pods'>): CpuSet {

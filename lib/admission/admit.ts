@@ -1,7 +1,7 @@
 // Admit: the one way from a request to a committed grant.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { ContainerAssignment, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { randomUUID } from '../base/builtins.js';
@@ -9,10 +9,10 @@ import { NumalignError } from '../base/errors.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/place.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
-import type { PodRequest } from '../input/pod-request.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
+import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, transact } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
@@ -154,61 +154,3 @@ function rejectionWhenEmpty(
   const decision = decide({ ...question, now: NEVER, dryRun: true });
   return decision.admitted ? undefined : decision;
 }
-
-/**
- * What a pod that is admitted again has.
- * @throws ERR_POD_CONFLICT where it asks for something else than before, or has no uid, by which to
- *   know it, and the name of another
- */
-export function placedPod(
-  state: Assignments,
-  { uid, name, namespace, containers }: PodRequest,
-): PodAssignment | undefined {
-  if (uid === undefined) {
-    checkNewName(state, namespace, name);
-    return undefined;
-  }
-  const placed = findPod(state, uid);
-  if (!placed) return undefined;
-  const shape = (list: readonly Pick<ContainerAssignment, 'name' | 'kind'>[], requests: readonly object[]) =>
-    JSON.stringify(list.map(({ name, kind }, i) => [name, kind, Object.entries(requests[i]!).sort()]));
-  const before = shape(
-    placed.containers,
-    placed.containers.map(({ request }) => request),
-  );
-  const now = shape(
-    containers,
-    containers.map(({ requests }) => requests),
-  );
-  if (before === now) return placed;
-  throw new NumalignError(
-    'ERR_POD_CONFLICT',
-    `pod ${uid} is admitted already, with other containers or requests`,
-    {
-      value: now,
-      valid: before,
-    },
-  );
-}
-
-function checkNewName({ pods }: Assignments, namespace: string | undefined, name: string | undefined): void {
-  if (namespace === undefined) return;
-  const living = pods.find((pod) => pod.namespace === namespace && pod.name === name);
-  if (!living) return;
-  const { uid } = living;
-  throw new NumalignError(
-    'ERR_POD_CONFLICT',
-    `pod ${namespace}/${name} is admitted already, as ${uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
-    { value: name, valid: uid },
-  );
-}
-
-/** Of plans: of pods that stay until they are released. */
-export const PERSISTENT_OWNER: OwnerRecord = {
-  kind: 'persistent',
-  uuid: '',
-  pid: null,
-  command: null,
-  cgroup: null,
-  unknown: {},
-};

@@ -1,41 +1,17 @@
 // Plan: a decision that is not carried out.
 import type { Assignments } from '../account/assignments.js';
-import type { MemoryBlock } from '../account/booked-memory.js';
-import { cpusNow } from '../account/cpus-now.js';
-import type { ContainerAssignment, DeviceAssignment, PodAssignment } from '../account/pod-assignment.js';
-import { removePods } from '../account/pod-changes.js';
-import type { CpuSnapshot } from '../account/pools.js';
-import { randomUUID } from '../base/builtins.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { ErrorCode } from '../base/errors.js';
 import type { AdmissionReason } from '../base/refusal.js';
 import { decide } from '../decision/decision.js';
 import type { Explanation } from '../decision/explanation.js';
-import { NEVER, type Offer, type Question, undo } from '../decision/place.js';
+import { type Offer, type Question, undo } from '../decision/place.js';
 import type { AdmissionRequest } from '../input/request.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { TopologyHint } from '../machine/hints.js';
-import { PERSISTENT_OWNER, placedPod } from './admit.js';
-import { knownCheckpoint, type ReadOnlySite } from './site.js';
+import { placedPod } from './placed-pod.js';
+import { planningGround, questionOf } from './planning-ground.js';
+import { type PodContainer, podContainer } from './pod-container.js';
+import type { ReadOnlySite } from './site.js';
 import { type Warning, warningsOf } from './warnings.js';
-
-/** What a container of an admitted pod has. */
-export interface PodContainer {
-  readonly name: string;
-  readonly kind: 'init' | 'sidecar' | 'app';
-  /** Its exclusive CPUs; null: it runs in the shared pool. */
-  readonly cpus: CpuSet | null;
-  /** CPUs that are kept from others though nothing runs on them. */
-  readonly held: CpuSet;
-  /** What the Topology Manager decided for it. */
-  readonly hint: TopologyHint;
-  /**
-   * Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for
-   * it.
-   */
-  readonly memory: readonly MemoryBlock[];
-  /** Its devices by resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
-}
 
 /** The answer to {@link Manager.plan}. */
 export interface Plan {
@@ -57,31 +33,16 @@ export interface Plan {
   readonly exact: boolean;
 }
 
-/** What is told of a container on record. */
-export function podContainer(assignment: ContainerAssignment): PodContainer {
-  const { name, kind, cpus, held, hint, memory, devices } = assignment;
-  return Object.freeze({
-    name,
-    kind,
-    cpus: cpus.isEmpty ? null : cpus,
-    held,
-    hint: Object.freeze({ ...hint }),
-    memory: Object.freeze([...memory]),
-    devices: Object.freeze({ ...devices }),
-  });
-}
-
 // Member by member: to add one to a spread object takes many times as long.
 function admittedPlan(
   { containers }: PodAssignment,
   { hints, warnings, exact }: Pick<Plan, 'hints' | 'warnings' | 'exact'>,
 ): Plan {
-  const told = containers.map(podContainer);
   return {
     admitted: true,
     reason: null,
     code: null,
-    containers: told,
+    containers: containers.map(podContainer),
     hints,
     explanation: null,
     warnings,
@@ -121,40 +82,6 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
   const { pod, next } = decision;
   const warnings = warningsOf(pod, question);
   return { plan: admittedPlan(pod, { hints, warnings, exact }), next };
-}
-
-/** What pods are planned on: what is on record, without the grants of dead owners. */
-export interface PlanningGround {
-  readonly generation: number;
-  readonly state: Assignments;
-  readonly present: CpuSnapshot;
-}
-
-/** @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
-export function planningGround(site: ReadOnlySite): PlanningGround {
-  const { generation, assignments } = knownCheckpoint(site);
-  const dead = site.ledger.owners.deadPods(assignments.pods).map((pod) => pod.uid);
-  const state = removePods(assignments, new Set(dead));
-  return { generation, state, present: cpusNow(site.topology, assignments.pods) };
-}
-
-/** `uid`: by which the pod would be on record, where no custom provider must know it by another. */
-export function questionOf(
-  { topology, resources, providers }: ReadOnlySite,
-  { state, present }: PlanningGround,
-  request: AdmissionRequest,
-  uid: string,
-): Question {
-  // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
-  const ownUid = providers.isEmpty ? uid : randomUUID();
-  return {
-    ...{ topology, present, state, request, resources, providers: providers.list },
-    owner: PERSISTENT_OWNER,
-    uid: ownUid,
-    trialUid: ownUid,
-    now: NEVER,
-    dryRun: true,
-  };
 }
 
 /**

@@ -10,16 +10,10 @@ import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, parseAdmit } from '../input/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { placedPod } from './admit.js';
-import {
-  type Plan,
-  type PlanningGround,
-  type PodContainer,
-  plan,
-  planningGround,
-  planOfPlaced,
-  questionOf,
-} from './plan.js';
+import { placedPod } from './placed-pod.js';
+import { type Plan, plan, planOfPlaced } from './plan.js';
+import { type PlanningGround, planningGround, questionOf } from './planning-ground.js';
+import type { PodContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
 
 /** The answer of {@link Planner.plan}. */

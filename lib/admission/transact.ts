@@ -14,7 +14,8 @@ import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import type { Checkpoint } from '../state/files/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { publishError } from './diagnostics.js';
-import { assignmentsOf, type Site } from './site.js';
+import { assignmentsOf } from './on-record.js';
+import type { Site } from './site.js';
 
 /**
  * What was committed, and of new grants why they have not reached the level of enforcement that was

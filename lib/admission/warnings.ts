@@ -203,9 +203,9 @@ function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Top
     const own = tables.filter((table) => table.type === type && nodes.includes(table.node));
     const expected = own.reduce((sum, table) => sum + table.free, 0);
     const page = pageBytes(type)!;
-    const told = nodes.map((node) => countHugepages(page, 'free', node));
-    if (told.includes(undefined)) return [];
-    const free = told.reduce<number>((sum, pages) => sum + pages! * page, 0);
+    const counts = nodes.map((node) => countHugepages(page, 'free', node));
+    if (counts.includes(undefined)) return [];
+    const free = counts.reduce<number>((sum, pages) => sum + pages! * page, 0);
     if (free >= expected) return [];
     const where = `NUMA node${nodes.length > 1 ? 's' : ''} ${nodes.join(', ')}`;
     const message = `${type} on ${where}: ${formatBytes(expected)} should be free, the kernel has ${formatBytes(free)}; others use them, or the pool has become smaller`;

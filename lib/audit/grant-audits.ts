@@ -1,28 +1,11 @@
 // The audits of grants that this environment asks for: their accounts, from look to look.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { ReadOnlySite } from '../admission/site.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
-import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
+import { type AuditOptions, checkAudit } from './audit-options.js';
+import { snapshotCpus, takeSnapshot } from './snapshot.js';
 import { subjectOf } from './subject.js';
-
-/** What {@link Grant.audit} looks at, and since when. */
-export interface AuditOptions {
-  /** Begins anew: all counters are 0 now, and count from here. Default false. */
-  reset?: boolean;
-  /**
-   * Also which tasks of others are on the CPUs, for which every process that /proc shows is looked
-   * at. Default true.
-   */
-  foreign?: boolean;
-  /**
-   * Also interrupts. On a machine with many CPUs the kernel takes milliseconds to write out their
-   * table. Default true.
-   */
-  interrupts?: boolean;
-  /** Also where the memory is, which takes time in proportion to it. Default false. */
-  memory?: boolean;
-}
+import { scanTasks } from './task-scan.js';
 
 interface Kept {
   readonly account: Account;
@@ -74,14 +57,4 @@ export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptio
   const account = before && !reset ? advance(before.account, snapshot) : openAccount(snapshot);
   kept.set(pod.uid, { account, isPinned });
   return auditOf(account, pod.uid, pod.enforcement.level);
-}
-
-function checkAudit(options: AuditOptions): AuditOptions {
-  const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
-  const given = checkOptions(options, names, 'audit') as AuditOptions;
-  for (const name of names) {
-    const value: unknown = given[name];
-    if (value !== undefined && typeof value !== 'boolean') invalidOption(name, value, 'true or false');
-  }
-  return given;
 }

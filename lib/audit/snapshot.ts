@@ -2,17 +2,12 @@
 // others are on them. Follows proc_pid_schedstat(5), proc_pid_sched, proc_pid_stat(5),
 // /proc/interrupts, /proc/softirqs, /proc/stat and cpufreq.
 import { native } from '../base/native.js';
-import {
-  CPU_ACTIVITY_COLUMNS,
-  type NativeTasks,
-  type NativeThreads,
-  TASK_COLUMNS,
-  THREAD_COLUMNS,
-} from '../base/native-tables.js';
+import { CPU_ACTIVITY_COLUMNS, type NativeThreads, THREAD_COLUMNS } from '../base/native-tables.js';
 import { THREAD_ROLES } from '../base/native-threads.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
 import type { Subject } from './subject.js';
+import { orNull, rowsOf, type TaskScan } from './task-scan.js';
 import { readThrottling } from './throttling.js';
 
 /**
@@ -77,54 +72,6 @@ export interface Views {
   readonly cpus: readonly CpuSnapshot[];
   /** Also where the memory is. */
   readonly memory: boolean;
-}
-
-type Row<Columns extends readonly string[]> = Readonly<Record<Columns[number], number>>;
-
-function rowsOf<const Columns extends readonly string[]>(
-  columns: Columns,
-  values: Float64Array,
-): Row<Columns>[] {
-  const rows: Row<Columns>[] = [];
-  for (let at = 0; at < values.length; ) {
-    // Not by Object.fromEntries, which is ten times as slow.
-    const row: Record<string, number> = {};
-    for (const column of columns) row[column] = values[at++]!;
-    rows.push(row as Row<Columns>);
-  }
-  return rows;
-}
-
-const orNull = (value: number): number | null => (Number.isNaN(value) ? null : value);
-
-/** The tasks on some CPUs, for the grants that have these CPUs. */
-export class TaskScan {
-  readonly seesAll: boolean;
-  readonly tasks: readonly (Row<typeof TASK_COLUMNS> & { readonly command: string })[];
-  readonly #parents: ReadonlyMap<number, number>;
-
-  constructor({ rows, commands, parents, seesAll }: NativeTasks) {
-    this.seesAll = seesAll;
-    this.tasks = rowsOf(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
-    this.#parents = new Map(
-      Array.from({ length: parents.length / 2 }, (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const),
-    );
-  }
-
-  /**
-   * Whether a process is one of the roots, or was started from one. A child whose parent has ended
-   * belongs to nobody.
-   */
-  isBelow(process: number, roots: ReadonlySet<number>): boolean {
-    for (let pid: number | undefined = process; pid !== undefined && pid > 0; pid = this.#parents.get(pid)) {
-      if (roots.has(pid)) return true;
-    }
-    return false;
-  }
-}
-
-export function scanTasks(cpus: CpuSet): TaskScan {
-  return new TaskScan(native.scanTasks(cpus.words));
 }
 
 export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): CpuSnapshot[] {

@@ -2,7 +2,7 @@
 import { dirname, join } from 'node:path';
 import { ENVIRONMENT } from '../base/registry.js';
 import { textOf } from '../base/text/text-of.js';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/files/mounts.js';
+import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/files/hierarchies.js';
 import type { ThrottlingCounters } from './counters.js';
 
 function cpuHierarchy(): Hierarchy | undefined {

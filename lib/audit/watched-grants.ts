@@ -5,8 +5,9 @@ import { presentCpus } from '../account/pod-holdings.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
-import { scanTasks, snapshotCpus, takeSnapshot } from './snapshot.js';
+import { snapshotCpus, takeSnapshot } from './snapshot.js';
 import { subjectOf } from './subject.js';
+import { scanTasks } from './task-scan.js';
 
 export class WatchedGrants {
   readonly #since: 'first look' | 'last look';

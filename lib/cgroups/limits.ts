@@ -2,7 +2,7 @@
 import { dirname, join } from 'node:path';
 import { attempt, cgroupRefusal } from './files/cgroup-error.js';
 import { readIfThere } from './files/cgroup-files.js';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from './files/mounts.js';
+import { findHierarchy, folderOf, type Hierarchy, pathIn } from './files/hierarchies.js';
 import type { Throttling } from './groups/cpuset-group.js';
 import { throttling } from './groups/cpuset-v2.js';
 

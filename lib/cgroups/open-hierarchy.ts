@@ -14,8 +14,9 @@ import {
   isDelegated,
   unitOf,
 } from './files/cgroup-path.js';
+import { findHierarchy, type Hierarchy } from './files/hierarchies.js';
 import type { MadeGroups } from './files/made-groups.js';
-import { findHierarchy, type Hierarchy, isAtOrBelow } from './files/mounts.js';
+import { isAtOrBelow } from './files/mounts.js';
 import type { CommonGroup } from './groups/common-group.js';
 import { whyNotEnabled, withoutCpuset } from './groups/cpuset-controller.js';
 import type { CpusetGroup, CpusetTree, Partition, PartitionKind } from './groups/cpuset-group.js';

@@ -45,8 +45,8 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   const message = isOrdinary
     ? keptShared(draft, count, most)
     : `${nounOf(draft, 0)} asked for: ${count}, free: ${from.size}${which}`;
-  const told = `${message}${neverText(draft, count)}`;
-  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', told, {
+  const text = `${message}${neverText(draft, count)}`;
+  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
     value: count,
     valid: upTo(most),
     free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),

@@ -1,7 +1,7 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
 import { bookMemory, type MemoryBlock, memoryBlocks, memoryGroups } from '../account/booked-memory.js';
-import { oncePerPods } from '../account/pod-holdings.js';
+import { oncePerPods } from '../account/cpus-of-pods.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';

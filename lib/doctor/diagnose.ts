@@ -6,9 +6,10 @@ import { parseMachineOptions } from '../input/machine-options.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { openManager } from '../open-manager.js';
+import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
 import { judge } from './judge.js';
-import { type FactsQuestion, readMachineFacts } from './read-facts.js';
+import { readMachineFacts } from './read-facts.js';
 
 export interface DiagnoseOptions {
   /** The folder of the state. Default: the machine's. */

@@ -1,8 +1,10 @@
 // MachineFacts: what can be seen of a machine and of this process, before anybody judges it. null:
 // it cannot be seen from here.
 import type { CgroupLimits } from '../cgroups/limits.js';
+import type { Settings } from '../decision/machine-settings.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 
 export interface StateFolderFacts {
@@ -120,4 +122,15 @@ export interface MachineFacts {
   /** /proc/sys/kernel/numa_balancing; 0 also where the kernel cannot. */
   readonly numaBalancing: number | null;
   readonly hugepages: readonly HugepageFacts[];
+}
+
+export interface FactsQuestion {
+  readonly topology: Topology;
+  readonly stateDir: string;
+  /** What is on record; undefined where there is nothing, or it cannot be read. */
+  readonly settings: Settings | undefined;
+  /** Why nothing is granted in the folder, if so. */
+  readonly refusal: string | undefined;
+  /** Instead of that on record, or of the machine's; null: none. */
+  readonly cgroupRoot: string | null | undefined;
 }

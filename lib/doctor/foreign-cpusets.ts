@@ -3,7 +3,8 @@
 import { dirname, join, relative } from 'node:path';
 import { textOf } from '../base/text/text-of.js';
 import { childNames } from '../cgroups/files/cgroup-files.js';
-import { findHierarchy, type Hierarchy, isAtOrBelow } from '../cgroups/files/mounts.js';
+import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
+import { isAtOrBelow } from '../cgroups/files/mounts.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 

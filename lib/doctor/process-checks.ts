@@ -2,7 +2,7 @@
 
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { shellWord } from '../base/text/shell-word.js';
-import { mendText } from '../state/machine-group.js';
+import { mendText } from '../state/folder/machine-group.js';
 import type { MachineFacts } from './facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './finding.js';
 

@@ -2,8 +2,9 @@
 import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { cpusOfPods } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, cpusOfPods } from '../account/pod-holdings.js';
+import { cpusOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -17,8 +18,9 @@ import { readGrants, readPartition, readPools } from './layout/facts.js';
 import { isPartitioned, layoutOf } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
-import type { Confinement, SharedMember, StuckMember, UnpinnedThread } from './members/confinement.js';
+import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
+import type { SharedMember } from './members/shared-member.js';
 import type { SharedMembers } from './members/shared-members.js';
 
 /** How members stand to a state. */

@@ -28,7 +28,7 @@ export type {
   StateArchived,
 } from '../admission/warnings.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
-export type { AuditOptions } from '../audit/grant-audits.js';
+export type { AuditOptions } from '../audit/audit-options.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
@@ -43,7 +43,7 @@ export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flag
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
-export type { Survivor } from '../enforcement/members/descent.js';
+export type { Survivor } from '../enforcement/members/survivors.js';
 export {
   affinity,
   type MovedThread,
@@ -62,6 +62,7 @@ export type {
   SettingsStatus,
   StateStatus,
 } from '../status/status.js';
-export { type MemoryPlacement, type MemoryPolicyMode, memoryPlacement } from '../threads/memory.js';
+export type { MemoryPolicyMode } from '../threads/memory-mode.js';
+export { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 export { type PoolProbe, probePool } from '../threads/pool.js';
 export { scheduling, type ThreadScheduling } from '../threads/scheduling.js';

@@ -7,7 +7,7 @@ import { sharedPool } from '../account/pools.js';
 import { type Attachment, attachProcess, openGrant } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
-import { assignmentsOf } from '../admission/site.js';
+import { assignmentsOf } from '../admission/on-record.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
 import { beginAudit } from '../audit/grant-audits.js';
@@ -19,7 +19,8 @@ import type { PinResult } from '../machine/affinity.js';
 import { type BufferOptions, nodeBuffer, parseBuffer } from '../threads/buffers.js';
 import { watchChild } from '../threads/children.js';
 import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
-import { type MemoryPlacement, memoryPlacement, unpinMemory } from '../threads/memory.js';
+import { unpinMemory } from '../threads/memory.js';
+import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 import { checkBalanced, type GrantPinOptions, type GrantPinResult, parsePin, pinTo } from '../threads/pin.js';
 import {
   type PlaceThreadsOptions,

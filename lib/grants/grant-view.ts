@@ -5,7 +5,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { DeviceAssignment, EnforcementLevel } from '../account/pod-assignment.js';
 import { devicesOf, memoryOf } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
-import { flagsNow } from '../admission/site.js';
+import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
 import { unlessRefused } from '../base/errors.js';
 import { type CgroupLimits, limitsOfProcess } from '../cgroups/limits.js';

@@ -1,4 +1,7 @@
 // What the kubelet's state files say, as values.
+
+import type { OwnerRecord } from '../account/pod-assignment.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
 import type { MemoryManagerState } from './memory-manager-state.js';
 
@@ -6,4 +9,12 @@ import type { MemoryManagerState } from './memory-manager-state.js';
 export interface KubeletStates {
   readonly cpu: CpuManagerState;
   readonly memory: MemoryManagerState;
+}
+
+/** What the files do not know: who owns each pod, and since when. */
+export interface ImportFacts {
+  readonly newOwner: () => OwnerRecord;
+  readonly now: Date;
+  /** As of CpuSnapshot. */
+  readonly isolated: CpuSet;
 }

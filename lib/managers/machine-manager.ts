@@ -2,12 +2,9 @@
 // and resources to be granted, and upkeep.
 
 import { publishError } from '../admission/diagnostics.js';
+import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
-import {
-  addSharedMember,
-  removeSharedMember,
-  type SharedGroup,
-} from '../admission/grants/shared-membership.js';
+import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';

@@ -1,7 +1,8 @@
 // OwnGrants: the grants that a manager has got for this process.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
-import { assignmentsOf, type Site } from '../admission/site.js';
+import { assignmentsOf } from '../admission/on-record.js';
+import type { Site } from '../admission/site.js';
 import { releaseGrant } from '../grants/release-grant.js';
 
 // From so many on it forgets those that are this process's no more.

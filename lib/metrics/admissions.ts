@@ -1,6 +1,6 @@
 // Metrics of admissions, by the stages at which the kubelet would have failed them.
 import type { AdmitMessage, DiagnosticsContainer } from '../admission/diagnostics.js';
-import type { ErrorCode } from '../base/errors.js';
+import { AFFINITY_STAGE, CPU_STAGE, MEMORY_STAGE, stageOf } from './admission-stages.js';
 import type { Handlers } from './handlers.js';
 import type { MetricSet } from './metric-set.js';
 
@@ -8,13 +8,17 @@ import type { MetricSet } from './metric-set.js';
 
 // 0.05 ms to 0.8 s, as the kubelet's.
 const KUBELET_BUCKETS_MS = Array.from({ length: 15 }, (_, i) => 0.05 * 2 ** i);
+
 export const BUCKETS_S = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
+
 const WAIT_BUCKETS_S = [0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14_400];
 
 const ALIGNED = ['scope', 'boundary'];
+
 const PHYSICAL_CPUS = { scope: 'container', boundary: 'physical_cpu' };
+
 const NUMA_NODE = 'numa_node';
 
 function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
@@ -102,26 +106,6 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
 
 function isPlaced({ outcome }: AdmitMessage): boolean {
   return outcome === 'admitted' || outcome === 'already';
-}
-
-// The kubelet goes from container to container: it aligns, and then has its managers allocate in
-// this order. Where one fails it stops.
-const AFFINITY_STAGE = 0;
-const CPU_STAGE = 2;
-const MEMORY_STAGE = 3;
-const STAGES: { readonly [C in ErrorCode]?: number } = {
-  ERR_TOPOLOGY_AFFINITY: AFFINITY_STAGE,
-  ERR_INSUFFICIENT_DEVICES: 1,
-  ERR_PREFERRED_ALLOCATION: 1,
-  ERR_SMT_ALIGNMENT: CPU_STAGE,
-  ERR_INSUFFICIENT_CPUS: CPU_STAGE,
-  ERR_SHARED_POOL_EMPTY: CPU_STAGE,
-  ERR_INSUFFICIENT_MEMORY: MEMORY_STAGE,
-};
-const LAST_STAGE = 4;
-
-function stageOf(code: string | null): number {
-  return STAGES[code as ErrorCode] ?? LAST_STAGE;
 }
 
 /**

@@ -9,7 +9,7 @@ import { enforcerOf } from '../enforcement/machine-enforcer.js';
 import { type Config, MACHINE_STATE_DIR } from '../input/config.js';
 import { parseDevices } from '../input/devices.js';
 import type { Topology } from '../machine/topology.js';
-import { scopeOf } from '../state/folder.js';
+import { scopeOf } from '../state/folder/folder.js';
 import { Ledger } from '../state/ledger.js';
 import { MemoryStore } from '../state/memory-store.js';
 import type { StateSource, Store } from '../state/store.js';

@@ -207,7 +207,7 @@ export class Reconciler {
   // Of grants of this process. Each tells once.
   async #substitute({ site, placement }: Reconciling): Promise<Hotplug[]> {
     const { owners } = this.#store;
-    const told: Hotplug[] = [];
+    const hotplugs: Hotplug[] = [];
     for (const pod of this.#store.read()?.assignments.pods ?? []) {
       if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
       const result = await substituteLostCpus(site, pod, placement, threadsOf(this.#store, pod.uid));
@@ -224,10 +224,10 @@ export class Reconciler {
         isParked,
         error,
       });
-      told.push(hotplug);
+      hotplugs.push(hotplug);
       for (const each of this.#clients) each.hotplugged(hotplug);
     }
-    return told;
+    return hotplugs;
   }
 
   #compare(site: Site, state: Assignments): Comparison {

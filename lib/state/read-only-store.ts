@@ -22,7 +22,8 @@ import {
   PREVIOUS_FILE,
   STATE_FILE,
 } from './files/state-files.js';
-import { explaining, readBootId, scopeOf } from './folder.js';
+import { readBootId, scopeOf } from './folder/folder.js';
+import { explaining } from './folder/folder-error.js';
 import type { OwnerLookup } from './owners/owner-registry.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';

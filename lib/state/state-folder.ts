@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import type { NativeFolder } from '../base/native-files.js';
 import { ownFilesIn } from './files/parts.js';
-import { explaining, openFolder } from './folder.js';
+import { openFolder } from './folder/folder.js';
+import { explaining } from './folder/folder-error.js';
 import type { StatePart } from './store.js';
 
 interface OpenPart {

@@ -1,7 +1,7 @@
 // StateLock: the lock under which a state is changed, by one process at a time.
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import { explain, explaining } from './folder.js';
+import { explain, explaining } from './folder/folder-error.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
 import type { TransactOptions } from './store.js';
 

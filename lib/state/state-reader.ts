@@ -5,7 +5,7 @@ import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Checkpoint } from './files/checkpoint.js';
 import { type FoundState, findState, isOfBoot, PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
-import { explaining, folderError } from './folder.js';
+import { explaining, folderError } from './folder/folder-error.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners/recovery.js';
 import type { StateFolder } from './state-folder.js';

@@ -1,14 +1,14 @@
 // StateStatus: what a state folder says at one moment, all of it of one generation.
 
-import type { PodContainer } from '../admission/plan.js';
+import type { PodContainer } from '../admission/pod-container.js';
 import type { LapsedGrant, Warning } from '../admission/warnings.js';
 import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { MemoryTable } from '../decision/memory-tables.js';
-import type { SharedMember } from '../enforcement/members/confinement.js';
-import type { Survivor } from '../enforcement/members/descent.js';
 import type { ProcessEntry } from '../enforcement/members/member-entry.js';
+import type { SharedMember } from '../enforcement/members/shared-member.js';
+import type { Survivor } from '../enforcement/members/survivors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Waiter } from '../state/wait-queue.js';
 

@@ -1,25 +1,11 @@
 // Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen
 // nodes. Follows set_mempolicy(2), mbind(2), migrate_pages(2), move_pages(2) and numa(7).
-import { getSystemErrorName, types } from 'node:util';
-import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { NodeSet } from '../machine/cpu-set.js';
-
-/**
- * Where memory comes from that the thread touches for the first time. `preferred`: from these
- * nodes, others when they are full. `bind`: from these nodes only; where they are full the kernel
- * kills a process, mostly this one. `interleave`: from each of them in turn.
- */
-export type MemoryMode = 'preferred' | 'bind' | 'interleave';
-
-/**
- * What can be in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`:
- * the node of the CPU that touches the memory).
- */
-export type MemoryPolicyMode = MemoryMode | 'default' | 'local' | 'weighted-interleave';
+import { ASKED_MODES, type MemoryMode, type MemoryPolicyMode, MODES } from './memory-mode.js';
 
 /** What became of memory that was there already. */
 export interface MemoryMigration {
@@ -57,38 +43,6 @@ export interface MemoryPinResult {
   readonly migrated: MemoryMigration | null;
 }
 
-/** On which NUMA nodes memory is. Amounts are bytes. */
-export interface MemoryPlacement {
-  /** By the number of the node. */
-  readonly byNode: Readonly<Record<number, number>>;
-  /** Of a buffer: not touched yet, or swapped out, and on no node. */
-  readonly absent: number;
-  /** Of a buffer: the kernel does not tell. */
-  readonly unknown: number;
-  /** `numa_maps` knows whole mappings only. null: nobody tells. */
-  readonly source: 'move_pages' | 'numa_maps' | null;
-  /** Why not a better source, such as `EPERM`; null where the best one answered. */
-  readonly reason: string | null;
-}
-
-// By the kernel's number.
-const MODES: Readonly<Record<number, MemoryPolicyMode>> = {
-  0: 'default',
-  1: 'preferred',
-  2: 'bind',
-  3: 'interleave',
-  4: 'local',
-  6: 'weighted-interleave',
-};
-const ASKED_MODES: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 2, interleave: 3 };
-
-/** @throws ERR_INVALID_OPTION */
-export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
-  if (value === 'none' || (typeof value === 'string' && Object.hasOwn(ASKED_MODES, value)))
-    return value as MemoryMode;
-  return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
-}
-
 /** The name of the kernel's refusal. Throws whatever is none. */
 function refusalOf(error: unknown): string {
   if (error instanceof NumalignError && error.errnoName !== undefined) return error.errnoName;
@@ -104,6 +58,7 @@ interface ThreadMemory {
 }
 
 const newThreadMemory = (): ThreadMemory => ({ pinned: undefined });
+
 const threadMemory = () => ENVIRONMENT.of(newThreadMemory);
 
 /** What is asked of the calling thread's memory. */
@@ -223,39 +178,4 @@ export function preferring<T>(nodes: NodeSet, action: () => T): T {
   } finally {
     trySetPolicy(before);
   }
-}
-
-/** The bytes of a buffer, whatever shows them. */
-function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
-  try {
-    if (ArrayBuffer.isView(buffer))
-      return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-    if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
-  } catch {
-    // It has been detached.
-  }
-  return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
-}
-
-/**
- * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
- * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
- * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
- * @throws ERR_INVALID_OPTION for what is no buffer
- */
-export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
-  const { byNode, absent, unknown, source, errno } = native.memoryPlacement(
-    buffer === undefined ? undefined : bytesOf(buffer),
-  );
-  const entries = Array.from(
-    { length: byNode.length / 2 },
-    (_, i) => [byNode[2 * i]!, byNode[2 * i + 1]!] as const,
-  );
-  return {
-    byNode: Object.fromEntries(entries),
-    absent,
-    unknown,
-    source: source === '' ? null : source,
-    reason: errno === 0 ? null : getSystemErrorName(-errno),
-  };
 }

@@ -5,7 +5,8 @@ import { native } from '../base/native.js';
 import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup } from './granted-threads.js';
-import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
+import { type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
+import { checkMemoryMode, type MemoryMode } from './memory-mode.js';
 
 export interface GrantPinOptions {
   /** Which threads; default: every thread of this process. */

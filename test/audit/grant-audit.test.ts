@@ -1,7 +1,7 @@
 // Audits of real grants, on this machine and its kernel.
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { scanTasks } from '../../lib/audit/snapshot.js';
+import { scanTasks } from '../../lib/audit/task-scan.js';
 import { affinity, type GrantAudit, threadId } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Grant, openManager } from '../../lib/index.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseCpuStat, readThrottling } from '../../lib/audit/throttling.js';
-import { findHierarchy, folderOf, pathIn } from '../../lib/cgroups/files/mounts.js';
+import { findHierarchy, folderOf, pathIn } from '../../lib/cgroups/files/hierarchies.js';
 
 describe('cpu.stat', () => {
   it('is read in the form of both versions', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { findGrant } from '../../lib/cli/arguments/find-grant.js';
-import { grantTable, shownIdLength } from '../../lib/cli/pages/grant-table.js';
+import { grantTable, shownIdLength } from '../../lib/cli/pages/status/grant-table.js';
 import { errorJson } from '../../lib/cli/terminal/report-error.js';
 import { table } from '../../lib/cli/terminal/table.js';
 import { colorsWanted, givenWidth } from '../../lib/cli/terminal/terminal.js';

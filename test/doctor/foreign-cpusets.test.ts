@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import type { Hierarchy } from '../../lib/cgroups/files/mounts.js';
+import type { Hierarchy } from '../../lib/cgroups/files/hierarchies.js';
 import { readForeignCpusets } from '../../lib/doctor/foreign-cpusets.js';
 
 /**

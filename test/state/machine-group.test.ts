@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { closedPart, giveToGroup } from '../../lib/state/machine-group.js';
+import { closedPart, giveToGroup } from '../../lib/state/folder/machine-group.js';
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { canBeStranger, forStrangers } from '../support/strangers.js';

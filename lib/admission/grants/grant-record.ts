@@ -6,7 +6,8 @@ import { GrantGroup } from '../../enforcement/grant-group.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { vacateOf } from '../../threads/vacate.js';
-import { assignmentsOf, type Site } from '../site.js';
+import { assignmentsOf } from '../on-record.js';
+import type { Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
 // Grants that this environment is giving back: from when its threads have left nothing may go there

@@ -4,9 +4,10 @@ import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js
 import { startContainer } from '../../account/pod-changes.js';
 import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { survivorsOf } from '../../enforcement/members/descent.js';
+import { survivorsOf } from '../../enforcement/members/survivors.js';
 import { hasEnded } from '../../processes/process-identity.js';
-import { assignmentsOf, type ReadOnlySite, type Site } from '../site.js';
+import { assignmentsOf } from '../on-record.js';
+import type { ReadOnlySite, Site } from '../site.js';
 import { transact } from '../transact.js';
 
 /** The grant as it is on record, if it is there. Another may have come under its uid. */

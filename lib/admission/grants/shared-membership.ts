@@ -1,15 +1,13 @@
 // Who runs in the shared pool besides this process: registered, and moved, at the word of a
 // manager.
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { readIfThere } from '../../cgroups/files/cgroup-files.js';
-import { findHierarchy, isAtOrBelow } from '../../cgroups/files/mounts.js';
-import { SHARED } from '../../enforcement/layout/layout.js';
 import { stuckText } from '../../enforcement/members/member-texts.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';
+import { type SharedGroup, sharedGroupOf } from './shared-group.js';
 
 /** A process by its pid, or a cgroup by the absolute path of its folder. */
 export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };
@@ -53,14 +51,6 @@ export async function addSharedMember(site: Site, target: SharedMemberTarget): P
   });
 }
 
-/** The cgroup of the shared pool, in which a process stays that could not be put back. */
-export interface SharedGroup {
-  /** Of the process, below the root of its hierarchy. */
-  readonly path: string;
-  /** The file to which the pid is to be written, to take the process out to the root. */
-  readonly exit: string;
-}
-
 /** @throws as {@link Manager.removeSharedMember} */
 export async function removeSharedMember(
   site: Site,
@@ -78,14 +68,6 @@ export async function removeSharedMember(
     if (!wasAttached) enforcer.unshare(pid, state);
     return sharedGroupOf(pid, state.settings.cgroupRoot);
   });
-}
-
-// null where it is in another cgroup.
-function sharedGroupOf(pid: number, root: string | null): SharedGroup | null {
-  const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
-  if (path === undefined || root === null || !isAtOrBelow(path, join(root, SHARED))) return null;
-  const top = findHierarchy('cpuset')?.mount.point;
-  return top === undefined ? null : { path, exit: join(top, 'cgroup.procs') };
 }
 
 function membership({ enforcer }: Site) {

@@ -22,7 +22,8 @@ import { MILLI } from '../../input/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { GrantThreads } from '../../threads/followers.js';
-import { assignmentsOf, type Site } from '../site.js';
+import { assignmentsOf } from '../on-record.js';
+import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
 
@@ -85,7 +86,7 @@ export async function substituteLostCpus<T>(
   }
   const { lost, error, ...outlook } = substituted(site, state, pod, defaults);
   if (outlook.pod !== pod) return carryOut(site, grant, defaults, threads);
-  return told(site, state, pod, lost, error, threads);
+  return revoke(site, state, pod, lost, error, threads);
 }
 
 /** A grant on record that nobody is about to change. */
@@ -95,7 +96,7 @@ function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment |
 }
 
 // Nothing can be given for what is lost, if anything is.
-function told<T>(
+function revoke<T>(
   site: Site,
   state: Assignments,
   pod: PodAssignment,
@@ -126,7 +127,7 @@ function carryOut<T>(
     const before = heldGrant(site, state, grant);
     const { pod, lost, error } = substituted(site, state, before, defaults);
     // Somebody was faster, or the CPUs are back.
-    if (pod === before) return told(site, state, before, lost, error, threads);
+    if (pod === before) return revoke(site, state, before, lost, error, threads);
     const present = cpusNow(site.topology);
     const [cpus, after] = [runningCpus(before), runningCpus(pod)];
     const left = cpus.intersection(present.online);
@@ -142,7 +143,7 @@ function carryOut<T>(
       }
     } catch (failure) {
       if (!(failure instanceof NumalignError)) throw failure;
-      return told(site, state, before, lost, failure, threads);
+      return revoke(site, state, before, lost, failure, threads);
     }
     try {
       await commit(next, true);

@@ -9,7 +9,8 @@ import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { until } from '../../state/until.js';
 import type { Vacate } from '../../threads/vacate.js';
-import { assignmentsOf, type Site } from '../site.js';
+import { assignmentsOf } from '../on-record.js';
+import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
 

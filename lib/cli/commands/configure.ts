@@ -13,9 +13,9 @@ import {
 } from '../arguments/arguments.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { flagLines } from '../pages/grant-lines.js';
 import { openingLines } from '../pages/pod-text.js';
 import { settingsRows } from '../pages/settings-text.js';
+import { flagLines } from '../pages/status/grant-lines.js';
 import { print, tell } from '../terminal/output.js';
 import { table } from '../terminal/table.js';
 import { stdoutPage } from '../terminal/terminal.js';

@@ -137,11 +137,11 @@ async function importState(flags: StateFlags): Promise<void> {
       '',
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
-    const told = [
+    const summary = [
       `${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool()}`,
       ...unverified,
     ];
-    print([...tables, ...told].map((line) => `${line}\n`).join(''));
+    print([...tables, ...summary].map((line) => `${line}\n`).join(''));
   } finally {
     manager.close();
   }

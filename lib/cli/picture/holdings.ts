@@ -1,7 +1,7 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
 import { CpuSet, type MemoryBlock, type MemoryTable, type PodContainer, type Settings } from '../../index.js';
-import { shownIdLength } from '../pages/grant-table.js';
+import { shownIdLength } from '../pages/status/grant-table.js';
 
 export interface Holder {
   readonly name: string;

@@ -45,10 +45,10 @@ function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
   const rest = explanation.text.split('\n').slice(1);
-  const told = rest.map((line) => `; ${line.trim()}`).join('');
-  const isInOne = rest.length > 0 && message.endsWith(told);
+  const tail = rest.map((line) => `; ${line.trim()}`).join('');
+  const isInOne = rest.length > 0 && message.endsWith(tail);
   return isInOne
-    ? [message.slice(0, -told.length), ...rest].map(printable)
+    ? [message.slice(0, -tail.length), ...rest].map(printable)
     : message.split('\n').map(printable);
 }
 

@@ -9,8 +9,8 @@ import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { isUnused } from '../../processes/process-identity.js';
-import type { SharedMember } from '../members/confinement.js';
 import { childrenOf } from '../members/descent.js';
+import type { SharedMember } from '../members/shared-member.js';
 import { GrantGroups } from './grant-groups.js';
 import { type PoolCpuset, SharedGroup } from './shared-group.js';
 

@@ -1,8 +1,8 @@
 // Reach: the CPUs that cpusets leave a process, and that they could leave it. As seen from a
 // container a group may be outside of what is mounted here: then nothing is known of it.
 import { dirname } from 'node:path';
+import { cpusOfPods } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { cpusOfPods } from '../../account/pod-holdings.js';
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { isPartitioned } from '../layout/layout.js';

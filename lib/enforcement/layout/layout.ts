@@ -4,8 +4,9 @@
 // keeps everybody else off them, and there is no shared group. A container's group is a leaf: the
 // kernel makes no partition of all CPUs of a group whose processes are deeper.
 import type { Assignments } from '../../account/assignments.js';
+import { cpusOfPods } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { cpusOfPods, runningCpus } from '../../account/pod-holdings.js';
+import { runningCpus } from '../../account/pod-holdings.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { refits } from './transition.js';
 

@@ -2,12 +2,7 @@
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
-import type { Entry } from './member-entry.js';
-
-/** A process or a cgroup that runs in the shared pool. */
-export type SharedMember =
-  | { readonly kind: 'process'; readonly pid: number; readonly command: string }
-  | { readonly kind: 'cgroup'; readonly path: string };
+import type { SharedMember } from './shared-member.js';
 
 /** A member that may still run on CPUs that it must leave. */
 export interface StuckMember {
@@ -74,11 +69,4 @@ export interface StrayMember {
   /** How many of its threads. */
   readonly threads: number;
   repair(): Outcome;
-}
-
-/** As others hear of it. */
-export function told(entry: Entry): SharedMember {
-  return entry.kind === 'process'
-    ? { kind: 'process', pid: entry.pid, command: entry.command }
-    : { kind: 'cgroup', path: entry.path };
 }

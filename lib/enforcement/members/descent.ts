@@ -1,8 +1,7 @@
 // Descent: who lives on a grant's CPUs because its owner has started him.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { hasEnded, innerPid, isProcOurs, statOf } from '../../processes/process-identity.js';
-import { commandOf } from './member-entry.js';
+import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**
  * Whether a process is an owner itself: it has the owner's lock open; where that cannot be seen, by
@@ -18,35 +17,6 @@ export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolea
  */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
   return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
-}
-
-/** A process that keeps a grant after its owner. */
-export interface Survivor {
-  readonly pid: number;
-  readonly command: string;
-}
-
-/**
- * Who keeps the grants of owners that have ended or given them up, by the owner's uuid: whoever has
- * inherited the owner's lock. Nobody while the owner has it, or where it cannot be seen.
- */
-export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
-  const isLeft = ({ kind, pid, uuid }: OwnerRecord) =>
-    kind === 'process' && pid !== null && hasOpen(pid, `/owners/${uuid}`) === false;
-  const left = owners.filter(isLeft);
-  const found = new Map<string, readonly Survivor[]>();
-  if (left.length === 0) return found;
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  for (const { uuid, pid: owner } of left) {
-    const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
-    // The owner itself has another pid here than where it is at home.
-    if (holders.length === 0 || holders.some((pid) => innerPid(pid) === owner)) continue;
-    found.set(
-      uuid,
-      holders.map((pid) => ({ pid, command: commandOf(pid) })),
-    );
-  }
-  return found;
 }
 
 /** What a process has started and lives. proc(5): by the thread that started them. */
@@ -74,7 +44,7 @@ function parentsOf(pid: number): number[] {
 }
 
 // Undefined where it may not be looked at, or /proc does not show it.
-function hasOpen(pid: number, file: string): boolean | undefined {
+export function hasOpen(pid: number, file: string): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
   if (!isProcOurs()) return undefined;
   try {

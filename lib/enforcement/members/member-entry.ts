@@ -2,8 +2,8 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
-import { isCgroupHere, namespaceOf } from '../../processes/cgroup-owner.js';
-import { isProcessRunning, type ProcessIdentity } from '../../processes/process-identity.js';
+import { namespaceOf } from '../../processes/cgroup-owner.js';
+import type { ProcessIdentity } from '../../processes/process-identity.js';
 import { programName } from '../../processes/program-name.js';
 import { readableCommand } from '../../state/owners/owner-record.js';
 
@@ -33,10 +33,14 @@ export interface CgroupEntry {
 export type Entry = ProcessEntry | CgroupEntry;
 
 export const MASKS = '.masks';
+
 export const DAMAGED = '';
+
 export const EXPLICIT = 'r';
+
 // p<pid>-<start>-<namespace>, and by whom
 export const PROCESS_FILE = /^(p(\d+)-(\d+)-(\d+))-\w+$/;
+
 const CGROUP_FILE = /^c(\d+)-(\d+)$/;
 
 // One for all environments of a process: affinity belongs to threads, whichever manager moves them.
@@ -55,16 +59,6 @@ export const isRegistration = (name: string) => PROCESS_FILE.test(name) || /^c\d
 export const cgroupName = ({ device, inode }: Pick<CgroupEntry, 'device' | 'inode'>) => `c${device}-${inode}`;
 
 export const NO_GRANT = Object.freeze({ grant: null, container: null });
-
-// Two registrations of one process. One in doubt adds nothing to one that is not.
-export function joined(a: Registration, b: Registration): Registration {
-  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined))
-    return a.doubt === undefined ? a : b;
-  if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;
-  const attached = b.entry.grant === null ? a : b;
-  const pinned = [...(a.entry.pinned ?? []), ...(b.entry.pinned ?? [])];
-  return { ...attached, entry: { ...(attached.entry as ProcessEntry), pinned } };
-}
 
 // Undefined where it is damaged, or about something else than its name.
 export function decode(name: string, text: string): Entry | undefined {
@@ -113,9 +107,6 @@ export function identifyCgroup(path: string): CgroupEntry | undefined {
   }
 }
 
-// What one file says.
-export type Registration = Omit<Registered, 'names' | 'isSeen'>;
-
 /** What a process runs, without its arguments; empty where that cannot be read. */
 export function commandOf(pid: number): string {
   try {
@@ -125,32 +116,3 @@ export function commandOf(pid: number): string {
     return '';
   }
 }
-
-/** A registered process or cgroup, with the names of its registrations. */
-export interface Registered<E extends Entry = Entry> {
-  readonly entry: E;
-  readonly names: readonly string[];
-  /** Who has registered it. */
-  readonly user: number;
-  /** Why nobody must be moved on the word of its registrations. */
-  readonly doubt: string | undefined;
-  /** Whether it can be looked at from here. What cannot, may be there all the same. */
-  readonly isSeen: boolean;
-}
-
-// Whether a cgroup can be seen from here.
-export function isHere(cgroup: CgroupEntry): boolean {
-  try {
-    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
-  } catch {
-    return false;
-  }
-}
-
-export const isSelf = (entry: Entry) =>
-  entry.kind === 'process' && entry.pid === process.pid && isProcessRunning(entry) === true;
-
-export const doubtOf = (name: string, isWhole: boolean) =>
-  isWhole
-    ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
-    : `its registration members/${name} is damaged: remove it, and register it again`;

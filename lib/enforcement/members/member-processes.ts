@@ -13,12 +13,12 @@ import {
   type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
-import type { SharedMember } from './confinement.js';
-import { told } from './confinement.js';
 import { isHolder } from './descent.js';
-import type { Registered } from './member-entry.js';
 import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
 import { mayVouch } from './member-file.js';
+import type { Registered } from './registration.js';
+import type { SharedMember } from './shared-member.js';
+import { memberOf } from './shared-member.js';
 
 const OTHER_NAMESPACES =
   'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
@@ -64,7 +64,7 @@ export function* unconfined(
   const seen = new Set<number>();
   for (const registered of all) {
     const { names, entry } = registered;
-    const member = told(entry);
+    const member = memberOf(entry);
     // The cpuset of a member that cannot be seen is not known.
     if (registered.isSeen && isConfined(member)) continue;
     const processes = processesOf(registered);

@@ -19,26 +19,21 @@ import {
   commandOf,
   DAMAGED,
   decode,
-  doubtOf,
   type Entry,
   EXPLICIT,
   entryByName,
   identifyCgroup,
   isExplicit,
-  isHere,
   isRegistration,
-  isSelf,
-  joined,
   MASKS,
   NO_GRANT,
   PROCESS_FILE,
   type ProcessEntry,
   processName,
-  type Registered,
-  type Registration,
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 import { ownerText, unknownMember } from './member-texts.js';
+import { doubtOf, isHere, isSelf, joined, type Registered, type Registration } from './registration.js';
 
 /** A registration, and whether it was not there before. */
 interface Added {

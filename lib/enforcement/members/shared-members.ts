@@ -6,20 +6,13 @@ import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-t
 import { CpuSet } from '../../machine/cpu-set.js';
 import { identifySelf, isProcOurs } from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
-import {
-  type Confined,
-  type Confinement,
-  type Outcome,
-  type SharedMember,
-  type StrayMember,
-  type StuckMember,
-  told,
-} from './confinement.js';
+import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
 import { mayRunOn, processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 import { ProcessConfiner } from './process-confiner.js';
+import { memberOf, type SharedMember } from './shared-member.js';
 
 /** The members of one state folder. What changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {
@@ -96,7 +89,7 @@ export class SharedMembers implements StatePart {
 
   /** Those that live, each once. Only looks, without the lock. */
   list(): readonly SharedMember[] {
-    return this.registry.look().map(({ entry }) => told(entry));
+    return this.registry.look().map(({ entry }) => memberOf(entry));
   }
 
   /**

@@ -3,7 +3,8 @@
 import type { MachineSettings } from '../../account/assignments.js';
 import { isHeldBy } from '../../account/held-devices.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { cgroupIdentity, decodePod, decodeSettings } from './checkpoint.js';
+import { decodeSettings } from './checkpoint.js';
+import { cgroupIdentity, decodePod } from './pod-record.js';
 import { encodeSettings, podsText } from './pod-text.js';
 import { corrupt, type FileFormat, reading, seal, unseal } from './sealed-json.js';
 import { generation, listOf, oneOf, orNull, text, uuid, whole } from './shapes.js';

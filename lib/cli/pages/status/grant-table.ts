@@ -1,9 +1,10 @@
 // The grants of a state as a table. Pure.
-import type { GrantStatus } from '../../entries/diagnostics.js';
-import { table } from '../terminal/table.js';
-import type { Page } from '../terminal/terminal.js';
-import { listed, printable } from '../terminal/text.js';
-import { besideText, cpusText } from './resource-text.js';
+import type { GrantStatus } from '../../../entries/diagnostics.js';
+import { table } from '../../terminal/table.js';
+import type { Page } from '../../terminal/terminal.js';
+import { listed, printable } from '../../terminal/text.js';
+import { besideText, cpusText } from '../resource-text.js';
+import { ownerText } from './member-text.js';
 
 const SHOWN_ID = 8;
 
@@ -14,20 +15,6 @@ export function shownIdLength(ids: readonly string[]): number {
     if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
   }
   return longest;
-}
-
-function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
-  const [first] = survivors;
-  if (first) {
-    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
-    return printable(`pid ${pid} gone: ${first.pid} ${first.command}${more}`);
-  }
-  const parts = [
-    kind === 'process' ? [] : [kind],
-    pid === null ? [] : [`pid ${pid}`],
-    command === null ? [] : [command],
-  ];
-  return printable(parts.flat().join(' '));
 }
 
 // 2026-01-02T03:04:05.678Z to the second.

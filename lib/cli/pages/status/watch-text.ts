@@ -1,12 +1,12 @@
 // The page of `numalign status --watch`. Pure.
-import type { ForeignTask, GrantAudit, StateStatus } from '../../entries/diagnostics.js';
-import type { GrantInfo } from '../../index.js';
-import { table } from '../terminal/table.js';
-import type { Page } from '../terminal/terminal.js';
-import { counted, fitted, printable } from '../terminal/text.js';
+import type { ForeignTask, GrantAudit, StateStatus } from '../../../entries/diagnostics.js';
+import type { GrantInfo } from '../../../index.js';
+import { table } from '../../terminal/table.js';
+import type { Page } from '../../terminal/terminal.js';
+import { counted, fitted, printable } from '../../terminal/text.js';
+import { cpusText } from '../resource-text.js';
+import { freeListed, sharedText } from '../settings-text.js';
 import { shownIdLength, since } from './grant-table.js';
-import { cpusText } from './resource-text.js';
-import { freeListed, sharedText } from './settings-text.js';
 
 const COLUMNS = [
   { title: 'ID' },

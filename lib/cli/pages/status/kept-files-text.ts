@@ -1,8 +1,8 @@
 // What a state folder keeps beside the state, in lines. Pure.
-import type { ArchivedState, LapsedGrant } from '../../entries/diagnostics.js';
-import { printable } from '../terminal/text.js';
+import type { ArchivedState, LapsedGrant } from '../../../entries/diagnostics.js';
+import { printable } from '../../terminal/text.js';
+import { besideText, cpusText } from '../resource-text.js';
 import { since } from './grant-table.js';
-import { besideText, cpusText } from './resource-text.js';
 
 export function lapsedText(lapsed: readonly LapsedGrant[]): string {
   const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {

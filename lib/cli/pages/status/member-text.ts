@@ -1,6 +1,6 @@
 // Shared members and waiting processes in words. Pure.
-import type { GrantStatus, MemberStatus } from '../../entries/diagnostics.js';
-import { printable } from '../terminal/text.js';
+import type { GrantStatus, MemberStatus } from '../../../entries/diagnostics.js';
+import { printable } from '../../terminal/text.js';
 
 export function processText({ pid, command }: { pid: number | null; command: string }): string {
   return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
@@ -19,4 +19,18 @@ export function attachedText(member: MemberStatus, grants: readonly GrantStatus[
     container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
   if (!cpus || cpus.isEmpty) return undefined;
   return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
+}
+
+export function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
+  const [first] = survivors;
+  if (first) {
+    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
+    return printable(`pid ${pid} gone: ${first.pid} ${first.command}${more}`);
+  }
+  const parts = [
+    kind === 'process' ? [] : [kind],
+    pid === null ? [] : [`pid ${pid}`],
+    command === null ? [] : [command],
+  ];
+  return printable(parts.flat().join(' '));
 }

@@ -1,6 +1,6 @@
 // Lines about grants, below their table. Pure.
-import type { GrantStatus } from '../../entries/diagnostics.js';
-import { printable } from '../terminal/text.js';
+import type { GrantStatus } from '../../../entries/diagnostics.js';
+import { printable } from '../../terminal/text.js';
 import { shownIdLength } from './grant-table.js';
 
 function grantTitle({ uid, name }: GrantStatus, length: number): string {

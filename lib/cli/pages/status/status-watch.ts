@@ -1,12 +1,12 @@
 // numalign status --watch: what happens on the grants' CPUs, again and again until told to end.
 // Only looks.
 import { setTimeout } from 'node:timers/promises';
-import { openManager } from '../../index.js';
-import { print } from '../terminal/output.js';
-import { Screen } from '../terminal/screen.js';
-import { abortedByEnd } from '../terminal/signals.js';
-import { stdoutPage } from '../terminal/terminal.js';
-import { jsonLine } from '../terminal/text.js';
+import { openManager } from '../../../index.js';
+import { print } from '../../terminal/output.js';
+import { Screen } from '../../terminal/screen.js';
+import { abortedByEnd } from '../../terminal/signals.js';
+import { stdoutPage } from '../../terminal/terminal.js';
+import { jsonLine } from '../../terminal/text.js';
 import { type Watched, watchText } from './watch-text.js';
 
 export interface WatchOptions {

@@ -1,17 +1,16 @@
 // The state folder: whose it is, who may use it, and how it is opened.
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
-import { constants } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { thrownText } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import { native } from '../base/native.js';
-import type { NativeFolder } from '../base/native-files.js';
-import { checkWritable } from '../base/writable.js';
-import { overlayOf } from '../cgroups/files/mounts.js';
-import { MACHINE_STATE_DIR } from '../input/config.js';
-import { partOf, using } from './files/parts.js';
-import { PREVIOUS_FILE, STATE_FILE } from './files/state-files.js';
-import { closedPart, GROUP, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
+import { thrownText } from '../../base/check-options.js';
+import { native } from '../../base/native.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import { checkWritable } from '../../base/writable.js';
+import { overlayOf } from '../../cgroups/files/mounts.js';
+import { MACHINE_STATE_DIR } from '../../input/config.js';
+import { partOf, using } from '../files/parts.js';
+import { PREVIOUS_FILE, STATE_FILE } from '../files/state-files.js';
+import { explaining, folderError } from './folder-error.js';
+import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
 
 // A private folder belongs to its user alone.
 const PRIVATE_MODE = 0o700;
@@ -19,54 +18,6 @@ const PRIVATE_MODE = 0o700;
 /** Differs from boot to boot. */
 export function readBootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-}
-
-export function folderError(path: string, message: string, cause?: unknown): NumalignError {
-  return new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be used: ${message}`, {
-    value: path,
-    valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, of which you are a member`,
-    cause,
-  });
-}
-// By number: Node has no name for some of them.
-const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
-const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
-
-// What an errno of the folder or of a file in it means to somebody who chose the folder.
-export function explain(path: string, error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
-  const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
-  const reasons: Record<string, string | (() => string)> = {
-    ELOOP: 'it is a symbolic link, and links are not followed',
-    ENOTDIR: 'it is a link or no folder',
-    ENOENT: 'the folder above it does not exist',
-    EACCES: denied,
-    EPERM: denied,
-    EROFS: 'its file system is read-only',
-  };
-  const noLocks = 'its file system has no open-file-description locks, by which the kernel tells who lives';
-  const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
-  const stale =
-    'the file of its lock was removed while it was locked, and somebody else may have the lock now';
-  const known = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
-  const reason = typeof known === 'function' ? known() : known;
-  if (reason === undefined) return error;
-  // Of something in the folder the message says what.
-  const isInside =
-    /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
-  return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
-}
-
-/**
- * What goes wrong with a state folder, in the words of whoever chose it.
- * @throws ERR_STATE_FOLDER, and what else `action` throws
- */
-export function explaining<T>(path: string, action: () => T): T {
-  try {
-    return action();
-  } catch (error) {
-    throw explain(path, error);
-  }
 }
 
 // Without links in the folders above, so that one folder has one name. The last part is checked by

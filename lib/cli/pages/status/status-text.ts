@@ -1,13 +1,13 @@
-// The page of `numalign status`, and the parts of it that other commands print. Pure.
-import type { KeptFiles, StateStatus } from '../../entries/diagnostics.js';
-import type { Page } from '../terminal/terminal.js';
-import { fitted, labelled, printable, shorten } from '../terminal/text.js';
+// The page of `numalign status`. Pure.
+import type { KeptFiles, StateStatus } from '../../../entries/diagnostics.js';
+import type { Page } from '../../terminal/terminal.js';
+import { fitted, labelled, printable, shorten } from '../../terminal/text.js';
+import { warningLines } from '../pod-text.js';
+import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
 import { cgroupLines, flagLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
 import { attachedText, memberText, processText } from './member-text.js';
-import { warningLines } from './pod-text.js';
-import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from './settings-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];

@@ -12,7 +12,7 @@ import {
   readFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { shellWord } from '../base/text/shell-word.js';
+import { shellWord } from '../../base/text/shell-word.js';
 
 export const GROUP = 'numalign';
 /** The machine's folder belongs to its group, new files in it too. */

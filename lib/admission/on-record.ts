@@ -1,0 +1,67 @@
+// What is on record at a site.
+import { type Assignments, findPod } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
+import { type Flag, flagsOf } from '../decision/flags.js';
+import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import type { ReadOnlySite } from './site.js';
+
+/**
+ * What does not hold any more of a pod, as things are now; nothing of one that is off the record.
+ */
+export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { ledger, topology, resources } = site;
+  const state = assignmentsOf(site, ledger.read());
+  const pod = findPod(state, uid);
+  if (pod?.admittedAt !== admittedAt) return [];
+  return flagsOf(pod, state, topology, resources, cpusNow(topology));
+}
+
+/**
+ * What is on record, where that is known for certain.
+ * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
+ */
+export function knownAssignments(site: ReadOnlySite): Assignments {
+  return knownCheckpoint(site).assignments;
+}
+
+export function knownCheckpoint(site: ReadOnlySite): Checkpoint {
+  const checkpoint = currentCheckpoint(site);
+  if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
+  return checkpoint;
+}
+
+/** The newest, whatever is wrong with it. @throws ERR_STATE_CORRUPT where it is gone */
+export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
+  return existing(site, site.ledger.read());
+}
+
+/** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */
+export function assignmentsOf(site: ReadOnlySite, checkpoint: Checkpoint | undefined): Assignments {
+  return existing(site, checkpoint).assignments;
+}
+
+function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined): Checkpoint {
+  if (checkpoint) return checkpoint;
+  throw new NumalignError(
+    'ERR_STATE_CORRUPT',
+    `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,
+  );
+}
+
+/** What the state says of some of its grants. */
+export function grantInfos(
+  site: ReadOnlySite,
+  pods: readonly PodAssignment[],
+  state: Assignments,
+): GrantInfo[] {
+  const { ledger, topology, resources } = site;
+  const dead = new Set(ledger.owners.deadPods(pods));
+  const now = cpusNow(topology, state.pods);
+  return pods.map((pod) => {
+    const flags = flagsOf(pod, state, topology, resources, now);
+    return grantInfo(pod, topology, !dead.has(pod), flags, now);
+  });
+}

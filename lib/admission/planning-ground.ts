@@ -1,0 +1,45 @@
+// What pods are planned on.
+import type { Assignments } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { removePods } from '../account/pod-changes.js';
+import type { CpuSnapshot } from '../account/pools.js';
+import { randomUUID } from '../base/builtins.js';
+import { NEVER, type Question } from '../decision/place.js';
+import type { AdmissionRequest } from '../input/request.js';
+import { knownCheckpoint } from './on-record.js';
+import { PERSISTENT_OWNER } from './placed-pod.js';
+import type { ReadOnlySite } from './site.js';
+
+/** What pods are planned on: what is on record, without the grants of dead owners. */
+export interface PlanningGround {
+  readonly generation: number;
+  readonly state: Assignments;
+  readonly present: CpuSnapshot;
+}
+
+/** @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+export function planningGround(site: ReadOnlySite): PlanningGround {
+  const { generation, assignments } = knownCheckpoint(site);
+  const dead = site.ledger.owners.deadPods(assignments.pods).map((pod) => pod.uid);
+  const state = removePods(assignments, new Set(dead));
+  return { generation, state, present: cpusNow(site.topology, assignments.pods) };
+}
+
+/** `uid`: by which the pod would be on record, where no custom provider must know it by another. */
+export function questionOf(
+  { topology, resources, providers }: ReadOnlySite,
+  { state, present }: PlanningGround,
+  request: AdmissionRequest,
+  uid: string,
+): Question {
+  // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
+  const ownUid = providers.isEmpty ? uid : randomUUID();
+  return {
+    ...{ topology, present, state, request, resources, providers: providers.list },
+    owner: PERSISTENT_OWNER,
+    uid: ownUid,
+    trialUid: ownUid,
+    now: NEVER,
+    dryRun: true,
+  };
+}

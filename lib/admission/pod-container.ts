@@ -1,0 +1,38 @@
+// PodContainer: what is told of a container on record.
+import type { MemoryBlock } from '../account/booked-memory.js';
+import type { ContainerAssignment, DeviceAssignment } from '../account/pod-assignment.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { TopologyHint } from '../machine/hints.js';
+
+/** What a container of an admitted pod has. */
+export interface PodContainer {
+  readonly name: string;
+  readonly kind: 'init' | 'sidecar' | 'app';
+  /** Its exclusive CPUs; null: it runs in the shared pool. */
+  readonly cpus: CpuSet | null;
+  /** CPUs that are kept from others though nothing runs on them. */
+  readonly held: CpuSet;
+  /** What the Topology Manager decided for it. */
+  readonly hint: TopologyHint;
+  /**
+   * Its memory and hugepages, each type on NUMA nodes that share it; empty where none is booked for
+   * it.
+   */
+  readonly memory: readonly MemoryBlock[];
+  /** Its devices by resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
+/** What is told of a container on record. */
+export function podContainer(assignment: ContainerAssignment): PodContainer {
+  const { name, kind, cpus, held, hint, memory, devices } = assignment;
+  return Object.freeze({
+    name,
+    kind,
+    cpus: cpus.isEmpty ? null : cpus,
+    held,
+    hint: Object.freeze({ ...hint }),
+    memory: Object.freeze([...memory]),
+    devices: Object.freeze({ ...devices }),
+  });
+}

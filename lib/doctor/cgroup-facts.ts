@@ -1,0 +1,72 @@
+// Reads CgroupFacts. Changes nothing.
+import { dirname, relative } from 'node:path';
+import { thrownText } from '../base/check-options.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
+import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
+import { findHierarchy } from '../cgroups/files/hierarchies.js';
+import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
+import { folderOfProcess, readMembership } from '../cgroups/limits.js';
+import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
+import { MACHINE_CGROUP_ROOT } from '../input/config.js';
+import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
+
+export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']): CgroupFacts | string {
+  const { settings, cgroupRoot } = question;
+  const byItself = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
+  const used = cgroupRoot !== undefined ? cgroupRoot : settings ? settings.cgroupRoot : byItself;
+  // What could be used is told also where nothing is.
+  const root = used ?? MACHINE_CGROUP_ROOT;
+  try {
+    const hierarchy = openCpusetHierarchy(root, new MadeGroupsInMemory());
+    return {
+      version: hierarchy.version,
+      root,
+      rootPath: hierarchy.rootPath,
+      isUsed: used !== null,
+      whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable()),
+      whyNoPartition: refusalOf(() => {
+        const why = hierarchy.whyNoPartition();
+        if (why) throw why;
+      }),
+      own: ownPath(hierarchy.mount),
+      delegated: delegatedRoot(hierarchy.mount),
+    };
+  } catch (error) {
+    if (error instanceof NumalignError) return error.message;
+    throw error;
+  }
+}
+
+// The folder of this process's own cgroup.
+export function ownFolder(controller: string): string | undefined {
+  const hierarchy = findHierarchy(controller);
+  return hierarchy && unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid)));
+}
+
+// From the mount's point, as --cgroup-root takes it.
+function ownPath(mount: string): string | undefined {
+  const folder = ownFolder('cpuset');
+  return folder === undefined ? undefined : `/${relative(mount, folder)}`;
+}
+
+// The nearest cgroup above this process below which numalign could have its own, where that is not
+// the root of all.
+function delegatedRoot(mount: string): string | undefined {
+  const name = MACHINE_CGROUP_ROOT;
+  for (let above = ownPath(mount) ?? '/'; above !== '/'; above = dirname(above)) {
+    const isOpen = unlessRefused(() =>
+      openCpusetHierarchy(above + name, new MadeGroupsInMemory()).canWrite(),
+    );
+    if (isOpen) return above + name;
+  }
+  return undefined;
+}
+
+function refusalOf(check: () => void): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return thrownText(error);
+  }
+}

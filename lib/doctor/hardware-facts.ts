@@ -1,0 +1,46 @@
+// Reads what the kernel says of governors, interrupts and hugepages.
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { textOf } from '../base/text/text-of.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { countHugepages, hugepageSizes } from '../machine/hugepages.js';
+import type { Topology } from '../machine/topology.js';
+import type { GovernorFacts, HugepageFacts, InterruptFacts } from './facts.js';
+import { parseInterrupts } from './interrupts.js';
+
+const CPUFREQ = '/sys/devices/system/cpu/cpufreq';
+
+// null where there is no cpufreq: the firmware or the host decides.
+export function readGovernors(): readonly GovernorFacts[] | null {
+  let policies: string[];
+  try {
+    policies = readdirSync(CPUFREQ);
+  } catch {
+    return null;
+  }
+  const governors = policies.flatMap((policy): GovernorFacts[] => {
+    const governor = textOf(join(CPUFREQ, policy, 'scaling_governor'))?.trim();
+    const cpus = textOf(join(CPUFREQ, policy, 'affected_cpus'))?.trim();
+    return governor && cpus ? [{ governor, cpus: CpuSet.parse(cpus.replaceAll(' ', ',')) }] : [];
+  });
+  return governors.length > 0 ? governors : null;
+}
+
+export function readInterrupts(): readonly InterruptFacts[] | null {
+  const rows = parseInterrupts(textOf('/proc/interrupts') ?? '');
+  if (!rows) return null;
+  // There can be thousands that never come.
+  return rows.flatMap((row): InterruptFacts[] => {
+    if (row.counts.size === 0) return [];
+    const list = textOf(`/proc/irq/${row.irq}/smp_affinity_list`)?.trim();
+    return list === undefined ? [] : [{ ...row, cpus: CpuSet.parse(list) }];
+  });
+}
+
+export function readHugepages({ nodes }: Topology): HugepageFacts[] {
+  return hugepageSizes().map((bytes) => {
+    const counts = nodes.flatMap(({ hugepages }) => hugepages.filter((pool) => pool.bytes === bytes));
+    const total = counts.reduce((sum, { count }) => sum + count, 0);
+    return { bytes, total, free: countHugepages(bytes, 'free') ?? null };
+  });
+}

@@ -1,0 +1,91 @@
+// How the groups of grants differ from their layout.
+import type { Assignments } from '../account/assignments.js';
+import { cpusOfPods } from '../account/cpus-of-pods.js';
+import { cpusOf } from '../account/pod-holdings.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { Cpusets } from './cpusets/cpusets.js';
+import type { Found } from './drift.js';
+import {
+  type Difference,
+  groupDifferences,
+  leftoverDifferences,
+  partitionDifferences,
+  poolDifferences,
+} from './layout/differences.js';
+import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { isPartitioned, layoutOf } from './layout/layout.js';
+import { mend } from './layout/steps.js';
+import { grantKey } from './layout/transition.js';
+import type { MachineConfiner } from './machine-confiner.js';
+import type { Confinement } from './members/confinement.js';
+import type { SharedMember } from './members/shared-member.js';
+
+/** What a state is compared with. */
+export interface Compared {
+  readonly confiner: MachineConfiner;
+  readonly state: Assignments;
+  /** Of what will not be repaired. */
+  readonly isGivenUp: (key: string) => boolean;
+  /** A process goes to the shared pool. REQUIRES: the lock. */
+  readonly share: (pid: number) => void;
+}
+
+interface ComparedGroups {
+  /** How many groups there were to look at. */
+  readonly checked: number;
+  readonly drift: readonly Difference[];
+}
+
+export function compareGroups(
+  cpusets: Cpusets,
+  state: Assignments,
+  pool: CpuSet,
+  members: readonly SharedMember[],
+): ComparedGroups {
+  const { hierarchy, grants, home } = cpusets;
+  const layout = layoutOf([state]);
+  const found = readGrants(hierarchy, layout.groups);
+  const root = readPartition(hierarchy, found);
+  // In a partition the shared pool has no groups.
+  const pools = root?.root.kind === 'root' ? [] : cpusets.poolGroups(members);
+  const poolFacts = readPools(hierarchy, pools);
+  const left = grants.leftovers(state.pods).filter((group) => group.isMade());
+  const differences = [
+    ...partitionDifferences(layout, root),
+    ...groupDifferences(layout.groups, found),
+    ...poolDifferences(pool, poolFacts),
+    ...leftoverDifferences(
+      left.map(({ path }) => path),
+      home,
+    ),
+  ];
+  return {
+    checked: (root ? 1 : 0) + found.groups.size + (pool.isEmpty ? 0 : poolFacts.groups.length),
+    drift: differences.filter(({ isDrift }) => isDrift),
+  };
+}
+
+export function groupFound(
+  { confiner, state }: Compared,
+  { hierarchy }: Cpusets,
+  difference: Difference,
+  { taken, pods }: Confinement,
+): Found {
+  const { kind, pod, path, what } = difference;
+  const partition = cpusOfPods(pods.filter(isPartitioned));
+  const of = pod ? `${grantKey(pod)} ${cpusOf(pod)}` : `${taken} ${partition}`;
+  const repairPartition = () => {
+    try {
+      confiner.setPartition([state]);
+    } finally {
+      // The kernel has reset masks by that.
+      confiner.confine([state], []);
+    }
+  };
+  const once = () => {
+    if (kind === 'partition') repairPartition();
+    else mend(hierarchy, [difference]);
+    return 0;
+  };
+  return { kind, uid: pod?.uid ?? null, what, key: `${kind} ${path} ${of}`, repair: once };
+}

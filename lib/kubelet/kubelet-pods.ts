@@ -1,0 +1,73 @@
+// Pods of the kubelet's files as pods on record. Pure.
+import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
+import { type ContainerAssignment, JUST_PLACED, type PodAssignment } from '../account/pod-assignment.js';
+import { MILLI } from '../input/resource-amounts.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { ImportFacts, KubeletStates } from './kubelet-states.js';
+import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
+
+// Sizes that no machine has would lose their last digits.
+function blockOf({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryBlock {
+  return { nodes: numaAffinity, type, bytes: Number(size) };
+}
+
+/**
+ * A container as far as the files know it. Its request is what it has; whether it is an init
+ * container, and which hint it was placed by, they do not say.
+ */
+function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[]): ContainerAssignment {
+  return {
+    name,
+    kind: 'app',
+    started: true,
+    request: {
+      ...(cpus.isEmpty ? {} : { cpu: cpus.size * MILLI }),
+      ...Object.fromEntries(memory.map(({ type, bytes }) => [type, bytes])),
+    },
+    cpus,
+    held: CpuSet.EMPTY,
+    hint: { nodes: null, preferred: false },
+    memory,
+    devices: {},
+    reusable: { cpus: CpuSet.EMPTY, memory: [], devices: {} },
+    unknown: {},
+  };
+}
+
+export function podsOf({ cpu, memory }: KubeletStates, { newOwner, now }: ImportFacts): PodAssignment[] {
+  const uids = new Set([...cpu.entries.keys(), ...memory.entries.keys()]);
+  const pods = Array.from(uids, (uid): PodAssignment => {
+    const [cpus, blocks] = [cpu.entries.get(uid), memory.entries.get(uid)];
+    const names = new Set([...(cpus?.keys() ?? []), ...(blocks?.keys() ?? [])]);
+    return {
+      uid,
+      name: uid,
+      containers: Array.from(names, (name) =>
+        containerOf(name, cpus?.get(name) ?? CpuSet.EMPTY, (blocks?.get(name) ?? []).map(blockOf)),
+      ),
+      policy: 'none',
+      scope: 'container',
+      options: {},
+      owner: newOwner(),
+      ...JUST_PLACED,
+      admittedAt: now.toISOString(),
+      unknown: {},
+    };
+  });
+  return pods.filter(({ containers }) => containers.length > 0);
+}
+
+/** What is booked once the memory of the files is booked too, on the nodes that they say. */
+export function bookedWith(booked: BookedMemory, { machineState }: MemoryManagerState): BookedMemory {
+  const sums: Record<number, Record<string, number>> = {};
+  const add = (node: number, type: string, bytes: number) => {
+    if (bytes > 0) sums[node] = { ...sums[node], [type]: bytes + (sums[node]?.[type] ?? 0) };
+  };
+  for (const [node, types] of Object.entries(booked)) {
+    for (const [type, bytes] of Object.entries(types)) add(Number(node), type, bytes);
+  }
+  for (const [node, { memoryMap }] of machineState) {
+    for (const [type, { reserved }] of memoryMap) add(node, type, Number(reserved));
+  }
+  return sums;
+}

@@ -1,0 +1,26 @@
+// Stages of an admission, by why it failed. Pure.
+import type { ErrorCode } from '../base/errors.js';
+
+// The kubelet goes from container to container: it aligns, and then has its managers allocate in
+// this order. Where one fails it stops.
+export const AFFINITY_STAGE = 0;
+
+export const CPU_STAGE = 2;
+
+export const MEMORY_STAGE = 3;
+
+const STAGES: { readonly [C in ErrorCode]?: number } = {
+  ERR_TOPOLOGY_AFFINITY: AFFINITY_STAGE,
+  ERR_INSUFFICIENT_DEVICES: 1,
+  ERR_PREFERRED_ALLOCATION: 1,
+  ERR_SMT_ALIGNMENT: CPU_STAGE,
+  ERR_INSUFFICIENT_CPUS: CPU_STAGE,
+  ERR_SHARED_POOL_EMPTY: CPU_STAGE,
+  ERR_INSUFFICIENT_MEMORY: MEMORY_STAGE,
+};
+
+const LAST_STAGE = 4;
+
+export function stageOf(code: string | null): number {
+  return STAGES[code as ErrorCode] ?? LAST_STAGE;
+}

@@ -1,0 +1,48 @@
+// Whether what a state gives out can be true: nothing twice. Pure.
+import type { Assignments } from '../../account/assignments.js';
+import { bookingFlaw } from '../../account/booked-memory.js';
+import { deviceKeys } from '../../account/held-devices.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
+import { corrupt } from './sealed-json.js';
+
+/**
+ * @throws ERR_STATE_CORRUPT where two pods hold the same, or the memory that is booked is not what
+ *   pods have
+ */
+export function checkHoldings({ pods, memory }: Pick<Assignments, 'pods' | 'memory'>): void {
+  const clash = clashOf(pods);
+  if (clash)
+    corrupt(`${clash.what} is held by both ${clash.pods.map(({ uid }) => uid).join(' and ')}`, clash.what);
+  const flaw = bookingFlaw(memory, pods);
+  if (flaw !== undefined) corrupt(flaw, memory);
+}
+
+/** Something that two pods hold, which numalign never wrote. */
+export interface Clash {
+  /** Such as `CPU 3`. */
+  readonly what: string;
+  readonly pods: readonly [PodAssignment, PodAssignment];
+}
+
+function clashIn<T>(
+  pods: readonly PodAssignment[],
+  heldBy: (pod: PodAssignment) => Iterable<T>,
+  nameOf: (held: T) => string,
+): Clash | undefined {
+  const holder = new Map<T, PodAssignment>();
+  for (const pod of pods) {
+    for (const held of new Set(heldBy(pod))) {
+      const other = holder.get(held);
+      if (other) return { what: nameOf(held), pods: [other, pod] };
+      holder.set(held, pod);
+    }
+  }
+  return undefined;
+}
+
+/** The first CPU or device that two pods hold. */
+export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
+  const keys = ({ containers }: PodAssignment) => containers.flatMap(({ devices }) => deviceKeys(devices));
+  return clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`) ?? clashIn(pods, keys, (key) => `device ${key}`);
+}

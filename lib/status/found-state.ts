@@ -1,0 +1,72 @@
+// Found: what a state says, before it is held against the machine.
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { currentCheckpoint } from '../admission/on-record.js';
+import type { ReadOnlySite } from '../admission/site.js';
+import type { NativeFolder } from '../base/native-files.js';
+import { totalsOf } from '../decision/memory-tables.js';
+import type { Checkpoint } from '../state/files/checkpoint.js';
+import { type FoundState, findState, isOfBoot, STATE_FILE } from '../state/files/state-files.js';
+import { readBootId } from '../state/folder/folder.js';
+import { explaining } from '../state/folder/folder-error.js';
+import { isPodAlive, openExisting, recovered, withChild } from '../state/read-only-store.js';
+import { type Waiter, waitersIn } from '../state/wait-queue.js';
+import { membersIn } from './member-status.js';
+import type { MemberStatus, StateStatus } from './status.js';
+
+/** What a state says, before it is held against the machine. */
+export interface Found extends Pick<StateStatus, 'exists' | 'isOfEarlierBoot' | 'damage'> {
+  readonly checkpoint: Checkpoint;
+  readonly isAlive: (pod: PodAssignment) => boolean;
+  readonly members: readonly MemberStatus[];
+  readonly waiting: readonly Waiter[];
+}
+
+export function findIn({ ledger: { path }, topology }: ReadOnlySite): Found | undefined {
+  const folder = openExisting(path);
+  if (!folder) return undefined;
+  try {
+    return explaining(path, () => readFolder(folder, path, topology));
+  } finally {
+    folder.close();
+  }
+}
+
+// A state in memory, or the one that the first opener of a folder would find.
+export function nothingFound(site: ReadOnlySite): Found {
+  const { ledger } = site;
+  const checkpoint = currentCheckpoint(site);
+  const dead = new Set(ledger.owners.deadPods(checkpoint.assignments.pods));
+  const isAlive = (pod: PodAssignment) => !dead.has(pod);
+  const nothing = { damage: null, isOfEarlierBoot: false, members: [], waiting: [] };
+  return { ...nothing, exists: ledger.scope === 'memory', checkpoint, isAlive };
+}
+
+function readFolder(folder: NativeFolder, path: string, topology: ReadOnlySite['topology']) {
+  for (;;) {
+    const version = folder.version(STATE_FILE);
+    const found = findState(folder, STATE_FILE);
+    const answer = withChild(folder, 'owners', (owners): Found | undefined => {
+      const checkpoint =
+        found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));
+      if (!checkpoint) return undefined;
+      const { pods } = checkpoint.assignments;
+      const alive = new Set(pods.filter((pod) => isPodAlive(owners, pod)));
+      return {
+        exists: true,
+        isOfEarlierBoot: !isOfBoot(checkpoint.bootId, readBootId(), owners),
+        damage: damageOf(found),
+        checkpoint,
+        isAlive: (pod) => alive.has(pod),
+        members: membersIn(folder, path, pods),
+        waiting: withChild(folder, 'waiting', (waiting) => (waiting ? waitersIn(waiting) : [])),
+      };
+    });
+    // A grant that is released meanwhile must not look like one whose owner died.
+    if (folder.version(STATE_FILE) === version) return answer;
+  }
+}
+
+function damageOf(found: FoundState): string | null {
+  if (found.kind === 'good') return null;
+  return found.kind === 'missing' ? `there is no ${STATE_FILE}` : found.why;
+}

@@ -1,0 +1,44 @@
+// The grants of a status.
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Assignments } from '../account/assignments.js';
+import type { cpusNow } from '../account/cpus-now.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { podContainer } from '../admission/pod-container.js';
+import type { ReadOnlySite } from '../admission/site.js';
+import { encodeName } from '../cgroups/files/cgroup-path.js';
+import { flagsOf } from '../decision/flags.js';
+import { grantInfo } from '../decision/grant-info.js';
+import { ALL_CONTAINERS } from '../enforcement/layout/layout.js';
+import { survivorsOf } from '../enforcement/members/survivors.js';
+import type { Found } from './found-state.js';
+import type { GrantCgroup, GrantStatus } from './status.js';
+
+export function grantsOf(
+  { topology, resources }: ReadOnlySite,
+  state: Assignments,
+  present: ReturnType<typeof cpusNow>,
+  isAlive: Found['isAlive'],
+): GrantStatus[] {
+  const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
+  return state.pods.map((pod) => ({
+    ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod, state, topology, resources, present), present),
+    containers: pod.containers.map(podContainer),
+    survivors: survivors.get(pod.owner.uuid) ?? [],
+    cgroups: cgroupsOf(pod),
+  }));
+}
+
+// Beside the one on record, which is that of the first.
+function cgroupsOf({ uid, containers, enforcement: { target } }: PodAssignment): GrantCgroup[] {
+  if (target === null) return [];
+  const of = (container: string | null) => {
+    const path = join(dirname(target), encodeName(`${uid}/${container ?? ALL_CONTAINERS}`));
+    return { container, path, isMade: existsSync(path) };
+  };
+  const all = of(null);
+  return [
+    ...containers.filter(({ cpus }) => !cpus.isEmpty).map(({ name }) => of(name)),
+    ...(all.isMade ? [all] : []),
+  ];
+}

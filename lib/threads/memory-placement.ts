@@ -1,0 +1,53 @@
+// MemoryPlacement: on which NUMA nodes memory is.
+import { getSystemErrorName, types } from 'node:util';
+import { invalidOption } from '../base/check-options.js';
+import { native } from '../base/native.js';
+
+/** On which NUMA nodes memory is. Amounts are bytes. */
+export interface MemoryPlacement {
+  /** By the number of the node. */
+  readonly byNode: Readonly<Record<number, number>>;
+  /** Of a buffer: not touched yet, or swapped out, and on no node. */
+  readonly absent: number;
+  /** Of a buffer: the kernel does not tell. */
+  readonly unknown: number;
+  /** `numa_maps` knows whole mappings only. null: nobody tells. */
+  readonly source: 'move_pages' | 'numa_maps' | null;
+  /** Why not a better source, such as `EPERM`; null where the best one answered. */
+  readonly reason: string | null;
+}
+
+/** The bytes of a buffer, whatever shows them. */
+function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
+  try {
+    if (ArrayBuffer.isView(buffer))
+      return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+    if (types.isAnyArrayBuffer(buffer)) return new Uint8Array(buffer);
+  } catch {
+    // It has been detached.
+  }
+  return invalidOption('buffer', buffer, 'an ArrayBuffer or a view of one');
+}
+
+/**
+ * Where memory is, read back from the kernel: of a buffer by move_pages(2), or where that is denied
+ * by /proc/self/numa_maps; without one, of the whole process by numa_maps, where memory that is
+ * mapped twice counts twice. Synchronous, and takes time in proportion to the memory.
+ * @throws ERR_INVALID_OPTION for what is no buffer
+ */
+export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+  const { byNode, absent, unknown, source, errno } = native.memoryPlacement(
+    buffer === undefined ? undefined : bytesOf(buffer),
+  );
+  const entries = Array.from(
+    { length: byNode.length / 2 },
+    (_, i) => [byNode[2 * i]!, byNode[2 * i + 1]!] as const,
+  );
+  return {
+    byNode: Object.fromEntries(entries),
+    absent,
+    unknown,
+    source: source === '' ? null : source,
+    reason: errno === 0 ? null : getSystemErrorName(-errno),
+  };
+}
