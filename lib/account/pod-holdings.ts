@@ -3,6 +3,15 @@ import { CpuSet } from '../machine/cpu-set.js';
 import type { MemoryBlock } from './booked-memory.js';
 import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
 
+/** What is kept from others for one pod. */
+export interface Holding {
+  readonly cpus: CpuSet;
+  /** A block for each type and set of NUMA nodes. */
+  readonly memory: readonly MemoryBlock[];
+  /** By resource. */
+  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
+}
+
 /** The CPUs that a pod's containers run on, exclusively. */
 export function runningCpus(pod: Pick<PodAssignment, 'containers'>): CpuSet {
   return pod.containers.reduce((cpus, container) => cpus.union(container.cpus), CpuSet.EMPTY);
@@ -23,6 +32,11 @@ export function cpusOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): Cpu
   return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
 }
 
+/** All that a pod keeps from others. */
+export function holdingOf(pod: Pick<PodAssignment, 'containers' | 'upcoming'>): Holding {
+  return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
+}
+
 /** All memory that is booked for a pod, a block for each type and set of nodes. */
 export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): readonly MemoryBlock[] {
   const sums = new Map<string, MemoryBlock>();
@@ -36,9 +50,7 @@ export function memoryOf({ containers }: Pick<PodAssignment, 'containers'>): rea
 /**
  * All devices of a pod by resource, each once: later containers may have those of init containers.
  */
-export function devicesOf({
-  containers,
-}: Pick<PodAssignment, 'containers'>): Readonly<Record<string, readonly DeviceAssignment[]>> {
+export function devicesOf({ containers }: Pick<PodAssignment, 'containers'>): Holding['devices'] {
   const all = new Map<string, Map<string, DeviceAssignment>>();
   for (const { devices } of containers) {
     for (const [resource, list] of Object.entries(devices)) {

@@ -1,8 +1,8 @@
 // Planner: pods planned one on top of the other.
+
 import { type Assignments, findPod } from '../account/assignments.js';
-import type { MemoryBlock } from '../account/booked-memory.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
+import { type Holding, holdingOf } from '../account/pod-holdings.js';
 import { randomUUID } from '../base/builtins.js';
 import { whyShared } from '../decision/cpu-choices.js';
 import { type MemoryTable, memoryTables } from '../decision/memory-tables.js';
@@ -13,11 +13,12 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { placedPod } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, questionOf } from './planning-ground.js';
-import type { PodContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
 
-/** The answer of {@link Planner.plan}. */
-export interface PodPlan extends Plan {
+const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
+
+/** The answer of {@link Planner.plan}: also all that the pod keeps from others, or would. */
+export interface PodPlan extends Plan, Holding {
   /** By which the pod is on record, or would be. */
   readonly uid: string;
   /** It is placed already, and keeps what it has. */
@@ -25,11 +26,6 @@ export interface PodPlan extends Plan {
   /** Under which it is placed, or would be. */
   readonly policy: string;
   readonly scope: string;
-  /** All CPUs that the pod keeps from others, or would. */
-  readonly cpus: CpuSet;
-  readonly memory: readonly MemoryBlock[];
-  /** By resource. */
-  readonly devices: PodContainer['devices'];
 }
 
 /**
@@ -61,7 +57,7 @@ export class Planner {
     const placed = placedPod(this.#ground.state, request.pod);
     if (placed) {
       const { uid, policy, scope } = placed;
-      return { ...planOfPlaced(placed), uid, alreadyAdmitted: true, policy, scope, ...heldBy(placed) };
+      return { ...planOfPlaced(placed), uid, alreadyAdmitted: true, policy, scope, ...holdingOf(placed) };
     }
     const uid = request.pod.uid ?? randomUUID();
     const { topologyPolicy, scope } = request.placement;
@@ -69,8 +65,8 @@ export class Planner {
     const { plan: answer, next } = plan(question);
     const pod = next && findPod(next, question.uid);
     if (pod) this.#add(next, pod, uid);
-    const held = heldBy(pod);
-    return { ...answer, uid, alreadyAdmitted: false, policy: topologyPolicy, scope, ...held };
+    const holding = pod ? holdingOf(pod) : NOTHING;
+    return { ...answer, uid, alreadyAdmitted: false, policy: topologyPolicy, scope, ...holding };
   }
 
   // Custom providers knew it by another uid.
@@ -84,11 +80,6 @@ export class Planner {
   memory(): readonly MemoryTable[] {
     return memoryTables(this.#ground.state, this.#site.topology);
   }
-}
-
-function heldBy(pod: PodAssignment | undefined): Pick<PodPlan, 'cpus' | 'memory' | 'devices'> {
-  if (!pod) return { cpus: CpuSet.EMPTY, memory: [], devices: {} };
-  return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
 }
 
 /** The request for a pod, checked. @throws as {@link Manager.plan} */

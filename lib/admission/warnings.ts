@@ -1,8 +1,7 @@
 // Warnings: what stands in nobody's way, and the caller should know all the same.
 import type { Assignments } from '../account/assignments.js';
-import type { MemoryBlock } from '../account/booked-memory.js';
-import type { DeviceAssignment, EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { type Holding, holdingOf, memoryOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { CgroupLimits } from '../cgroups/limits.js';
@@ -46,13 +45,9 @@ export interface ResourceUnknown {
 }
 
 /** A grant that stays until somebody releases it, as it was before the machine was started anew. */
-export interface LapsedGrant {
+export interface LapsedGrant extends Holding {
   readonly uid: string;
   readonly name: string;
-  readonly cpus: CpuSet;
-  readonly memory: readonly MemoryBlock[];
-  /** By resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
 /**
@@ -123,15 +118,7 @@ export type Warning =
 export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
   return pods
     .filter(({ owner }) => owner.kind === 'persistent')
-    .map((pod) =>
-      Object.freeze({
-        uid: pod.uid,
-        name: pod.name,
-        cpus: cpusOf(pod),
-        memory: Object.freeze(memoryOf(pod)),
-        devices: devicesOf(pod),
-      }),
-    );
+    .map((pod) => Object.freeze({ uid: pod.uid, name: pod.name, ...holdingOf(pod) }));
 }
 
 /** What is told of a state of an earlier boot that is kept in `file`. */

@@ -1,7 +1,6 @@
 // GrantInfo: what is told of a grant on record.
-import type { MemoryBlock } from '../account/booked-memory.js';
-import type { DeviceAssignment, EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
-import { devicesOf, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Flag } from './flags.js';
@@ -11,15 +10,11 @@ interface Unbalanced {
 }
 
 /** What the state says of one grant. */
-export interface GrantInfo {
+export interface GrantInfo extends Holding {
   readonly uid: string;
   readonly name: string;
-  readonly cpus: CpuSet;
   /** Of the CPUs. */
   readonly numaNodes: NodeSet;
-  readonly memory: readonly MemoryBlock[];
-  /** By resource. */
-  readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
   /** As {@link Grant.isIsolated}. */
   readonly isIsolated: boolean;
   readonly enforcement: EnforcementLevel;

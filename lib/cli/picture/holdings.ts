@@ -1,14 +1,11 @@
 // Who holds what of a machine, as its picture shows it. Pure.
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
-import { CpuSet, type MemoryBlock, type MemoryTable, type PodContainer, type Settings } from '../../index.js';
+import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from '../../index.js';
 import { shownIdLength } from '../pages/status/grant-table.js';
 
-export interface Holder {
+/** Who keeps something from others, whether anything runs there or not. */
+export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
   readonly name: string;
-  /** Kept from others, whether anything runs on them or not. */
-  readonly cpus: CpuSet;
-  readonly memory: readonly MemoryBlock[];
-  readonly devices: PodContainer['devices'];
   /** What else is to be told of it. */
   readonly note?: string;
   /** It is what the picture is about. */
