@@ -62,7 +62,7 @@ export interface CgroupIdentity {
  */
 export interface OwnerRecord {
   readonly kind: 'process' | 'cgroup' | 'persistent';
-  /** Of the owner's file; empty for a persistent owner of the first versions, which has none. */
+  /** Of the owner's file. */
   readonly uuid: string;
   readonly pid: number | null;
   readonly command: string | null;

@@ -1,6 +1,6 @@
 // The package's state file, read and rewritten by its description (docs/state-format.md), not by
 // the package.
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BytesByNode } from './memory.js';
@@ -16,8 +16,7 @@ interface StateFile {
       readonly cpus: string;
     })[];
   }[];
-  /** Absent in files of the first versions. */
-  readonly memory?: BytesByNode;
+  readonly memory: BytesByNode;
   readonly [member: string]: unknown;
 }
 
@@ -44,7 +43,7 @@ export function readPods(stateDir: string): Placement['pods'] {
 
 /** How many bytes the file says are booked of each type of memory, by NUMA node. */
 export function readMemory(stateDir: string): BytesByNode {
-  return readState(stateDir).memory ?? {};
+  return readState(stateDir).memory;
 }
 
 /** One pod to write: what its containers have and what they are. */
@@ -77,7 +76,7 @@ function encodePod({ uid, holdings, claims, isStarted, policy, scope }: StoredPo
     policy,
     scope,
     options: {},
-    owner: { kind: 'persistent', uuid: '', pid: null, command: null },
+    owner: { kind: 'persistent', uuid: randomUUID(), pid: null, command: null },
     enforcement: { level: 'recorded', target: null },
     admittedAt: new Date().toISOString(),
   };

@@ -190,7 +190,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
   });
 });
 
-describe.runIf(canTry)('a registration of an earlier version, which the group may write', () => {
+describe.runIf(canTry)('a registration that the group may write', () => {
   async function withWritable() {
     const stateDir = sharedFolder();
     const alice = await agentOf(ALICE, stateDir);

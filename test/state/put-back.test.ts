@@ -123,7 +123,7 @@ describe('the generation before, put back,', () => {
     expect([after.size, cpus.isSubsetOf(after), after.intersects(other.cpus)]).toEqual([4, true, false]);
   });
 
-  it('is noticed by an opener also where an earlier version has left no record of the highest', async () => {
+  it('is noticed by an opener also where the record of the highest is gone', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     await held.agent.tell('close');

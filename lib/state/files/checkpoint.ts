@@ -50,8 +50,7 @@ export function encodeCheckpoint({ assignments, refusal: _, ...header }: Checkpo
   return seal(STATE_FORMAT, before, known, { memory, lastCpus });
 }
 
-// Files of the first versions have none, and no memory in their pods.
-function bookedMemory(value: unknown = {}, where: string): BookedMemory {
+function bookedMemory(value: unknown, where: string): BookedMemory {
   const byNode = record(value, where, (types, at) => record(types, at, whole));
   for (const node of Object.keys(byNode)) nodeIds([Number(node)], where);
   return byNode;

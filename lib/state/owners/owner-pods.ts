@@ -6,13 +6,12 @@ export function isSame(a: readonly PodAssignment[], b: readonly PodAssignment[])
   return a.length === b.length && a.every((pod, i) => pod === b[i] || podText(pod) === podText(b[i]!));
 }
 
-// The pods of owners whose files are not locked, by the owner's uuid. Persistent owners of the
-// first versions have none.
+// The pods of owners whose files are not locked, by the owner's uuid.
 export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {
   const files = new Map<string, PodAssignment[]>();
   for (const pod of pods) {
     const { kind, uuid } = pod.owner;
-    if (kind !== 'process' && uuid !== '') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
+    if (kind !== 'process') files.set(uuid, [...(files.get(uuid) ?? []), pod]);
   }
   return files;
 }

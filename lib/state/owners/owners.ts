@@ -205,7 +205,7 @@ export class Owners implements OwnerRegistry {
       if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name)))
         this.#folder.remove(name);
     }
-    // Earlier versions took files without a lock for those of dead owners.
+    // What somebody has removed is written again.
     for (const [uuid, own] of byFile(pods)) if (!there.has(uuid)) this.#write(own);
   }
 

@@ -140,7 +140,7 @@ function choosePods(
       else if (!isNewerClaim(other, claim)) rivals.push([other, claim]);
     }
   }
-  const isUnknown = (uuid: string) => uuid === '' || unknown.some((owner) => uuid.startsWith(owner.uuid));
+  const isUnknown = (uuid: string) => unknown.some((owner) => uuid.startsWith(owner.uuid));
   const mayStay = ({ owner, formerOwner }: PodAssignment) =>
     isUnknown(owner.uuid) || isUnknown(formerOwner ?? owner.uuid);
   const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (mayStay(pod) ? pod : []));
