@@ -1,20 +1,9 @@
 // Pods planned one on top of the other.
-import { afterEach, describe, expect, it } from 'vitest';
-import { discover } from '../../lib/entries/topology.js';
-import { type Manager, openManager } from '../../lib/index.js';
+import { describe, expect, it } from 'vitest';
 import { thrownBy } from '../support/error-of.js';
+import { simulate } from '../support/simulated.js';
 
-const managers: Manager[] = [];
-afterEach(() => {
-  for (const manager of managers.splice(0)) manager.close();
-});
-
-async function newManager(options = {}) {
-  const topology = await discover({ synthetic: 'numa:2(memory=8GiB) core:2 pu:2' });
-  const manager = await openManager({ topology, ...options });
-  managers.push(manager);
-  return manager;
-}
+const newManager = (options = {}) => simulate('numa:2(memory=8GiB) core:2 pu:2', options);
 
 function pod(cpu: number | string, name?: string, uid?: string) {
   const containers = [{ name: 'main', ...limits(cpu) }];

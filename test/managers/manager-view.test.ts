@@ -2,33 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, Manager, type ManagerView, openManager, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
-
-const SYNTHETIC = 'numa:2 core:2 pu:2';
-const simulated = () => discover({ synthetic: SYNTHETIC });
-
-const managers: ManagerView[] = [];
-afterEach(() => {
-  for (const manager of managers.splice(0)) manager.close();
-});
-
-async function viewOf(stateDir: string) {
-  const view = await openManager({ stateDir, topology: await simulated(), readOnly: true });
-  managers.push(view);
-  return view;
-}
-
-async function managerOf(stateDir: string) {
-  const manager = await openManager({ stateDir, topology: await simulated(), reservedSystemCPUs: '0' });
-  managers.push(manager);
-  return manager;
-}
 
 /** Everything that is told of a folder and what is in it: names, modes, owners, times, bytes. */
 function snapshot(folder: string): string[] {
@@ -39,46 +20,48 @@ function snapshot(folder: string): string[] {
   });
 }
 
+const SYNTHETIC = 'numa:2 core:2 pu:2';
+
 describe('a manager that only looks', () => {
   it('answers what a manager answers', async () => {
     const stateDir = makeStateDir();
-    const manager = await managerOf(stateDir);
+    const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
-    const view = await viewOf(stateDir);
+    const looking = await view(SYNTHETIC, stateDir);
     const answers = (each: ManagerView) => ({
       ...{ scope: each.scope, stateDir: each.stateDir, generation: each.generation() },
       ...{ settings: each.settings(), memory: each.memory(), refusal: each.refusal(), grants: each.grants() },
       ...{ sharedPool: each.sharedPool(), freeCpus: each.freeCpus(), freeIsolated: each.freeIsolatedCpus() },
       ...{ members: each.sharedMembers(), kubelet: each.exportKubelet() },
     });
-    expect(answers(view)).toEqual(answers(manager));
-    expect(view.grants()).toMatchObject([{ uid: grant.uid, name: 'gateway', alive: true }]);
+    expect(answers(looking)).toEqual(answers(manager));
+    expect(looking.grants()).toMatchObject([{ uid: grant.uid, name: 'gateway', alive: true }]);
     await grant.release();
-    expect(answers(view)).toEqual(answers(manager));
-    expect(view.grants()).toEqual([]);
+    expect(answers(looking)).toEqual(answers(manager));
+    expect(looking.grants()).toEqual([]);
   });
 
   it('plans what would be admitted now', async () => {
     const stateDir = makeStateDir();
-    const manager = await managerOf(stateDir);
+    const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 2 });
-    const view = await viewOf(stateDir);
+    const looking = await view(SYNTHETIC, stateDir);
     const resources = { requests: { cpu: '2', memory: '1Mi' }, limits: { cpu: '2', memory: '1Mi' } };
     const pod = { name: 'job', containers: [{ name: 'main', ...resources }] };
-    const planned = view.plan(pod);
+    const planned = looking.plan(pod);
     expect(planned).toEqual(manager.plan(pod));
     const { containers } = await manager.admit(pod);
     expect(planned.containers.map(({ cpus }) => cpus)).toEqual(containers.map(({ cpus }) => cpus));
-    expect(view.plan({ containers: [{ name: 'big', limits: { cpu: 8, memory: '1Mi' } }] })).toMatchObject({
+    expect(looking.plan({ containers: [{ name: 'big', limits: { cpu: 8, memory: '1Mi' } }] })).toMatchObject({
       admitted: false,
       code: 'ERR_INSUFFICIENT_CPUS',
     });
   });
 
   it('has no verb that changes anything', async () => {
-    const view = await viewOf(makeStateDir());
-    expectTypeOf(view).toEqualTypeOf<ManagerView>();
-    expect(view).not.toBeInstanceOf(Manager);
+    const looking = await view(SYNTHETIC, makeStateDir());
+    expectTypeOf(looking).toEqualTypeOf<ManagerView>();
+    expect(looking).not.toBeInstanceOf(Manager);
     const verbs = [
       'acquire',
       'admit',
@@ -91,7 +74,7 @@ describe('a manager that only looks', () => {
       'reconcile',
     ];
     const others = ['addSharedMember', 'removeSharedMember', 'importKubelet'];
-    expect([...verbs, ...others].filter((name) => name in view)).toEqual([]);
+    expect([...verbs, ...others].filter((name) => name in looking)).toEqual([]);
     expect([...verbs, ...others].filter((name) => !(name in Manager.prototype))).toEqual([]);
   });
 
@@ -100,77 +83,77 @@ describe('a manager that only looks', () => {
     const owner = new Agent();
     await owner.tell('open', { stateDir, reservedSystemCPUs: '' });
     const before = snapshot(stateDir);
-    const view = await openManager({ stateDir, readOnly: true });
-    managers.push(view);
-    view.on('change', () => {});
-    view.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
-    expect([view.generation(), view.grants(), view.sharedPool().isEmpty]).toEqual([1, [], false]);
-    expect(view.sharedMembers()).toMatchObject([{ kind: 'process', pid: owner.process.pid }]);
-    view.exportKubelet();
-    view.close();
+    const looking = await openManager({ stateDir, readOnly: true });
+    onTestFinished(() => looking.close());
+    looking.on('change', () => {});
+    looking.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
+    expect([looking.generation(), looking.grants(), looking.sharedPool().isEmpty]).toEqual([1, [], false]);
+    expect(looking.sharedMembers()).toMatchObject([{ kind: 'process', pid: owner.process.pid }]);
+    looking.exportKubelet();
+    looking.close();
     expect(snapshot(stateDir)).toEqual(before);
   });
 
   it('makes no folder where there is none, and answers as the first opener would find it', async () => {
     const stateDir = makeStateDir();
-    const view = await openManager({
-      ...{ stateDir, topology: await simulated(), reservedSystemCPUs: '0-1' },
+    const looking = await openManager({
+      ...{ stateDir, topology: await discover({ synthetic: SYNTHETIC }), reservedSystemCPUs: '0-1' },
       readOnly: true,
     });
-    managers.push(view);
-    expect([view.generation(), view.grants(), view.sharedMembers(), view.refusal()]).toEqual([
+    onTestFinished(() => looking.close());
+    expect([looking.generation(), looking.grants(), looking.sharedMembers(), looking.refusal()]).toEqual([
       0,
       [],
       [],
       null,
     ]);
-    expect([view.sharedPool(), view.freeCpus()].map(String)).toEqual(['0-7', '2-7']);
+    expect([looking.sharedPool(), looking.freeCpus()].map(String)).toEqual(['0-7', '2-7']);
     expect(existsSync(stateDir)).toBe(false);
   });
 
   it('sees a folder that is made later, and one that replaces it', async () => {
     const stateDir = makeStateDir();
-    const view = await viewOf(stateDir);
+    const looking = await view(SYNTHETIC, stateDir);
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
     await agent.tell('acquire', { cpu: 1 });
-    expect(view.grants()).toMatchObject([{ alive: true }]);
+    expect(looking.grants()).toMatchObject([{ alive: true }]);
     await agent.kill();
-    expect(view.grants()).toMatchObject([{ alive: false }]);
+    expect(looking.grants()).toMatchObject([{ alive: false }]);
     execFileSync('rm', ['-r', stateDir]);
-    expect([view.generation(), view.grants()]).toEqual([0, []]);
+    expect([looking.generation(), looking.grants()]).toEqual([0, []]);
     const next = new Agent();
     await next.tell('open', { stateDir, simulate: SYNTHETIC });
     const { uid } = await next.tell('acquire', { cpu: 2 });
-    expect(view.grants()).toMatchObject([{ uid, alive: true }]);
+    expect(looking.grants()).toMatchObject([{ uid, alive: true }]);
   });
 
   it('hears of every commit, and takes nothing back', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
-    const view = await viewOf(stateDir);
+    const looking = await view(SYNTHETIC, stateDir);
     const changes: StateChange[] = [];
-    view.on('change', (change) => changes.push(change));
+    looking.on('change', (change) => changes.push(change));
     const { uid } = await agent.tell('acquire', { cpu: 1 });
     await expect.poll(() => changes.flatMap(({ added }) => added)).toMatchObject([{ uid }]);
-    const generation = view.generation();
+    const generation = looking.generation();
     await agent.kill();
-    await expect.poll(() => view.grants()).toMatchObject([{ uid, alive: false }]);
+    await expect.poll(() => looking.grants()).toMatchObject([{ uid, alive: false }]);
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    expect([view.generation(), view.grants().length]).toEqual([generation, 1]);
+    expect([looking.generation(), looking.grants().length]).toEqual([generation, 1]);
   });
 
   it('does not wait for the lock, nor has others wait for it', async () => {
     const stateDir = makeStateDir();
-    const manager = await managerOf(stateDir);
-    const view = await viewOf(stateDir);
+    const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
+    const looking = await view(SYNTHETIC, stateDir);
     let generation: number | undefined;
     manager.addHintProvider({
       name: 'example',
       // Asked under the lock.
       hints: () => {
-        generation = view.generation();
+        generation = looking.generation();
         return {};
       },
       allocate: () => {},
@@ -182,21 +165,21 @@ describe('a manager that only looks', () => {
 
   it('tells what is left of a damaged state, and does not mend it', async () => {
     const stateDir = makeStateDir();
-    const manager = await managerOf(stateDir);
+    const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const { uid } = await manager.acquire({ cpu: 1 });
     const file = join(stateDir, 'state.json');
     writeFileSync(file, 'nonsense');
     const before = snapshot(stateDir);
-    const view = await viewOf(stateDir);
-    expect(view.grants()).toMatchObject([{ uid, alive: true }]);
+    const looking = await view(SYNTHETIC, stateDir);
+    expect(looking.grants()).toMatchObject([{ uid, alive: true }]);
     expect(snapshot(stateDir)).toEqual(before);
     expect(readFileSync(file, 'utf8')).toBe('nonsense');
   });
 
   it('refuses settings that are not those on record, and another kind of machine', async () => {
     const stateDir = makeStateDir();
-    await managerOf(stateDir);
-    const options = { stateDir, topology: await simulated(), readOnly: true } as const;
+    await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
+    const options = { stateDir, topology: await discover({ synthetic: SYNTHETIC }), readOnly: true } as const;
     expect(await errorOf(() => openManager({ ...options, reservedSystemCPUs: '1' }))).toMatchObject({
       code: 'ERR_CONFIG_CONFLICT',
     });
@@ -213,12 +196,12 @@ describe('a manager that only looks', () => {
   });
 
   it('answers no more once it is closed', async () => {
-    const view = await viewOf(makeStateDir());
-    view.close();
-    for (const ask of [() => view.grants(), () => view.sharedPool(), () => view.sharedMembers()]) {
+    const looking = await view(SYNTHETIC, makeStateDir());
+    looking.close();
+    for (const ask of [() => looking.grants(), () => looking.sharedPool(), () => looking.sharedMembers()]) {
       expect(thrownBy(ask)).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
     }
-    expect(view.topology.cpus).toEqual(CpuSet.parse('0-7'));
+    expect(looking.topology.cpus).toEqual(CpuSet.parse('0-7'));
   });
 
   it.runIf(canBeStranger)('needs neither the group of the folder nor the right to write it', async () => {
@@ -252,9 +235,9 @@ describe('a manager that only looks', () => {
     const groups = () =>
       execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', 'numalign*']).toString();
     const before = groups();
-    const view = await openManager({ stateDir: makeStateDir(), readOnly: true });
-    onTestFinished(() => view.close());
-    view.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
+    const looking = await openManager({ stateDir: makeStateDir(), readOnly: true });
+    onTestFinished(() => looking.close());
+    looking.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] });
     expect(groups()).toBe(before);
   });
 });

@@ -1,38 +1,19 @@
 // The whole of what a state says at one moment, as managers answer it.
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { type ManagerView, openManager } from '../../lib/index.js';
+import { openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { thrownBy } from '../support/error-of.js';
+import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SYNTHETIC = 'numa:2 core:2 pu:2';
-const simulated = () => discover({ synthetic: SYNTHETIC });
-
-const managers: ManagerView[] = [];
-afterEach(() => {
-  for (const manager of managers.splice(0)) manager.close();
-});
-
-async function viewOf(stateDir: string) {
-  const view = await openManager({ stateDir, topology: await simulated(), readOnly: true });
-  managers.push(view);
-  return view;
-}
-
-async function managerOf(stateDir?: string) {
-  const topology = await simulated();
-  const options = { topology, reservedSystemCPUs: '0', strictCPUReservation: true };
-  const manager = await openManager({ ...options, ...(stateDir !== undefined && { stateDir }) });
-  managers.push(manager);
-  return manager;
-}
 
 describe('the status of a state', () => {
   it('agrees with what the manager answers to each question', async () => {
-    const manager = await managerOf(makeStateDir());
+    const manager = await simulate(SYNTHETIC, { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 2, name: 'gateway' });
     const status = manager.status();
     expect(status).toMatchObject({
@@ -50,13 +31,13 @@ describe('the status of a state', () => {
 
   it('is the same to those who only look', async () => {
     const stateDir = makeStateDir();
-    const manager = await managerOf(stateDir);
+    const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 1 });
-    expect((await viewOf(stateDir)).status()).toEqual(manager.status());
+    expect((await view(SYNTHETIC, stateDir)).status()).toEqual(manager.status());
   });
 
   it('has the containers of each grant', async () => {
-    const manager = await managerOf(makeStateDir());
+    const manager = await simulate(SYNTHETIC, { reservedSystemCPUs: '0' });
     const pod = await manager.admit({
       containers: [
         { name: 'main', limits: { cpu: 2, memory: '1Mi' } },
@@ -70,14 +51,15 @@ describe('the status of a state', () => {
 
   it('tells a folder that nobody has used from one without grants', async () => {
     const stateDir = makeStateDir();
-    const view = await viewOf(stateDir);
-    expect(view.status()).toMatchObject({ exists: false, generation: 0, grants: [], stateDir });
-    await managerOf(stateDir);
-    expect(view.status()).toMatchObject({ exists: true, generation: 1, grants: [], stateDir });
+    const looking = await view(SYNTHETIC, stateDir);
+    expect(looking.status()).toMatchObject({ exists: false, generation: 0, grants: [], stateDir });
+    await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
+    expect(looking.status()).toMatchObject({ exists: true, generation: 1, grants: [], stateDir });
   });
 
   it('is also that of a state in memory', async () => {
-    const manager = await managerOf();
+    const manager = await openManager({ topology: await discover({ synthetic: SYNTHETIC }) });
+    onTestFinished(() => manager.close());
     const { uid } = await manager.acquire({ cpu: 1 });
     expect(manager.status()).toMatchObject({
       ...{ stateDir: '', scope: 'memory', exists: true },
@@ -91,47 +73,49 @@ describe('the status of a state', () => {
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
     await agent.tell('acquire', { cpu: 1 });
-    const view = await viewOf(stateDir);
-    expect(view.status().grants).toMatchObject([{ alive: true }]);
+    const looking = await view(SYNTHETIC, stateDir);
+    expect(looking.status().grants).toMatchObject([{ alive: true }]);
     await agent.kill();
-    expect(view.status().grants).toMatchObject([{ alive: false }]);
+    expect(looking.status().grants).toMatchObject([{ alive: false }]);
   });
 
   it('tells what is left of a damaged file, and what is wrong with it', async () => {
     const stateDir = makeStateDir();
-    const { uid } = await (await managerOf(stateDir)).acquire({ cpu: 1 });
+    const { uid } = await (await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' })).acquire({
+      cpu: 1,
+    });
     writeFileSync(join(stateDir, 'state.json'), 'nonsense');
-    const { damage, grants } = (await viewOf(stateDir)).status();
+    const { damage, grants } = (await view(SYNTHETIC, stateDir)).status();
     expect(damage).toBe('the state file is damaged: it does not begin like the state file');
     expect(grants).toMatchObject([{ uid, alive: true }]);
   });
 
   it('leaves no file open', async () => {
     const stateDir = makeStateDir();
-    await managerOf(stateDir);
+    await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     mkdirSync(join(stateDir, 'quarantine'), { recursive: true });
-    const view = await viewOf(stateDir);
+    const looking = await view(SYNTHETIC, stateDir);
     const open = () => readdirSync('/proc/self/fd').length;
     const before = open();
     for (let i = 0; i < 10; i++) {
-      view.status();
-      view.keptFiles();
+      looking.status();
+      looking.keptFiles();
     }
     expect(open()).toBe(before);
   });
 
   it('is not told once the manager is closed', async () => {
-    const view = await viewOf(makeStateDir());
-    view.close();
-    expect(thrownBy(() => view.status())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
-    expect(thrownBy(() => view.keptFiles())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
+    const looking = await view(SYNTHETIC, makeStateDir());
+    looking.close();
+    expect(thrownBy(() => looking.status())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
+    expect(thrownBy(() => looking.keptFiles())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
   });
 });
 
 describe('what a state folder keeps beside the state', () => {
   it('is listed: files that were put aside by name, archives by what is in them', async () => {
     const stateDir = makeStateDir();
-    await managerOf(stateDir);
+    await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     for (const [folder, name] of [
       ['quarantine', '2026-01-02-b'],
       ['quarantine', '2026-01-01-a'],
@@ -140,7 +124,7 @@ describe('what a state folder keeps beside the state', () => {
       mkdirSync(join(stateDir, folder), { recursive: true });
       writeFileSync(join(stateDir, folder, name), 'nonsense');
     }
-    expect((await viewOf(stateDir)).keptFiles()).toEqual({
+    expect((await view(SYNTHETIC, stateDir)).keptFiles()).toEqual({
       archives: [{ file: 'archive/no-state.json', generation: null, writtenAt: null, lapsed: [] }],
       quarantine: ['quarantine/2026-01-01-a', 'quarantine/2026-01-02-b'],
     });

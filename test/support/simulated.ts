@@ -1,12 +1,20 @@
 // Managers of simulated machines, each with a state folder of its own.
 import { onTestFinished } from 'vitest';
 import { discover, type Topology } from '../../lib/entries/topology.js';
-import { type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
+import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../../lib/index.js';
 import { makeStateDir } from './state-dir.js';
 
 export async function simulate(machine: string | Topology, options: ManagerOptions = {}): Promise<Manager> {
   const topology = typeof machine === 'string' ? await discover({ synthetic: machine }) : machine;
   const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
+  onTestFinished(() => manager.close());
+  return manager;
+}
+
+/** To look only. */
+export async function view(machine: string, stateDir: string): Promise<ManagerView> {
+  const topology = await discover({ synthetic: machine });
+  const manager = await openManager({ topology, stateDir, readOnly: true });
   onTestFinished(() => manager.close());
   return manager;
 }
