@@ -8,7 +8,7 @@ import type { Explanation } from '../decision/explanation.js';
 import { type Offer, type Question, undo } from '../decision/place.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { placedPod } from './placed-pod.js';
-import { planningGround, questionOf } from './planning-ground.js';
+import { planningGround, planningQuestion } from './planning-ground.js';
 import { type PodContainer, podContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
 import { type Warning, warningsOf } from './warnings.js';
@@ -91,7 +91,7 @@ export function plan(question: Question): { readonly plan: Plan; readonly next: 
 export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
   const ground = planningGround(site);
   const placed = placedPod(ground.state, request.pod);
-  const planned = placed ? planOfPlaced(placed) : plan(questionOf(site, ground, request, '')).plan;
+  const planned = placed ? planOfPlaced(placed) : plan(planningQuestion(site, ground, request, '')).plan;
   return onRecord(planned, ground.generation);
 }
 

@@ -12,7 +12,7 @@ import { type AdmissionRequest, type AdmitOptions, parseAdmit } from '../input/r
 import { CpuSet } from '../machine/cpu-set.js';
 import { placedPod } from './placed-pod.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
-import { type PlanningGround, planningGround, questionOf } from './planning-ground.js';
+import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
 import type { ReadOnlySite } from './site.js';
 
 const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
@@ -61,7 +61,7 @@ export class Planner {
     }
     const uid = request.pod.uid ?? randomUUID();
     const { topologyPolicy, scope } = request.placement;
-    const question = questionOf(this.#site, this.#ground, request, uid);
+    const question = planningQuestion(this.#site, this.#ground, request, uid);
     const { plan: answer, next } = plan(question);
     const pod = next && findPod(next, question.uid);
     if (pod) this.#add(next, pod, uid);

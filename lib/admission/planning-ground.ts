@@ -26,7 +26,7 @@ export function planningGround(site: ReadOnlySite): PlanningGround {
 }
 
 /** `uid`: by which the pod would be on record, where no custom provider must know it by another. */
-export function questionOf(
+export function planningQuestion(
   { topology, resources, providers }: ReadOnlySite,
   { state, present }: PlanningGround,
   request: AdmissionRequest,
