@@ -1,5 +1,4 @@
-// Assignments: who holds what, as an immutable value, and the steps that change it. Pure: no clock,
-// no files.
+// Assignments: who holds what, as an immutable value. Pure: no clock, no files.
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
 import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';

@@ -1,4 +1,4 @@
-// Site: where admission happens, and what is on record there.
+// Site: where admission happens.
 import type { EnforcementRequest } from '../account/levels.js';
 import type { DeviceResources } from '../decision/device-resources.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';

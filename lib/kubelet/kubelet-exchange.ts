@@ -1,4 +1,4 @@
-// What the kubelet's state files say <-> assignments. Pure.
+// Takes the pods of the kubelet's state files over into a state. Pure.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
@@ -6,11 +6,9 @@ import { cpusOf, ISOLATED_OPTION } from '../account/pod-holdings.js';
 import { isolatedPool, sharedPool } from '../account/pools.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
-import { cpuConflicts, memoryConflicts, refuse } from './kubelet-conflicts.js';
+import { cpuConflicts, memoryConflicts, refuse } from './import-conflicts.js';
 import { bookedWith, podsOf } from './kubelet-pods.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
-
-// ---- from the kubelet
 
 /**
  * The state with the pods of the kubelet's files, and which they are. What the files do not say is

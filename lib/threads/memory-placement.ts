@@ -1,4 +1,4 @@
-// MemoryPlacement: on which NUMA nodes memory is.
+// MemoryPlacement: on which NUMA nodes memory is. Follows move_pages(2) and numa_maps of proc(5).
 import { getSystemErrorName, types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';

@@ -1,5 +1,5 @@
-// Memory of a grant: the NUMA policy of the calling thread, where memory is, and buffers on chosen
-// nodes. Follows set_mempolicy(2), mbind(2), migrate_pages(2), move_pages(2) and numa(7).
+// Memory of a grant: the NUMA policy of the calling thread, and where its memory moves. Follows
+// set_mempolicy(2), mbind(2), migrate_pages(2) and numa(7).
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';

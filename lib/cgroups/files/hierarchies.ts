@@ -1,4 +1,4 @@
-// Where a controller's cgroups are.
+// Where a controller's cgroups are mounted, and what a path of /proc/PID/cgroup is there.
 import { join } from 'node:path';
 import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 import { isAtOrBelow, type Mount, mountOf, readMounts } from './mounts.js';

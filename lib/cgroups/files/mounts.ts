@@ -1,4 +1,4 @@
-// What is mounted where, as this process sees it, and what a path of /proc/PID/cgroup is there.
+// What is mounted where, as this process sees it.
 import { readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 

@@ -1,4 +1,4 @@
-// Descent: who lives on a grant's CPUs because its owner has started him.
+// Descent: whether a process lives on a grant's CPUs because the grant's owner has started it.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
