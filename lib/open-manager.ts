@@ -18,8 +18,10 @@ import { hasState } from './state/folder/folder.js';
 import { ReadOnlyStore } from './state/read-only-store.js';
 
 /** Options of {@link openManager} for a {@link ManagerView}. */
-export interface ViewOptions extends Omit<ManagerOptions, 'readOnly'> {
+export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir'> {
   readOnly: true;
+  /** As {@link ManagerOptions.stateDir}; null: none, as if nothing were granted. */
+  stateDir?: string | null;
 }
 
 /**
@@ -44,7 +46,8 @@ export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(options: ManagerOptions | ViewOptions = {}): Promise<ManagerView> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  checkPlacement(config.placement, topology);
+  // Who only looks may place nothing: that is checked where a pod is planned.
+  if (!config.readOnly) checkPlacement(config.placement, topology);
   const resources = deviceResources(config, topology);
   return config.readOnly ? openView(config, topology, resources) : open(config, topology, resources);
 }
@@ -68,12 +71,21 @@ async function open(config: Config, topology: Topology, resources: Resources): P
 }
 
 function openView(config: Config, topology: Topology, resources: Resources): ManagerView {
-  const path = config.stateDir ?? (topology.isSimulated ? undefined : MACHINE_STATE_DIR);
+  const path = config.stateDir === undefined && !topology.isSimulated ? MACHINE_STATE_DIR : config.stateDir;
   const store = new ReadOnlyStore(
-    path,
+    path ?? undefined,
     () => firstState(config, topology, cpusNow(topology)),
     totalsOf(topology),
   );
+  try {
+    return viewOf(store, config, topology, resources);
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resources: Resources): ManagerView {
   const { assignments } = store.read();
   const now = cpusNow(topology, assignments.pods);
   checkRecorded(assignments, config, topology, now, store.path);

@@ -239,7 +239,12 @@ const unknown = archs.filter((arch) => !(arch in TARGETS));
 if (unknown.length > 0) fail(`--arch ${unknown.join()}: valid are ${Object.keys(TARGETS).join(', ')}`);
 for (const arch of archs) {
   const scripts = ['prebuild.mjs', 'addon.mjs', 'hwloc-static.sh'].map((name) => `scripts/${name}`);
-  const inputs = [...ADDON_INPUTS, ...scripts, 'node_modules/node-addon-api/package.json'];
+  const inputs = [
+    ...ADDON_INPUTS,
+    ...scripts,
+    'node_modules/node-addon-api/package.json',
+    'node_modules/prebuildify/package.json',
+  ];
   step(`prebuild-${arch}`, inputs, [fileOf(arch)], `compiling ${fileOf(arch)}`, () => {
     setUp();
     prebuild(arch);

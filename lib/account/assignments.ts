@@ -51,3 +51,14 @@ export function emptyAssignments(settings: MachineSettings): Assignments {
 export function findPod(state: Assignments, uid: string): PodAssignment | undefined {
   return state.pods.find((pod) => pod.uid === uid);
 }
+
+/**
+ * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not
+ * left them yet.
+ */
+export function isHeldBy(
+  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
+  uuid: string,
+): boolean {
+  return owner.uuid === uuid || formerOwner === uuid;
+}

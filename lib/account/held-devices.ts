@@ -2,18 +2,7 @@
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Assignments } from './assignments.js';
 import { oncePerPods } from './cpus-of-pods.js';
-import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
-
-/**
- * Whether threads of a process may be on a pod's CPUs by right: it is its owner, or was and has not
- * left them yet.
- */
-export function isHeldBy(
-  { owner, formerOwner }: Pick<PodAssignment, 'owner' | 'formerOwner'>,
-  uuid: string,
-): boolean {
-  return owner.uuid === uuid || formerOwner === uuid;
-}
+import type { DeviceAssignment } from './pod-assignment.js';
 
 /**
  * What tells devices apart: the address of a PCI device whatever the resource is called, else the

@@ -30,7 +30,8 @@ export interface PodPlan extends Plan, Holding {
 
 /**
  * Made by {@link Manager.planner}: plans pods on what was on record at that moment, each on top of
- * those before it that would be admitted. Nothing is locked or changed.
+ * those before it that would be admitted. Nothing is locked or changed. Custom providers are asked
+ * for each pod as if it were the only one: what they offer to one, they may offer to the next.
  */
 export class Planner {
   /** Of the state that is planned on. */
@@ -76,7 +77,7 @@ export class Planner {
     this.#ground = { ...this.#ground, state: { ...next, pods } };
   }
 
-  /** As {@link Manager.memory}, with what was planned so far. */
+  /** As {@link Manager.memory}, with what was planned so far and without what dead owners had. */
   memory(): readonly MemoryTable[] {
     return memoryTables(this.#ground.state, this.#site.topology);
   }

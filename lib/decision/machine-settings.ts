@@ -48,11 +48,11 @@ export interface Settings {
 export function settingsNow(settings: MachineSettings, now: CpuSnapshot): Settings {
   return {
     managedCPUs: universe(settings, now),
-    cgroupRoot: settings.cgroupRoot,
     reservedSystemCPUs: settings.reservedSystemCPUs,
     strictCPUReservation: settings.strictCPUReservation,
     isolatedCPUs: isolatedPool(settings, now),
     reservedMemory: settings.reservedMemory,
+    cgroupRoot: settings.cgroupRoot,
   };
 }
 
@@ -209,7 +209,7 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
 }
 
 /** A simulated machine and the real one must not share a state. @throws ERR_SIMULATED_MACHINE */
-export function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
+function checkSameKind({ simulated }: MachineSettings, topology: Topology, path: string): void {
   if (simulated === topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',

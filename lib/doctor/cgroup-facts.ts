@@ -10,6 +10,7 @@ import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
+/** A text where there is no hierarchy of cpusets: why. */
 export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']): CgroupFacts | string {
   const { settings, cgroupRoot } = question;
   const byItself = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;

@@ -11,6 +11,7 @@ import type { Finding } from './finding.js';
 import { judge } from './judge.js';
 import { readMachineFacts } from './read-facts.js';
 
+/** What {@link diagnose} judges. */
 export interface DiagnoseOptions {
   /** The folder of the state. Default: the machine's. */
   stateDir?: string;
@@ -18,6 +19,7 @@ export interface DiagnoseOptions {
   cgroupRoot?: string | null;
 }
 
+/** The answer of {@link diagnose}. */
 export interface Diagnosis {
   /** There is no problem, whatever the warnings. */
   readonly healthy: boolean;

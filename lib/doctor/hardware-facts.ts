@@ -26,6 +26,7 @@ export function readGovernors(): readonly GovernorFacts[] | null {
   return governors.length > 0 ? governors : null;
 }
 
+/** null where the kernel does not say. */
 export function readInterrupts(): readonly InterruptFacts[] | null {
   const rows = parseInterrupts(textOf('/proc/interrupts') ?? '');
   if (!rows) return null;
@@ -37,6 +38,7 @@ export function readInterrupts(): readonly InterruptFacts[] | null {
   });
 }
 
+/** By size: all that were configured, and those that are free now. */
 export function readHugepages({ nodes }: Topology): HugepageFacts[] {
   return hugepageSizes().map((bytes) => {
     const counts = nodes.flatMap(({ hugepages }) => hugepages.filter((pool) => pool.bytes === bytes));

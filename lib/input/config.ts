@@ -72,7 +72,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
 
 export interface Config {
   /** undefined: the machine's folder, or none for a simulated machine. */
-  readonly stateDir: string | undefined;
+  /** null: none, of a view. */
+  readonly stateDir: string | null | undefined;
   readonly topology: Topology | undefined;
   readonly settings: GivenSettings;
   readonly placement: Placement;
@@ -115,14 +116,18 @@ const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManager
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseConfig(
-  options: Omit<ManagerOptions, 'readOnly'> & { readonly readOnly?: boolean },
+  options: Omit<ManagerOptions, 'readOnly' | 'stateDir'> & {
+    readonly readOnly?: boolean;
+    readonly stateDir?: string | null;
+  },
 ): Config {
   const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
   const given: Record<string, unknown> =
     own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
   const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = given;
   const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
-  if (stateDir !== undefined && !isPath) {
+  const isNone = stateDir === null && given.readOnly === true;
+  if (stateDir !== undefined && !isPath && !isNone) {
     invalidOption('stateDir', stateDir, 'an absolute path');
   }
   if (topology !== undefined && !(topology instanceof Topology)) {
@@ -139,7 +144,7 @@ export function parseConfig(
     );
   }
   return Object.freeze({
-    stateDir: isPath ? resolve(stateDir) : undefined,
+    stateDir: isPath ? resolve(stateDir) : isNone ? null : undefined,
     topology,
     placement: parsePlacement(
       {

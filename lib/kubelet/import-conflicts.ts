@@ -10,6 +10,7 @@ import { isMemoryType } from '../input/memory-types.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
+/** In words: why the CPUs of the kubelet's pods cannot be theirs here; none where they can. */
 export function cpuConflicts(
   state: Assignments,
   topology: Topology,
@@ -34,6 +35,7 @@ export function cpuConflicts(
   });
 }
 
+/** The same of memory. `before`: what was booked without them. */
 export function memoryConflicts(
   before: BookedMemory,
   state: Assignments,

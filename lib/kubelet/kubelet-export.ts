@@ -120,7 +120,7 @@ function memoryManagerState(
  * What the kubelet's files would say of a state; `isolated` as of CpuSnapshot. A policy that gives out
  * nothing stands only where nothing is given out.
  */
-export function toKubelet(
+function toKubelet(
   state: Assignments,
   topology: Topology,
   isolated: CpuSet,

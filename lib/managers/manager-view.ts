@@ -1,3 +1,4 @@
+// ManagerView: the machine and the state that its processes share, to be looked at.
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -56,8 +57,8 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * The machine. A {@link Manager} replaces it by a new one once CPUs have come online that it does
-   * not have.
+   * The machine. It is replaced by a new one once CPUs have come online that it does not have: by a
+   * {@link Manager}, and by {@link audits}.
    */
   get topology(): Topology {
     return this.#parts.site.topology;

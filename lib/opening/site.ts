@@ -17,7 +17,7 @@ import type { StateSource, Store } from '../state/store.js';
 // A simulated machine has no say in the real one's folder, and needs none of its own.
 export function openStore({ stateDir }: Config, topology: Topology): Store {
   if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
-  if (stateDir === undefined) return new MemoryStore();
+  if (stateDir === undefined || stateDir === null) return new MemoryStore();
   if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',

@@ -11,14 +11,15 @@ import { flagsOf } from '../decision/flags.js';
 import { grantInfo } from '../decision/grant-info.js';
 import { ALL_CONTAINERS } from '../enforcement/layout/layout.js';
 import { survivorsOf } from '../enforcement/members/survivors.js';
-import type { Found } from './found-state.js';
+import type { StateReading } from './state-reading.js';
 import type { GrantCgroup, GrantStatus } from './status.js';
 
+/** All grants of a state. `isAlive`: whether the owner of one lives. */
 export function grantsOf(
   { topology, resources }: ReadOnlySite,
   state: Assignments,
   present: ReturnType<typeof cpusNow>,
-  isAlive: Found['isAlive'],
+  isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
   const survivors = survivorsOf(state.pods.map(({ owner }) => owner));
   return state.pods.map((pod) => ({

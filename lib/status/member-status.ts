@@ -7,6 +7,7 @@ import { SharedMembers } from '../enforcement/members/shared-members.js';
 import { withChild } from '../state/read-only-store.js';
 import type { MemberStatus } from './status.js';
 
+/** All members that are registered in a state folder. `pods`: the grants on record. */
 export function membersIn(
   folder: NativeFolder,
   path: string,

@@ -6,8 +6,8 @@ import type { ReadOnlySite } from '../admission/site.js';
 import { lapsedGrants, settingWarnings } from '../admission/warnings.js';
 import { settingsNow } from '../decision/machine-settings.js';
 import { memoryTables } from '../decision/memory-tables.js';
-import { type Found, findIn, nothingFound } from './found-state.js';
 import { grantsOf } from './grant-status.js';
+import { readingIn, readingWithout, type StateReading } from './state-reading.js';
 import type { StateStatus } from './status.js';
 
 /**
@@ -17,10 +17,10 @@ import type { StateStatus } from './status.js';
  *   nothing can be told, ERR_STATE_VERSION
  */
 export function readStatus(site: ReadOnlySite): StateStatus {
-  return statusOf(site, (site.ledger.scope !== 'memory' && findIn(site)) || nothingFound(site));
+  return statusOf(site, (site.ledger.scope !== 'memory' && readingIn(site)) || readingWithout(site));
 }
 
-function statusOf(site: ReadOnlySite, found: Found): StateStatus {
+function statusOf(site: ReadOnlySite, found: StateReading): StateStatus {
   const { ledger, topology } = site;
   const { exists, isOfEarlierBoot, damage, checkpoint, members, waiting } = found;
   const { generation, assignments, refusal } = checkpoint;

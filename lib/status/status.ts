@@ -12,6 +12,7 @@ import type { Survivor } from '../enforcement/members/survivors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Waiter } from '../state/wait-queue.js';
 
+/** A grant on record, with all that is known of it. */
 export interface GrantStatus extends GrantInfo {
   readonly containers: readonly PodContainer[];
   /** Where the owner has ended or given it up: the processes that keep it. */
@@ -23,6 +24,7 @@ export interface GrantStatus extends GrantInfo {
   readonly cgroups: readonly GrantCgroup[];
 }
 
+/** A cgroup of a grant, as a path. */
 export interface GrantCgroup {
   /** null: all of them. */
   readonly container: string | null;
@@ -36,6 +38,7 @@ export type MemberStatus =
   | Extract<SharedMember, { kind: 'cgroup' }>
   | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
 
+/** The settings in force, and whether the kernel or a list says what they are. */
 export interface SettingsStatus extends Settings {
   /** Every online CPU is managed, not a list of them. */
   readonly managesAll: boolean;

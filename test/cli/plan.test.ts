@@ -10,7 +10,8 @@ import { discover } from '../../lib/machine/discovery.js';
 import { openManager } from '../../lib/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { makeNewer } from '../support/newer-state.js';
-import { endLater, newFolder, numalign, start, until } from './numalign.js';
+import { canUnshare } from '../support/rights.js';
+import { endLater, MAIN, newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
 // Node 0: CPUs 0-7, node 1: 8-15, node 2 and 3 on the second package; two CPUs a core.
@@ -377,6 +378,14 @@ describe('numalign plan on this machine', () => {
     } finally {
       vi.restoreAllMocks();
     }
+  });
+
+  it.runIf(canUnshare)("plans as if nothing were granted where the machine's state is closed", async () => {
+    const hide = 'mount -t tmpfs tmpfs /run; touch /run/numalign; exec "$@"';
+    const program = ['unshare', '--mount', 'sh', '-ec', hide, 'sh', process.execPath, MAIN] as const;
+    const { code, stdout, stderr } = await numalign(['plan', '-f', newFile(pod('one', 1))], { program });
+    expect(stderr).toContain('planned as if nothing were granted, which is not known: ');
+    expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'admitted under best-effort, scope container']);
   });
 
   it('refuses settings that differ from those recorded, and a state of a simulated machine', async () => {

@@ -1,7 +1,9 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { newFolder, numalign } from './numalign.js';
+import { canUnshare } from '../support/rights.js';
+import { simulate } from '../support/simulated.js';
+import { MAIN, newFolder, numalign } from './numalign.js';
 
 const INTERLEAVED = {
   name: '2s-3c2t-inter',
@@ -35,6 +37,16 @@ describe('numalign topology', () => {
     expect(stdout).toContain('NUMA node 0  CPUs ');
     expect(stdout).toContain(`no state in ${folder}: nothing is granted`);
     expect(existsSync(folder)).toBe(false);
+  });
+
+  it.runIf(canUnshare)("shows the tree also where the machine's state cannot be read, and why", async () => {
+    const { stateDir } = await simulate('core:2 pu:1');
+    const put = `mount -t tmpfs tmpfs /run; cp -r ${stateDir} /run/numalign; exec "$@"`;
+    const program = ['unshare', '--mount', 'sh', '-ec', put, 'sh', process.execPath, MAIN] as const;
+    const { code, stdout } = await numalign(['topology'], { program });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Machine: /);
+    expect(stdout).toContain('[ERR_SIMULATED_MACHINE]');
   });
 
   it('leaves a folder without a state as it is', async () => {

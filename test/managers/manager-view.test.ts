@@ -188,6 +188,38 @@ describe('a manager that only looks', () => {
     });
   });
 
+  it('leaves nothing open where it is refused', async () => {
+    const stateDir = makeStateDir();
+    await simulate(SYNTHETIC, { stateDir });
+    const open = () => readdirSync('/proc/self/fd').length;
+    const before = open();
+    for (let i = 0; i < 5; i++) await errorOf(() => openManager({ stateDir, readOnly: true }));
+    expect(open()).toBe(before);
+  });
+
+  it('may look at no state at all, as if nothing were granted', async () => {
+    const nothing = await openManager({ stateDir: null, readOnly: true });
+    onTestFinished(() => nothing.close());
+    expect(nothing.topology.isSimulated).toBe(false);
+    expect(nothing.status()).toMatchObject({ scope: 'memory', stateDir: '', grants: [] });
+    expect(nothing.sharedPool()).toEqual(nothing.topology.cpus.difference(nothing.settings().isolatedCPUs));
+  });
+
+  it('has a stateDir of null for looking only', async () => {
+    const error = await errorOf(() => openManager({ stateDir: null as never }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: null } });
+  });
+
+  it('can look at a machine on which the policies place nothing', async () => {
+    const topology = await discover({ synthetic: 'numa:70 core:1 pu:1' });
+    const large = await openManager({ topology, readOnly: true });
+    onTestFinished(() => large.close());
+    expect(large.status().settings.managedCPUs.size).toBe(70);
+    const pod = { containers: [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }] };
+    expect(thrownBy(() => large.plan(pod))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
+    expect(large.plan(pod, { policy: 'none' })).toMatchObject({ admitted: true });
+  });
+
   it('is refused with a value that is no truth', async () => {
     expect(await errorOf(() => openManager({ readOnly: 'yes' as never }))).toMatchObject({
       code: 'ERR_INVALID_OPTION',

@@ -21,7 +21,7 @@ const ADMISSION = [
   ...DECISIONS,
   ...tests('managers', 'resize', 'manager', 'messages'),
   ...tests('threads', 'memory'),
-  ...tests('admission', 'hotplug'),
+  ...tests('admission', 'hotplug', 'planner'),
   ...tests('lifecycle', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
   ...tests('conformance', 'conformance'),
 ];

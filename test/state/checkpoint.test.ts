@@ -186,7 +186,7 @@ function codeOf(bytes: Buffer): string | undefined {
 describe('an owner’s file', () => {
   it('is refused where its generation leaves no room to count on', () => {
     const { bootId, generation, assignments } = SAMPLE;
-    const header = { uuid: '', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
+    const header = { uuid: 'ab', kind: 'persistent', pid: null, command: null, cgroup: null } as const;
     const file = encodeOwnerFile({ ...header, bootId, generation, settings: assignments.settings, pods: [] });
     const at = (number: number) => changed(file, '"generation":7', `"generation":${number}`);
     expect(decodeOwnerFile(at(8)).generation).toBe(8);

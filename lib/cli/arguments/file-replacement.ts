@@ -4,6 +4,7 @@ import { constants, copyFile, type FileHandle, link, open, rename, rm } from 'no
 // As the kubelet has them.
 const MODE = 0o600;
 
+/** A new file, on the disk when this resolves. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'wx', MODE);
   try {
@@ -16,6 +17,7 @@ export async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
+/** What was renamed in it is on the disk when this resolves. */
 export async function syncFolder(folder: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {

@@ -5,7 +5,10 @@ import type { StateStatus } from '../../entries/diagnostics.js';
 import { type ManagerView, openManager, type ViewOptions } from '../../index.js';
 import { MACHINE_STATE_DIR } from './state-dir.js';
 
-/** What `look` makes of a state; it is closed afterwards. @throws what {@link openManager} throws */
+/**
+ * What `look` makes of a state; it is closed afterwards.
+ * @throws what {@link openManager} and `look` throw
+ */
 export async function withView<T>(
   options: Omit<ViewOptions, 'readOnly'>,
   look: (view: ManagerView) => T | Promise<T>,
@@ -24,10 +27,9 @@ export function statusIn(options: Omit<ViewOptions, 'readOnly'>): Promise<StateS
 }
 
 /**
- * What `look` makes of a state, where it can be seen. What there is to see beside the machine's is
- * shown also to those to whom that is closed: then `closed` says why. A folder that was asked for is
- * not passed over.
- * @throws what {@link openManager} throws
+ * `seen`: what `look` makes of a state. `closed`: no folder was asked for, and the machine's is closed
+ * to this user.
+ * @throws what `look` throws, ERR_STATE_FOLDER where `stateDir` is given
  */
 export async function unlessClosed<T>(
   stateDir: string | undefined,

@@ -1,7 +1,7 @@
 // numalign plan: whether pods would be admitted, and where they would go. Only looks.
 import type { Command } from 'commander';
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
-import { discover, type Topology } from '../../entries/topology.js';
+import type { Topology } from '../../entries/topology.js';
 import type { IsolationChoice, ManagerOptions, ManagerView, MemoryTable } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
@@ -85,8 +85,8 @@ Examples:
 
 async function showPlan(file: string, flags: PlanFlags): Promise<void> {
   const pods = await readPods(file);
-  const topology = await machineOf(flags);
   const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
+  const topology = await machineOf(flags);
   const planned = await planAll(pods, flags, topology, options);
   const isAdmitted = planned.pods.every(({ plan: { admitted } }) => admitted);
   const text = () =>
@@ -123,18 +123,26 @@ async function planAll(
   );
   if (!closed) return seen;
   tell(`planned as if nothing were granted, which is not known: ${closed.message}`);
-  return withView({ ...options, topology: await discover({ json: topology.toJSON() }) }, planIn);
+  return withView({ ...options, topology, stateDir: null }, planIn);
 }
 
 function planWith(view: ManagerView, pods: readonly FilePod[], isolation: IsolationChoice): Planned {
-  const status = view.status();
-  if (status.refusal) throw status.refusal;
-  const planner = view.planner();
+  const { status, planner } = groundOf(view);
   const answers = pods.map((pod): PlannedPod => {
     const plan = inPlace(pod.place, () => planner.plan(pod.spec, { owner: 'persistent', isolation }));
     return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
   });
   return { pods: answers, status, memory: planner.memory() };
+}
+
+// Of one generation, whoever commits meanwhile.
+function groundOf(view: ManagerView) {
+  for (;;) {
+    const status = view.status();
+    if (status.refusal) throw status.refusal;
+    const planner = view.planner();
+    if (planner.generation === status.generation) return { status, planner };
+  }
 }
 
 function planText(answer: PlannedPod, page: Page): string {

@@ -68,7 +68,7 @@ Examples:
 
 async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: StateFlags): Promise<void> {
   const { files, generation } = await withView({ stateDir, memoryManagerPolicy: 'Static' }, (view) => {
-    const { exists, refusal, generation } = view.status();
+    const { exists, refusal } = view.status();
     if (!exists) {
       throw new NumalignError('ERR_STATE_FOLDER', `there is no state in ${stateDir}, and nothing to export`, {
         value: stateDir,
@@ -76,7 +76,12 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
       });
     }
     if (refusal) throw refusal;
-    return { files: view.exportKubelet(), generation };
+    for (;;) {
+      const generation = view.generation();
+      const files = view.exportKubelet();
+      // Of one generation, whoever commits meanwhile.
+      if (view.generation() === generation) return { files, generation };
+    }
   });
   const paths = await writeKubeletFolder(kubelet, files);
   const cpu = parseCpuManagerState(files.cpuManagerState);

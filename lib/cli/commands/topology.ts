@@ -1,10 +1,11 @@
 // numalign topology: what a machine is made of, and whose its CPUs are.
 import type { Command } from 'commander';
+import { NumalignError } from '../../base/errors.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
 import type { Topology } from '../../entries/topology.js';
 import { outputOption } from '../arguments/arguments.js';
-import { stateDirOption } from '../arguments/state-dir.js';
-import { statusIn, unlessClosed } from '../arguments/view.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { statusIn } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import { type StateNote, stateTitle } from '../pages/state-lines.js';
 import { topologyTree } from '../pages/topology-tree.js';
@@ -65,11 +66,16 @@ function pictureOf(topology: Topology, state: StateNote | undefined): string {
   return machinePicture(topology, { holdings: holdingsOf(status), note: stateTitle(status) });
 }
 
-// The tree is worth showing where the machine's folder is closed to us.
+// The tree is worth showing where the machine's state cannot be read. A folder that was asked for is
+// not passed over.
 async function look(topology: Topology, given: string | undefined): Promise<StateNote> {
-  const { seen: status, closed } = await unlessClosed(given, (stateDir) => statusIn({ stateDir, topology }));
-  if (closed) return { note: `${closed.message} [${closed.code}]` };
-  return status.exists ? { status } : { note: `no state in ${status.stateDir}: nothing is granted` };
+  try {
+    const status = await statusIn({ stateDir: given ?? MACHINE_STATE_DIR, topology });
+    return status.exists ? { status } : { note: `no state in ${status.stateDir}: nothing is granted` };
+  } catch (error) {
+    if (!(error instanceof NumalignError) || given !== undefined) throw error;
+    return { note: `${error.message} [${error.code}]` };
+  }
 }
 
 function stateJson({ stateDir, refusal, sharedPool, free, freeIsolated, settings, grants }: StateStatus) {

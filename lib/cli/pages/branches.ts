@@ -13,6 +13,7 @@ export interface Branch {
 
 export type Painter = (cpu: number) => string;
 
+/** The lines of branches below `prefix`, at most `width` wide. */
 export function renderChildren(
   branches: readonly Branch[],
   prefix: string,

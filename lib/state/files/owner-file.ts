@@ -1,7 +1,7 @@
 // The format of owners/<uuid>: who the owner is, and a copy of its grants, by which the state is
 // put together again where its own file is lost. Pure.
 import type { MachineSettings } from '../../account/assignments.js';
-import { isHeldBy } from '../../account/held-devices.js';
+import { isHeldBy } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { decodeSettings } from './checkpoint.js';
 import { cgroupIdentity, decodePod } from './pod-record.js';

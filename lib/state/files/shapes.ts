@@ -46,4 +46,4 @@ export function unknownOf(value: Fields, known: Fields): UnknownFields {
 }
 
 /** It becomes a file name. */
-export const uuid = (value: unknown, where: string) => matching(value, where, /^[0-9a-f-]*$/, 'a uuid');
+export const uuid = (value: unknown, where: string) => matching(value, where, /^[0-9a-f-]+$/, 'a uuid');

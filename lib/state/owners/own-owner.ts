@@ -1,6 +1,6 @@
 // OwnOwner: this environment (main thread or Worker) as an owner. Its locked file says which grants
 // are its own.
-import { isHeldBy } from '../../account/held-devices.js';
+import { isHeldBy } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { randomUUID } from '../../base/builtins.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';

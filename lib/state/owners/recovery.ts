@@ -1,6 +1,6 @@
 // Recovery: the state put together again from the last good generation and what living owners'
 // files claim. Pure.
-import { type Assignments, emptyAssignments } from '../../account/assignments.js';
+import { type Assignments, emptyAssignments, isHeldBy } from '../../account/assignments.js';
 import {
   type BookedMemory,
   bookedOn,
@@ -10,7 +10,6 @@ import {
   releaseMemory,
   type TotalOn,
 } from '../../account/booked-memory.js';
-import { isHeldBy } from '../../account/held-devices.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, withoutPods } from '../../account/pod-changes.js';
 import { NumalignError } from '../../base/errors.js';

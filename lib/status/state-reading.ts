@@ -1,4 +1,4 @@
-// Found: what a state says, before it is held against the machine.
+// StateReading: what a state says, before it is held against the machine.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { currentCheckpoint } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
@@ -14,14 +14,15 @@ import { membersIn } from './member-status.js';
 import type { MemberStatus, StateStatus } from './status.js';
 
 /** What a state says, before it is held against the machine. */
-export interface Found extends Pick<StateStatus, 'exists' | 'isOfEarlierBoot' | 'damage'> {
+export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierBoot' | 'damage'> {
   readonly checkpoint: Checkpoint;
   readonly isAlive: (pod: PodAssignment) => boolean;
   readonly members: readonly MemberStatus[];
   readonly waiting: readonly Waiter[];
 }
 
-export function findIn({ ledger: { path }, topology }: ReadOnlySite): Found | undefined {
+/** Of a folder; undefined where there is none, or no state in it. */
+export function readingIn({ ledger: { path }, topology }: ReadOnlySite): StateReading | undefined {
   const folder = openExisting(path);
   if (!folder) return undefined;
   try {
@@ -31,21 +32,21 @@ export function findIn({ ledger: { path }, topology }: ReadOnlySite): Found | un
   }
 }
 
-// A state in memory, or the one that the first opener of a folder would find.
-export function nothingFound(site: ReadOnlySite): Found {
+/** Without a folder: of a state in memory, or the one that the first opener of a folder would find. */
+export function readingWithout(site: ReadOnlySite): StateReading {
   const { ledger } = site;
   const checkpoint = currentCheckpoint(site);
   const dead = new Set(ledger.owners.deadPods(checkpoint.assignments.pods));
   const isAlive = (pod: PodAssignment) => !dead.has(pod);
   const nothing = { damage: null, isOfEarlierBoot: false, members: [], waiting: [] };
-  return { ...nothing, exists: ledger.scope === 'memory', checkpoint, isAlive };
+  return { ...nothing, exists: ledger.scope === 'memory' || checkpoint.generation > 0, checkpoint, isAlive };
 }
 
 function readFolder(folder: NativeFolder, path: string, topology: ReadOnlySite['topology']) {
   for (;;) {
     const version = folder.version(STATE_FILE);
     const found = findState(folder, STATE_FILE);
-    const answer = withChild(folder, 'owners', (owners): Found | undefined => {
+    const answer = withChild(folder, 'owners', (owners): StateReading | undefined => {
       const checkpoint =
         found.kind === 'good' ? found.checkpoint : recovered(folder, found, owners, totalsOf(topology));
       if (!checkpoint) return undefined;
