@@ -7,15 +7,17 @@ import type { PodAssignment } from './pod-assignment.js';
 import { cpusOf, poolOf } from './pod-holdings.js';
 import type { CpuSnapshot } from './pools.js';
 
+/** `unbalanced`: CPUs over which the kernel balances no load. */
+export interface CpusNow extends CpuSnapshot {
+  readonly unbalanced: CpuSet;
+}
+
 /**
  * The CPUs as they are at this moment, read once. Of a described machine none is isolated but by
  * its settings. `pods`: grants on record, which may have made ordinary CPUs an isolated partition:
- * these are not isolated for others. `unbalanced`: those over which the kernel balances no load.
+ * these are not isolated for others.
  */
-export function cpusNow(
-  topology: Topology,
-  pods: readonly PodAssignment[] = [],
-): CpuSnapshot & { readonly unbalanced: CpuSet } {
+export function cpusNow(topology: Topology, pods: readonly PodAssignment[] = []): CpusNow {
   if (topology.isSimulated) {
     return { online: topology.cpus, isolated: CpuSet.EMPTY, unbalanced: CpuSet.EMPTY };
   }

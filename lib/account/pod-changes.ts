@@ -1,5 +1,4 @@
 // What becomes of the state when pods come, go and start. Pure.
-
 import type { Assignments, NamedCpus } from './assignments.js';
 import { type BookedMemory, NOTHING_BOOKED, releaseMemory } from './booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from './pod-assignment.js';

@@ -1,5 +1,4 @@
 // Planner: pods planned one on top of the other.
-
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';

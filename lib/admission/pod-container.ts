@@ -1,4 +1,4 @@
-// PodContainer: what is told of a container on record.
+// PodContainer: a container on record, as users see it.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, DeviceAssignment } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -23,7 +23,7 @@ export interface PodContainer {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** What is told of a container on record. */
+/** A container on record, as users see it. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
   const { name, kind, cpus, held, hint, memory, devices } = assignment;
   return Object.freeze({

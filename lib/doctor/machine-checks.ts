@@ -1,5 +1,4 @@
 // Checks of the machine and its kernel.
-
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';

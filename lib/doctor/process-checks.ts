@@ -1,5 +1,4 @@
 // Checks of what this process may do.
-
 import { cpusNamed } from '../base/text/cpus-named.js';
 import { shellWord } from '../base/text/shell-word.js';
 import { mendText } from '../state/folder/machine-group.js';

@@ -1,5 +1,4 @@
 // What the kubelet's state files say, as values.
-
 import type { OwnerRecord } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { CpuManagerState } from './cpu-manager-state.js';

@@ -1,6 +1,5 @@
 // MachineManager: what a manager does for the machine: its settings, its shared members, devices
 // and resources to be granted, and upkeep.
-
 import { publishError } from '../admission/diagnostics.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
-import type { cpusNow } from '../account/cpus-now.js';
+import type { CpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podContainer } from '../admission/pod-container.js';
 import type { ReadOnlySite } from '../admission/site.js';
@@ -18,7 +18,7 @@ import type { GrantCgroup, GrantStatus } from './status.js';
 export function grantsOf(
   { topology, resources }: ReadOnlySite,
   state: Assignments,
-  present: ReturnType<typeof cpusNow>,
+  present: CpusNow,
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
   const survivors = survivorsOf(state.pods.map(({ owner }) => owner));

@@ -11,8 +11,8 @@ import { readingIn, readingWithout, type StateReading } from './state-reading.js
 import type { StateStatus } from './status.js';
 
 /**
- * What the state of a site says now. The file is read anew, whatever is known of it: where it is
- * damaged, what can be told of it.
+ * What the state of a site says now. Reads the file, whatever is known of it; of a damaged one, what
+ * is left.
  * @throws ERR_STATE_FOLDER where the folder is there but closed to us, ERR_STATE_CORRUPT where
  *   nothing can be told, ERR_STATE_VERSION
  */

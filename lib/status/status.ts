@@ -1,5 +1,4 @@
 // StateStatus: what a state folder says at one moment, all of it of one generation.
-
 import type { PodContainer } from '../admission/pod-container.js';
 import type { LapsedGrant, Warning } from '../admission/warnings.js';
 import type { NumalignError } from '../base/errors.js';

@@ -32,6 +32,8 @@ class L3Ids {
 
 }  // namespace
 
+bool is_ordinary_memory(std::string_view subtype) { return subtype.empty() || subtype == "DRAM"; }
+
 int MachineTree::add(Kind kind, int parent, std::optional<unsigned> id) {
   objects_.push_back({kind, parent, id});
   return static_cast<int>(objects_.size()) - 1;

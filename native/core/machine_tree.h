@@ -4,12 +4,17 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "core/result.h"
 #include "core/topology.h"
 
 namespace numalign {
+
+// Whether hwloc's subtype of a NUMA node is that of ordinary memory: none, or DRAM. It names the special
+// kinds: HBM, MCDRAM, NVM, GPUMemory, CXL-DRAM.
+bool is_ordinary_memory(std::string_view subtype);
 
 class MachineTree {
  public:
@@ -23,7 +28,7 @@ class MachineTree {
   int add(Kind kind, int parent, std::optional<unsigned> id);
 
   // A NUMA node near all CPUs of an object, which are closer to it than to any node of an object around.
-  // `is_ordinary`: no special kind of memory, such as HBM.
+  // `is_ordinary`: see is_ordinary_memory().
   void attach(int object, int node, bool is_ordinary);
 
   // Every CPU, ascending. `node_of_cpu`: the NUMA nodes of CPUs where Linux tells; of all others it is the

@@ -1,5 +1,4 @@
 // Looking at a state, which changes nothing.
-
 import { NumalignError } from '../../base/errors.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
 import { type ManagerView, openManager, type ViewOptions } from '../../index.js';
@@ -24,6 +23,15 @@ export async function withView<T>(
 /** @throws what {@link openManager} throws */
 export function statusIn(options: Omit<ViewOptions, 'readOnly'>): Promise<StateStatus> {
   return withView(options, (view) => view.status());
+}
+
+/** What `ask` answers, all of it of one generation of the state, although others may commit. */
+export function ofOneGeneration<T>(view: ManagerView, ask: () => T): T {
+  for (;;) {
+    const generation = view.generation();
+    const answer = ask();
+    if (view.generation() === generation) return answer;
+  }
 }
 
 /**

@@ -9,7 +9,7 @@ import { inPlace } from '../arguments/documents.js';
 import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
 import { type FilePod, fileOf, podFileOption, readPods } from '../arguments/pod-file.js';
 import { stateDirOption } from '../arguments/state-dir.js';
-import { unlessClosed, withView } from '../arguments/view.js';
+import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import {
   type ExplainedContainer,
@@ -127,7 +127,7 @@ async function planAll(
 }
 
 function planWith(view: ManagerView, pods: readonly FilePod[], isolation: IsolationChoice): Planned {
-  const { status, planner } = groundOf(view);
+  const { status, planner } = ofOneGeneration(view, () => groundOf(view));
   const answers = pods.map((pod): PlannedPod => {
     const plan = inPlace(pod.place, () => planner.plan(pod.spec, { owner: 'persistent', isolation }));
     return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
@@ -135,14 +135,10 @@ function planWith(view: ManagerView, pods: readonly FilePod[], isolation: Isolat
   return { pods: answers, status, memory: planner.memory() };
 }
 
-// Of one generation, whoever commits meanwhile.
 function groundOf(view: ManagerView) {
-  for (;;) {
-    const status = view.status();
-    if (status.refusal) throw status.refusal;
-    const planner = view.planner();
-    if (planner.generation === status.generation) return { status, planner };
-  }
+  const status = view.status();
+  if (status.refusal) throw status.refusal;
+  return { status, planner: view.planner() };
 }
 
 function planText(answer: PlannedPod, page: Page): string {

@@ -7,7 +7,7 @@ import { openManager } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { readKubeletFolder, writeKubeletFolder } from '../arguments/kubelet-folder.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
-import { withView } from '../arguments/view.js';
+import { ofOneGeneration, withView } from '../arguments/view.js';
 import { podTable } from '../pages/pod-text.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
@@ -67,22 +67,18 @@ Examples:
 }
 
 async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: StateFlags): Promise<void> {
-  const { files, generation } = await withView({ stateDir, memoryManagerPolicy: 'Static' }, (view) => {
-    const { exists, refusal } = view.status();
-    if (!exists) {
-      throw new NumalignError('ERR_STATE_FOLDER', `there is no state in ${stateDir}, and nothing to export`, {
-        value: stateDir,
-        valid: 'a folder that numalign has used',
-      });
-    }
-    if (refusal) throw refusal;
-    for (;;) {
-      const generation = view.generation();
-      const files = view.exportKubelet();
-      // Of one generation, whoever commits meanwhile.
-      if (view.generation() === generation) return { files, generation };
-    }
-  });
+  const { files, generation } = await withView({ stateDir, memoryManagerPolicy: 'Static' }, (view) =>
+    ofOneGeneration(view, () => {
+      const { exists, refusal, generation } = view.status();
+      if (!exists) {
+        const message = `there is no state in ${stateDir}, and nothing to export`;
+        const valid = 'a folder that numalign has used';
+        throw new NumalignError('ERR_STATE_FOLDER', message, { value: stateDir, valid });
+      }
+      if (refusal) throw refusal;
+      return { files: view.exportKubelet(), generation };
+    }),
+  );
   const paths = await writeKubeletFolder(kubelet, files);
   const cpu = parseCpuManagerState(files.cpuManagerState);
   const memory = parseMemoryManagerState(files.memoryManagerState);

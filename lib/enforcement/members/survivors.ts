@@ -12,8 +12,8 @@ export interface Survivor {
 }
 
 /**
- * Who keeps the grants of owners that have ended or given them up, by the owner's uuid: whoever has
- * inherited the owner's lock. Nobody while the owner has it, or where it cannot be seen.
+ * The processes that keep the grants of owners that have ended or given them up, by the owner's
+ * uuid: those that have inherited the owner's lock. None while the owner has it, or where it cannot be seen.
  */
 export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
   const isLeft = ({ kind, pid, uuid }: OwnerRecord) =>

@@ -43,7 +43,7 @@ export function explain(path: string, error: unknown): unknown {
 }
 
 /**
- * What goes wrong with a state folder, in the words of whoever chose it.
+ * What goes wrong with a state folder, in terms of the folder that was chosen.
  * @throws ERR_STATE_FOLDER, and what else `action` throws
  */
 export function explaining<T>(path: string, action: () => T): T {

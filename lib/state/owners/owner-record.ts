@@ -1,5 +1,4 @@
 // The record of an owner, and the command by which people know it.
-
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/text/printable.js';
 import type { OwnerChoice } from '../../input/request.js';

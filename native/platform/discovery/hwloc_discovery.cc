@@ -182,11 +182,6 @@ void add_machine_distances(std::vector<NodeInfo>& nodes) {
   }
 }
 
-// hwloc names the special kinds: HBM, MCDRAM, NVM, GPUMemory, CXL-DRAM.
-bool is_ordinary_memory(hwloc_obj_t node) {
-  return node->subtype == nullptr || std::strcmp(node->subtype, "DRAM") == 0;
-}
-
 MachineTree::Kind kind_of(hwloc_obj_type_t type) {
   switch (type) {
     case HWLOC_OBJ_PACKAGE:
@@ -208,7 +203,8 @@ MachineTree::Kind kind_of(hwloc_obj_type_t type) {
 void attach_memory(hwloc_obj_t from, int object, MachineTree& tree) {
   for (hwloc_obj_t child = from->memory_first_child; child != nullptr; child = child->next_sibling) {
     if (child->type == HWLOC_OBJ_NUMANODE) {
-      tree.attach(object, static_cast<int>(child->os_index), is_ordinary_memory(child));
+      tree.attach(object, static_cast<int>(child->os_index),
+                  is_ordinary_memory(child->subtype ? child->subtype : ""));
     }
     attach_memory(child, object, tree);
   }
@@ -267,35 +263,40 @@ CpuSet cpu_ids(const std::vector<CpuInfo>& cpus) {
   return ids;
 }
 
-Result<TopologySpec> discover_machine() {
-  Result<HwlocTopology> loaded = load(std::nullopt);
+// CPUs and NUMA nodes as hwloc has them; all CPUs are possible and allowed. `synthetic`: nothing for this
+// machine.
+Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) {
+  Result<HwlocTopology> loaded = load(synthetic);
   if (!loaded.ok()) return loaded.error();
   HwlocTopology topology = std::move(loaded).value();
   Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get());
   if (!nodes.ok()) return nodes.error();
-  Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(read_node_of_cpu(nodes.value()));
+  NodeOfCpu node_of_cpu = synthetic ? NodeOfCpu() : read_node_of_cpu(nodes.value());
+  Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(node_of_cpu);
   if (!cpus.ok()) return cpus.error();
-  CpuSet online = cpu_ids(cpus.value());
-  CpuSet possible = online | read_cpu_list("cpu/possible");
-  Result<CpuSet> allowed = cpuset_limit(possible);
+  CpuSet all = cpu_ids(cpus.value());
+  return TopologySpec{std::move(cpus).value(), std::move(nodes).value(), {}, all, {}, all};
+}
+
+Result<TopologySpec> discover_machine() {
+  Result<TopologySpec> read = read_by_hwloc(std::nullopt);
+  if (!read.ok()) return read.error();
+  TopologySpec spec = std::move(read).value();
+  CpuSet online = spec.possible;
+  spec.possible = online | read_cpu_list("cpu/possible");
+  spec.isolated = read_cpu_list("cpu/isolated");
+  Result<CpuSet> allowed = cpuset_limit(spec.possible);
   if (!allowed.ok()) return allowed.error();
-  TopologySpec spec{std::move(cpus).value(),       std::move(nodes).value(), {}, possible,
-                    read_cpu_list("cpu/isolated"), allowed.value() & online};
+  spec.allowed = allowed.value() & online;
   spec.devices = read_machine_devices(spec.nodes);
   add_machine_distances(spec.nodes);
   return spec;
 }
 
 Result<TopologySpec> discover_synthetic(const std::string& text) {
-  Result<HwlocTopology> loaded = load(text);
-  if (!loaded.ok()) return loaded.error();
-  HwlocTopology topology = std::move(loaded).value();
-  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get());
-  if (!nodes.ok()) return nodes.error();
-  Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus({});
-  if (!cpus.ok()) return cpus.error();
-  CpuSet all = cpu_ids(cpus.value());
-  TopologySpec spec{std::move(cpus).value(), std::move(nodes).value(), {}, all, {}, all};
+  Result<TopologySpec> read = read_by_hwloc(text);
+  if (!read.ok()) return read.error();
+  TopologySpec spec = std::move(read).value();
   // hwloc gives every node of a synthetic machine a gigabyte where the description says nothing.
   if (text.find("memory=") == text.npos) {
     for (NodeInfo& node : spec.nodes) node.memory_bytes = 0;

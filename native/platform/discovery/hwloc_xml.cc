@@ -259,9 +259,7 @@ class DocumentReader {
     }
     if (seen_nodes_.contains(id)) return fail("NUMANode " + std::to_string(id) + " is given twice");
     seen_nodes_.insert(id);
-    // hwloc names the special kinds: HBM, MCDRAM, NVM, GPUMemory, CXL-DRAM.
-    std::string_view subtype = reader_.attribute("subtype").value_or("");
-    xml_.tree.attach(place.object, id, subtype.empty() || subtype == "DRAM");
+    xml_.tree.attach(place.object, id, is_ordinary_memory(reader_.attribute("subtype").value_or("")));
     xml_.nodes.push_back({id, number("local_memory").value_or(0), {}, {}});
     page_types_.clear();
     if (!children(&DocumentReader::numa_node_child, &place)) return false;
@@ -415,7 +413,7 @@ Result<HwlocXml> read_hwloc_xml(std::string_view text) {
     return Error{ErrorCode::kHwloc, "hwloc XML: the document has " + std::to_string(text.size()) +
                                         " bytes; at most " + std::to_string(kMaxBytes) + " are read"};
   }
-  // A NUL ends the text for hwloc's own parser.
+  // No XML holds one.
   if (text.find('\0') != text.npos) {
     return Error{ErrorCode::kHwloc,
                  "hwloc XML: the document holds a NUL byte; expected the text itself, not a file's name"};

@@ -18,7 +18,7 @@ struct HwlocXml {
   // Ascending, with the distances between all of them that the operating system reported, else those that a
   // user added, if any.
   std::vector<NodeInfo> nodes;
-  // What the machine allowed to whoever captured it; empty where it does not say.
+  // What the machine allowed to the process that captured it; empty where it does not say.
   CpuSet allowed;
 
   // The document's PCI devices, each id once, bridges left out. hwloc's format says nothing of drivers and
