@@ -6,7 +6,7 @@ import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
-import type { Checkpoint } from './files/checkpoint.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { STATE_FILE } from './files/state-files.js';
@@ -233,7 +233,7 @@ export class Ledger implements Store {
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.#owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
-        this.#writer.commit(this.#reader.bootId, checkpoint?.assignments, next, lock, isLast),
+        this.#writer.commit(this.#reader.bootId, checkpoint?.assignments, next, lock, { isLast }),
       );
     } finally {
       lock.release();

@@ -8,7 +8,7 @@ import { freeCpus, isolatedPool, sharedPool } from '../../lib/account/pools.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
 import { hasNoLoadBalancing, kernelIsolatedCpus } from '../../lib/machine/isolated-cpus.js';
-import { decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { machineAt } from '../support/changing-machine.js';
 import { errorOf } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';

@@ -242,7 +242,7 @@ describe('a grant', () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     grant.pin({ threads: 'current' });
-    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/files/checkpoint.js');
+    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/format/journal.js');
     const path = join(manager.stateDir, 'state.json');
     const { assignments, ...header } = decodeCheckpoint(readFileSync(path));
     writeFileSync(path, encodeCheckpoint({ ...header, assignments: { ...assignments, pods: [] } }));
@@ -373,7 +373,7 @@ describe('the state folder', () => {
     const manager = await open({ reservedSystemCPUs: RESERVED });
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'old' });
     const path = join(manager.stateDir, 'state.json');
-    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/files/checkpoint.js');
+    const { decodeCheckpoint, encodeCheckpoint } = await import('../../lib/state/format/journal.js');
     const checkpoint = decodeCheckpoint(readFileSync(path));
     writeFileSync(path, encodeCheckpoint({ ...checkpoint, bootId: 'another-boot' }));
     const later = await open({ stateDir: manager.stateDir });

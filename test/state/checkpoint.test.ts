@@ -12,8 +12,9 @@ import {
 } from '../../lib/account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/files/owner-file.js';
+import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
+import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
