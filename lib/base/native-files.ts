@@ -29,7 +29,8 @@ export interface NativeJournal {
   /** The bytes from an offset on, `most` of them. */
   read(offset: number, most?: number): Buffer;
   /**
-   * Appends a text to the file, which must end at `offset` (else ESTALE), and makes it durable.
+   * Appends a text to the file, which must have its name in `folder` and end at `offset` (else
+   * ESTALE), and makes it durable.
    * `lock`: must still be the one of its file in `folder` (else ESTALE); released once that is done
    * if it `isLast`, after `text` was written to the file `note`. Answers the version of the file: at
    * once where the folder is in memory, else once the device has it. Where to write fails, the file
@@ -46,7 +47,7 @@ export interface NativeJournal {
     noteText: string,
   ): string | Promise<string>;
   /** Leaves the first `size` bytes. */
-  cut(size: number): void;
+  cut(size: number, folder: NativeFolder): void;
   close(): void;
 }
 
@@ -104,7 +105,7 @@ export interface NativeFolder {
     text?: string,
   ): string | Promise<string>;
   /** An ordinary file; undefined where there is none. */
-  openJournal(name: string, isWritable: boolean): NativeJournal | undefined;
+  openJournal(name: string): NativeJournal | undefined;
   /** `pastWaiting`: although somebody waits. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;

@@ -233,7 +233,7 @@ export class Ledger implements Store {
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
       if (checkpoint && this.isOfThisBoot(checkpoint)) this.#owners.follow(checkpoint);
       return await decide(checkpoint, (next, isLast = false) =>
-        this.#writer.commit(this.#reader.bootId, checkpoint?.assignments, next, lock, { isLast }),
+        this.#writer.commit(this.#reader.bootId, checkpoint?.assignments, next, lock, isLast),
       );
     } finally {
       lock.release();

@@ -183,7 +183,7 @@ export class ReadOnlyStore implements StateSource {
     this.#forget();
     const folder = openExisting(this.path);
     if (folder)
-      this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder, false) });
+      this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder) });
     if (open || folder) this.#watch.restart();
     return this.#open;
   }

@@ -41,7 +41,7 @@ export class StateReader {
     this.#ownersFolder = ownersFolder;
     this.#owners = owners;
     this.#bootId = bootId;
-    this.journal = new JournalFollower(folder, true);
+    this.journal = new JournalFollower(folder);
   }
 
   /** The highest that was seen: none comes twice. */
@@ -109,6 +109,7 @@ export class StateReader {
 
   /** What was written need not be decoded, where that is what is read. */
   noteCommitted(checkpoint: Checkpoint): void {
+    if (checkpoint.generation < this.#generation) return;
     this.#known = checkpoint;
     this.raise(checkpoint.generation);
   }

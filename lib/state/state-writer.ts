@@ -1,12 +1,13 @@
 // StateWriter: how the next state becomes the one in force, and how a damaged one is put together
 // again. Everything here REQUIRES the lock.
+import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
-import { type JournalPlace, journalText } from './format/journal.js';
+import { encodeCheckpoint, type JournalPlace, journalText } from './format/journal.js';
 import { sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import { archive, quarantine } from './files/put-aside.js';
@@ -24,6 +25,9 @@ import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
 import type { StateRecovered } from './store.js';
 
+// By number: Node has no name for it.
+const { ESTALE } = constants.errno;
+
 // An owner may be writing its file outside of any transaction.
 const OWNER_READS = 5;
 // The kernel has told an owner that its file was removed; its event loop may be busy.
@@ -34,13 +38,15 @@ const OWNER_READ_PAUSE_MS = 10;
 // than this: so each byte is written again about once.
 const LEAST_TO_COMPACT = 1 << 16;
 
-const isDue = ({ end, snapshot }: JournalPlace) => end - snapshot > Math.max(LEAST_TO_COMPACT, snapshot);
+// A file of version 1 takes no lines.
+const isDue = ({ end, snapshot, seal }: JournalPlace) =>
+  seal === '' || end - snapshot > Math.max(LEAST_TO_COMPACT, snapshot);
 
-/** How a commit is made. */
-export interface CommitManner {
-  readonly isLast?: boolean;
-  readonly isWhole?: boolean;
-}
+// Another file will do: this one is closed to us, removed or not the one that was read; or the
+// kernel may have dropped what it could not write.
+const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
+  syscall === 'fdatasync' ||
+  (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
 
 /** What is in force, and the line that comes next. */
 interface LastChange {
@@ -65,16 +71,13 @@ export class StateWriter {
     this.#reader = reader;
   }
 
-  /**
-   * `isLast`: others may go on as soon as it is durable. `isWhole`: the file is written whole, on the
-   * word of none before it.
-   */
+  /** `before`: undefined where there is no state, or none that is good. `isLast`: others may go on as soon as it is durable. */
   async commit(
     bootId: string,
     before: Assignments | undefined,
     next: Assignments,
     lock: NativeLock,
-    { isLast = false, isWhole = false }: CommitManner = {},
+    isLast = false,
   ): Promise<void> {
     // A mistake of ours must not become the record.
     checkHoldings(next);
@@ -85,8 +88,11 @@ export class StateWriter {
       bootId === reader.bootId
         ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))
         : undefined;
+    // Settings are in no owner's file where nobody owns anything: both files have them.
+    const isKeptTwice = before?.settings !== next.settings;
     try {
-      await this.#write(checkpoint, lock, isLast, isWhole);
+      await this.#write(checkpoint, lock, isLast && !isKeptTwice, before === undefined);
+      if (isKeptTwice) await this.#keepCopy(checkpoint, lock);
     } catch (error) {
       // It may be in place although syncing it failed: then everybody sees it, and it counts.
       if (!reader.finds(checkpoint)) {
@@ -109,7 +115,7 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, lock, isLast);
     const sealed = sealText(change);
-    if (this.#isUnsynced || !journal.canAppend || isDue(good.place))
+    if (this.#isUnsynced || isDue(good.place))
       return this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
     try {
       journal.cutTail();
@@ -117,10 +123,9 @@ export class StateWriter {
       const at = good.place.end;
       const note = `${checkpoint.generation}`;
       const version = await journal.file!.append(at, line, this.#folder, lock, isLast, HIGHEST_FILE, note);
-      journal.noteAppended(checkpoint, sealed, version);
+      journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
-      if (!(error instanceof NumalignError) || error.syscall !== 'fdatasync') throw error;
-      // The kernel may have dropped what it could not write.
+      if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
       await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
     }
   }
@@ -133,13 +138,24 @@ export class StateWriter {
     lock: NativeLock,
     isLast: boolean,
   ): Promise<void> {
+    const known = this.#reader.journal.good;
     const snapshot = last
       ? journalText(last.good.checkpoint, last.good.place.seal)
       : journalText(checkpoint, null);
     const bytes = Buffer.from(`${snapshot}${last?.line ?? ''}`);
     const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
     this.#isUnsynced = false;
-    this.#reader.journal.noteReplaced(checkpoint, bytes, version);
+    this.#reader.journal.noteReplaced(known, checkpoint, bytes, version);
+  }
+
+  // Beside the state, for the day on which that is lost. Not to have it is no reason to fail.
+  async #keepCopy(checkpoint: Checkpoint, lock: NativeLock): Promise<void> {
+    const bytes = Buffer.from(encodeCheckpoint(checkpoint));
+    try {
+      await this.#folder.replaceDurably(PREVIOUS_FILE, '', bytes, 0, lock);
+    } catch (error) {
+      if (!(error instanceof NumalignError)) throw error;
+    }
   }
 
   async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
@@ -169,8 +185,8 @@ export class StateWriter {
   }
 
   /**
-   * Puts the state together again and writes it twice, so that the generation before is a good one
-   * too. Undefined where nothing is left of it.
+   * Puts the state together again and writes it into both files. Undefined where nothing is left of
+   * it.
    */
   async recover(found: FoundState, lock: NativeLock): Promise<Checkpoint | undefined> {
     const reader = this.#reader;
@@ -190,8 +206,7 @@ export class StateWriter {
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.#folder, clues.base);
-      await this.commit(view.bootId, undefined, view.assignments, lock, { isWhole: true });
-      await this.commit(view.bootId, view.assignments, view.assignments, lock, { isWhole: true });
+      await this.commit(view.bootId, undefined, view.assignments, lock);
     }
     const checkpoint = view && reader.known;
     const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);

@@ -366,10 +366,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
         [](Napi::Env env, FileVersion version) { return from_version(env, version); });
   }
 
-  // (name, whether it can be written): undefined where there is no such file
+  // (name): undefined where there is no such file
   Napi::Value open_journal(const Napi::CallbackInfo& info) {
-    auto file = unwrap(info.Env(), JournalFile::open(*folder_, to_string(info[0], "the name"),
-                                                     to_bool(info[1], "whether it can be written")));
+    auto file = unwrap(info.Env(), JournalFile::open(*folder_, to_string(info[0], "the name")));
     return file ? make_journal(info.Env(), std::move(*file)) : info.Env().Undefined();
   }
 

@@ -84,10 +84,12 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     std::string name = to_string(info[5], "the name of the note");
     std::string note = to_string(info[6], "the text of the note");
     auto append = [=, file = file_, note_file = note_file_]() -> Result<FileVersion> {
+      Result<UniqueFd> end = file->open_end(*folder, offset);
+      if (!end.ok()) return end.error();
       if (Result<Done> done = lock->check(*folder); !done.ok()) return done.error();
-      if (Result<Done> done = file->append(offset, text); !done.ok()) return done.error();
+      if (Result<Done> done = file->append(end.value(), offset, text); !done.ok()) return done.error();
       if (!folder->in_memory()) {
-        if (Result<Done> done = file->sync(); !done.ok()) return done.error();
+        if (Result<Done> done = file->sync(end.value()); !done.ok()) return done.error();
       }
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
@@ -100,9 +102,10 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     return run_async<FileVersion>(
         env, std::move(append), [](Napi::Env env, FileVersion version) { return from_version(env, version); });
   }
-  // (size)
+  // (size, folder)
   void cut(const Napi::CallbackInfo& info) {
-    unwrap(info.Env(), file(info.Env()).cut(to_size(info[0], "the size")));
+    unwrap(info.Env(),
+           file(info.Env()).cut(*to_folder(info[1], "folder"), to_size(info[0], "the size")));
   }
   void close(const Napi::CallbackInfo&) {
     file_.reset();

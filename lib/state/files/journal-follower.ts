@@ -7,7 +7,6 @@ import { headIn, type JournalPlace, placeIn } from '../format/journal.js';
 import { linesOf, type SealedText } from '../format/sealed-json.js';
 import { applyChange, decodeChange } from '../format/state-change.js';
 import {
-  damaged,
   type FoundState,
   type GoodState,
   highestOf,
@@ -22,17 +21,13 @@ const HEAD_BYTES = 4096;
 /** Takes no lock, and never sees half a state. */
 export class JournalFollower {
   readonly #folder: NativeFolder;
-  readonly #isWritable: boolean;
   #journal: NativeJournal | undefined;
-  #canWrite = false;
   // What the file said last, and the version that it had then.
   #good: GoodState | undefined;
   #version: string | undefined;
 
-  /** `isWritable`: lines are to be appended, where the kernel allows it. */
-  constructor(folder: NativeFolder, isWritable: boolean) {
+  constructor(folder: NativeFolder) {
     this.#folder = folder;
-    this.#isWritable = isWritable;
   }
 
   /** What the file said last, where it was good. */
@@ -45,10 +40,6 @@ export class JournalFollower {
     return this.#journal;
   }
 
-  /** Whether lines can be appended to it: not to one of version 1, nor where it is closed to us. */
-  get canAppend(): boolean {
-    return this.#canWrite && this.#good !== undefined && this.#good.place.seal !== '';
-  }
 
   /**
    * What the file says now. Where nothing has changed it is the same object.
@@ -64,15 +55,7 @@ export class JournalFollower {
     if (this.#good && version === this.#version) return this.#good;
     const good = this.#good && this.#journal && this.#follow(this.#good, this.#journal, version);
     if (good && !good.place.hasTail) return this.#note(good, version);
-    // Read before the file is: it is written after each commit.
-    const highest = highestOf(this.#folder);
-    const found = this.#readWhole();
-    if (found.kind !== 'good' || found.checkpoint.generation >= highest) return found;
-    this.forget();
-    const { generation } = found.checkpoint;
-    const bytes = this.#folder.read(STATE_FILE);
-    const why = `what follows generation ${generation} is lost: generation ${highest} was committed`;
-    return damaged(why, { generation: highest, checkpoint: found.checkpoint, bytes });
+    return this.#readWhole();
   }
 
   #note(good: GoodState, version: string): GoodState {
@@ -92,18 +75,23 @@ export class JournalFollower {
   /** Cuts off what was not finished. REQUIRES: the lock. */
   cutTail(): void {
     const { place } = this.#good!;
-    if (place.hasTail) this.#journal!.cut(place.end);
+    if (place.hasTail) this.#journal!.cut(place.end, this.#folder);
   }
 
-  /** What was appended here need not be read. `version`: of the file with it. */
-  noteAppended(checkpoint: Checkpoint, { line, seal }: SealedText, version: string): void {
-    const { place } = this.#good!;
+  /**
+   * What was appended here to `good` need not be read, unless it was meanwhile. `version`: of the
+   * file with it.
+   */
+  noteAppended(good: GoodState, checkpoint: Checkpoint, { line, seal }: SealedText, version: string): void {
+    if (this.#good !== good) return;
+    const { place } = good;
     const end = place.end + Buffer.byteLength(line);
     this.#note({ kind: 'good', checkpoint, place: { ...place, end, seal, hasTail: false } }, version);
   }
 
-  /** Another file was put in place here, with these bytes. */
-  noteReplaced(checkpoint: Checkpoint, bytes: Buffer, version: string): void {
+  /** Another file was put in place here of that of `good`, with these bytes. */
+  noteReplaced(good: GoodState | undefined, checkpoint: Checkpoint, bytes: Buffer, version: string): void {
+    if (this.#good !== good) return;
     this.forget();
     const place = placeIn(bytes);
     this.#journal = this.#open();
@@ -151,19 +139,13 @@ export class JournalFollower {
   }
 
   #open(): NativeJournal | undefined {
-    try {
-      this.#canWrite = this.#isWritable;
-      return this.#folder.openJournal(STATE_FILE, this.#isWritable);
-    } catch (error) {
-      const isClosed = error instanceof NumalignError && /^(EACCES|EROFS)$/.test(error.errnoName ?? '');
-      if (!isClosed || !this.#isWritable) throw error;
-      this.#canWrite = false;
-      return this.#folder.openJournal(STATE_FILE, false);
-    }
+    return this.#folder.openJournal(STATE_FILE);
   }
 
   #readWhole(): FoundState {
     this.forget();
+    // Before the file is read: it is written after each commit.
+    const highest = highestOf(this.#folder);
     let bytes: Buffer;
     let version: string;
     try {
@@ -177,7 +159,7 @@ export class JournalFollower {
       if (found === undefined) throw error;
       return found;
     }
-    const found = judgeState(bytes);
+    const found = judgeState(bytes, highest);
     if (found.kind === 'good') return this.#note(found, version);
     this.forget();
     return found;

@@ -52,11 +52,13 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file.
+ * Reads a state file. That in force must have every generation that was committed.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
  *   about the file
  */
 export function findState(folder: NativeFolder, name: string): FoundState {
+  // Before the file is read: it is written after each commit.
+  const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
   try {
     bytes = folder.read(name);
@@ -65,13 +67,22 @@ export function findState(folder: NativeFolder, name: string): FoundState {
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest) : { kind: 'missing' };
 }
 
-/** Whether the bytes of a state file are good. @throws ERR_STATE_VERSION */
-export function judgeState(bytes: Buffer): GoodState | DamagedState {
+/**
+ * Whether the bytes of a state file are good. `highest`: the generation that they must have at
+ * least.
+ * @throws ERR_STATE_VERSION
+ */
+export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedState {
   try {
-    return { kind: 'good', ...readJournal(bytes) };
+    const journal = readJournal(bytes);
+    const { checkpoint } = journal;
+    const { generation } = checkpoint;
+    if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
+    const why = `the state file is damaged: it ends with generation ${generation}, and generation ${highest} was committed`;
+    return damaged(why, { bytes, generation: highest, checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;
     return damaged(error.message, { bytes });

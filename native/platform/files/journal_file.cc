@@ -10,12 +10,11 @@ Error JournalFile::error(const char* syscall, const char* what) const {
   return syscall_error(syscall, std::string("cannot ") + what + " " + path_);
 }
 
-Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const std::string& name,
-                                                     bool writable) {
-  Result<UniqueFd> fd = writable ? folder.open_to_change(name) : folder.open_to_look(name);
+Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const std::string& name) {
+  Result<UniqueFd> fd = folder.open_to_look(name);
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
-  return std::optional<JournalFile>(JournalFile(std::move(fd).value(), folder.path() + "/" + name));
+  return std::optional<JournalFile>(JournalFile(std::move(fd).value(), name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
@@ -48,28 +47,42 @@ Result<std::string> JournalFile::read(uint64_t offset, size_t limit) const {
   return error("read", "read all of");
 }
 
-Result<Done> JournalFile::append(uint64_t offset, std::string_view bytes) const {
+Result<UniqueFd> JournalFile::open_to_write(const Folder& folder, struct stat& s) const {
+  struct stat here;
+  Result<UniqueFd> end = folder.open_to_change(name_);
+  if (!end.ok()) return end;
+  if (fstat(end.value().get(), &s) != 0 || fstat(fd_.get(), &here) != 0) return error("fstat", "look at");
+  if (s.st_ino == here.st_ino && s.st_dev == here.st_dev) return end;
+  errno = ESTALE;
+  return error("open", "append to");
+}
+
+Result<UniqueFd> JournalFile::open_end(const Folder& folder, uint64_t size) const {
   struct stat s;
-  if (fstat(fd_.get(), &s) != 0) return error("fstat", "look at");
-  if (static_cast<uint64_t>(s.st_size) != offset) {
-    errno = ESTALE;
-    return error("write", "append to");
-  }
-  if (Result<Done> written = write_at(fd_.get(), offset, bytes); !written.ok()) {
-    (void)numalign::cut(fd_.get(), offset);
-    errno = written.error().errno_value;
-    return error("write", "append to");
-  }
+  Result<UniqueFd> end = open_to_write(folder, s);
+  if (!end.ok() || static_cast<uint64_t>(s.st_size) == size) return end;
+  errno = ESTALE;
+  return error("open", "append to");
+}
+
+Result<Done> JournalFile::append(const UniqueFd& end, uint64_t offset, std::string_view bytes) const {
+  Result<Done> written = write_at(end.get(), offset, bytes);
+  if (written.ok()) return written;
+  (void)numalign::cut(end.get(), offset);
+  errno = written.error().errno_value;
+  return error("write", "append to");
+}
+
+Result<Done> JournalFile::sync(const UniqueFd& end) const {
+  if (fdatasync(end.get()) != 0) return error("fdatasync", "sync");
   return Done{};
 }
 
-Result<Done> JournalFile::sync() const {
-  if (fdatasync(fd_.get()) != 0) return error("fdatasync", "sync");
-  return Done{};
-}
-
-Result<Done> JournalFile::cut(uint64_t size) const {
-  if (Result<Done> done = numalign::cut(fd_.get(), size); done.ok()) return done;
+Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) const {
+  struct stat s;
+  Result<UniqueFd> end = open_to_write(folder, s);
+  if (!end.ok()) return end.error();
+  if (Result<Done> done = numalign::cut(end.value().get(), size); done.ok()) return done;
   return error("ftruncate", "cut");
 }
 
