@@ -228,6 +228,7 @@ export class Ledger implements Store {
     try {
       this.#reader.checkCurrent();
       const found = explaining(this.path, () => this.#reader.loadChecked());
+      if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);
       explaining(this.path, () => this.#folder.rejoinParts());
       if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));

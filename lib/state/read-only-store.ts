@@ -20,7 +20,7 @@ import {
   isOfBoot,
   isOwnerAlive,
   NO_OWNERS,
-  PREVIOUS_FILE,
+  COPY_FILE,
   STATE_FILE,
 } from './files/state-files.js';
 import { readBootId, scopeOf } from './folder/folder.js';
@@ -85,8 +85,8 @@ export function recovered(
   totalOn: TotalOn,
 ): Checkpoint | undefined {
   const bootId = readBootId();
-  const previous = findState(folder, PREVIOUS_FILE);
-  const base = lastGood(found, previous, () => folder.read(PREVIOUS_FILE));
+  const previous = findState(folder, COPY_FILE);
+  const base = lastGood(found, previous, () => folder.read(COPY_FILE));
   const clues = {
     ...{ found, previous, base, highest: 0 },
     owners: owners ? findOwners(owners, bootId) : NO_OWNERS,

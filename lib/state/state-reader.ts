@@ -12,7 +12,7 @@ import {
   type GoodState,
   highestOf,
   isOfBoot,
-  PREVIOUS_FILE,
+  COPY_FILE,
 } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
 import type { Owners } from './owners/owners.js';
@@ -145,8 +145,8 @@ export class StateReader {
 
   /** What is left of a state that is damaged, or gone. */
   gather(found: FoundState): Clues {
-    const previous = findState(this.#folder, PREVIOUS_FILE);
-    const base = lastGood(found, previous, () => this.#folder.read(PREVIOUS_FILE), this.#known);
+    const previous = findState(this.#folder, COPY_FILE);
+    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#known);
     if (base) this.#adoptBoot(base);
     return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
   }

@@ -14,6 +14,7 @@ import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { breakCommits } from '../support/full-disk.js';
 
 const HUGE = 'hugepages-2Mi';
 
@@ -37,17 +38,6 @@ function changed(manager: Manager, isIt: () => boolean): Promise<void> {
     manager.on('change', look);
     look();
   });
-}
-
-/** Commits fail from now on: a folder is in the way that cannot be put aside. */
-function breakCommits({ stateDir }: Manager): void {
-  mkdirSync(join(stateDir, 'state.json.new', 'full'), { recursive: true });
-  writeFileSync(join(stateDir, 'quarantine'), '');
-}
-
-function repairCommits({ stateDir }: Manager): void {
-  rmSync(join(stateDir, 'state.json.new'), { recursive: true });
-  rmSync(join(stateDir, 'quarantine'));
 }
 
 describe('a resize to no memory', () => {
@@ -129,11 +119,12 @@ describe('a resize that cannot be committed', () => {
     const { ledger, ...site } = siteOf(manager);
     const [pod] = ledger.read()!.assignments.pods;
     let threadsOn = grant.cpus;
+    let repair = () => {};
     const followers = {
       narrow: (cpus: CpuSet) => {
         threadsOn = cpus;
         // The threads have left; the commit is next.
-        if (cpu < 4) breakCommits(manager);
+        if (cpu < 4) repair = breakCommits(manager.stateDir);
       },
       widen: (cpus: CpuSet) => {
         threadsOn = cpus;
@@ -142,11 +133,11 @@ describe('a resize that cannot be committed', () => {
     const request = { cpu, memory: undefined, noticeMs: 500, signal: undefined };
     const outcome = errorOf(() => resize({ ...site, ledger }, pod!, request, DEFAULTS, followers));
     await changed(manager, () => grant.upcoming !== null);
-    if (cpu > 4) breakCommits(manager);
+    if (cpu > 4) repair = breakCommits(manager.stateDir);
     expect((await outcome).code).toMatch(/^ERR_S/);
     expect(String(threadsOn)).toBe(String(grant.cpus));
     expect(grant.cpus.size).toBe(4);
-    repairCommits(manager);
+    repair();
     await grant.release();
   });
 });

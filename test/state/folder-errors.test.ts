@@ -74,9 +74,11 @@ describe('a state folder', () => {
     } catch {
       // What fits has filled the disk.
     }
+    // More than a page, of which some may be free in a file.
+    const containers = Array.from({ length: 30 }, (_, i) => ({ name: `app-${i}` }));
     for (const owner of ['process', 'persistent'] as const) {
       const error = await errorOf(() =>
-        manager.admit({ name: 'y'.repeat(200), containers: [{ name: 'app' }] }, { owner }),
+        manager.admit({ name: 'y'.repeat(200), containers }, { owner }),
       );
       expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'ENOSPC']);
     }

@@ -87,7 +87,7 @@ describe('a recovery', () => {
     // It lacks the second grant, of which the owner's file tells.
     writeFileSync(join(stateDir, 'state.json'), stateBefore(stateDir));
     await recover(manager);
-    const [now, previous] = ['state.json', 'state.prev.json'].map((name) => checkpointIn(stateDir, name));
+    const [now, previous] = ['state.json', 'state.copy.json'].map((name) => checkpointIn(stateDir, name));
     const namesOf = ({ assignments }: Checkpoint) => assignments.pods.map(({ name }) => name);
     expect([namesOf(now!), namesOf(previous!)]).toEqual([
       ['first', 'second'],
@@ -126,7 +126,7 @@ describe('a recovery', () => {
     expect(file.pods.map(({ uid }) => uid)).toEqual([uid]);
     // An owner's file that is older than the last good generation claims only what that has on
     // record.
-    expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.prev.json').generation - 1);
+    expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.copy.json').generation - 1);
   });
 });
 
