@@ -1,20 +1,20 @@
 // StateReader: what this environment has read of a state's files, and what it makes of them where
 // they are damaged. Takes no lock, and never sees half a state.
 import type { TotalOn } from '../account/booked-memory.js';
-import { NumalignError } from '../base/errors.js';
+import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import type { Checkpoint } from './format/checkpoint.js';
 import { JournalFollower } from './files/journal-follower.js';
 import {
+  COPY_FILE,
   damaged,
   type FoundState,
   findState,
   type GoodState,
   highestOf,
   isOfBoot,
-  COPY_FILE,
 } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners/recovery.js';
 import type { StateFolder } from './state-folder.js';

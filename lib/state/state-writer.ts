@@ -5,22 +5,22 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import { archive, quarantine } from './files/put-aside.js';
+import {
+  COPY_FILE,
+  type FoundState,
+  findState,
+  type GoodState,
+  HIGHEST_FILE,
+  STATE_FILE,
+  sizeOf,
+} from './files/state-files.js';
+import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
 import { encodeCheckpoint, type JournalPlace, journalText } from './format/journal.js';
 import { sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
-import { archive, quarantine } from './files/put-aside.js';
-import {
-  type FoundState,
-  findState,
-  type GoodState,
-  HIGHEST_FILE,
-  COPY_FILE,
-  STATE_FILE,
-  sizeOf,
-} from './files/state-files.js';
-import { explain, explaining } from './folder/folder-error.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';

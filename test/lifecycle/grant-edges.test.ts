@@ -8,10 +8,10 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager, pin } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
 import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations
 import { standsStill } from '../torture/processes.mjs';
-import { breakCommits } from '../support/full-disk.js';
 
 const ALL = affinity();
 const MACHINE = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };

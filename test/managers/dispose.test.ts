@@ -17,8 +17,7 @@ async function opened(stateDir: string): Promise<Manager> {
   return manager;
 }
 
-const idsIn = (stateDir: string) =>
-  membersOf(stateDir).pods.map(({ uid }: { uid: string }) => uid);
+const idsIn = (stateDir: string) => membersOf(stateDir).pods.map(({ uid }: { uid: string }) => uid);
 
 const container = { name: 'main', limits: { cpu: 1, memory: '1Mi' } };
 

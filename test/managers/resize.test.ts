@@ -12,9 +12,9 @@ import { parseConfig } from '../../lib/input/config.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
+import { breakCommits } from '../support/full-disk.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { breakCommits } from '../support/full-disk.js';
 
 const HUGE = 'hugepages-2Mi';
 

@@ -22,18 +22,18 @@ import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
+import type { UnknownOwner } from '../../lib/state/files/state-files.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/format/owner-file.js';
-import type { UnknownOwner } from '../../lib/state/files/state-files.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
-import { makeStateDir } from '../support/state-dir.js';
-import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
-import { stateBefore } from '../support/state-text.js';
 import { breakCommits } from '../support/full-disk.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { stateBefore } from '../support/state-text.js';
+import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
 const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
 const STATE = 'state.json';
@@ -395,7 +395,7 @@ describe('an owner’s file', () => {
   });
 
   it('that a crash left behind is gone with the next transaction, and one that was taken away is back', async () => {
-    const { stateDir, manager } = await lived('added');
+    const { stateDir } = await lived('added');
     const owners = join(stateDir, 'owners');
     const [lasting] = fileOf(stateDir).assignments.pods;
     const left = '12345678-1234-4234-8234-123456789abc';

@@ -41,7 +41,6 @@ export class JournalFollower {
     return this.#journal;
   }
 
-
   /**
    * What the file says now. Where nothing has changed it is the same object.
    * @throws ERR_STATE_VERSION, and ERR_SYSCALL where it cannot be read for reasons that say nothing
@@ -96,7 +95,8 @@ export class JournalFollower {
     this.forget();
     const place = placeIn(bytes);
     this.#journal = this.#open();
-    if (place && this.#journal?.version() === version) this.#note({ kind: 'good', checkpoint, place }, version);
+    if (place && this.#journal?.version() === version)
+      this.#note({ kind: 'good', checkpoint, place }, version);
     else this.forget();
   }
 

@@ -7,8 +7,8 @@ import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
-import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 import { isNewer } from '../format/sealed-json.js';
+import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines, not synced: for the day on which the file is lost. */

@@ -107,7 +107,8 @@ export class OwnOwner {
       ...gone.map((uid) => releaseLine(generation, uid)),
     ];
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
-    if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId) this.#writeWhole(header, news, gone);
+    if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
+      this.#writeWhole(header, news, gone);
     else {
       this.#append(lines);
       this.#note(header, news, gone);

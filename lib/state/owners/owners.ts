@@ -2,16 +2,14 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 import type { Assignments } from '../../account/assignments.js';
-import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { mortalOwners, podsOf } from '../../account/owners-of-pods.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/request.js';
-import type { Checkpoint } from '../format/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../format/owner-file.js';
 import {
   type FoundOwners,
   findOwners,
@@ -20,6 +18,8 @@ import {
   isOwnerAlive,
   OWNER_NAME,
 } from '../files/state-files.js';
+import type { Checkpoint } from '../format/checkpoint.js';
+import { decodeOwnerFile, encodeOwnerFile } from '../format/owner-file.js';
 import { OwnOwner } from './own-owner.js';
 import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header, newOwner } from './owner-record.js';
