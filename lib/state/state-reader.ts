@@ -9,7 +9,6 @@ import {
   damaged,
   type FoundState,
   findState,
-  type GoodState,
   highestOf,
   isOfBoot,
 } from './files/state-files.js';

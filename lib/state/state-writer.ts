@@ -18,7 +18,7 @@ import {
 import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { checkHoldings } from './format/holdings-check.js';
-import { encodeCheckpoint, type JournalPlace, journalText } from './format/journal.js';
+import { type JournalPlace, journalText } from './format/journal.js';
 import { sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';

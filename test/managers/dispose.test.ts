@@ -1,7 +1,4 @@
-// Managers that are disposed of: what becomes of their grants.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';

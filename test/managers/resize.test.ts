@@ -1,6 +1,4 @@
-// Resize: what a grant has afterwards, who may do it, and what is left of one that is refused.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Site } from '../../lib/admission/site.js';

@@ -2,7 +2,6 @@
 // counts as alive.
 import {
   chmodSync,
-  copyFileSync,
   cpSync,
   readdirSync,
   readFileSync,
