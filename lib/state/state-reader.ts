@@ -4,14 +4,7 @@ import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { JournalFollower } from './files/journal-follower.js';
-import {
-  COPY_FILE,
-  damaged,
-  type FoundState,
-  findState,
-  highestOf,
-  isOfBoot,
-} from './files/state-files.js';
+import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';

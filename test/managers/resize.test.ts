@@ -1,4 +1,3 @@
-
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Site } from '../../lib/admission/site.js';
