@@ -10,8 +10,7 @@ import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
 import { makeStateDir } from '../support/state-dir.js';
-// @ts-expect-error without declarations
-import { standsStill } from '../torture/processes.mjs';
+import { stopWithoutLock } from '../support/stop.js';
 
 const ALL = affinity();
 const MACHINE = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
@@ -217,22 +216,6 @@ describe('giving back', () => {
     },
   );
 });
-
-// It looks again now and then whether its turn has come, and has the lock meanwhile: stopped there
-// it would hold up everybody.
-async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
-  const { native } = await import('../../lib/base/native.js');
-  const folder = native.Folder.open(stateDir, false, 0o700, -1);
-  for (;;) {
-    process.kill(pid!, 'SIGSTOP');
-    while (!standsStill(pid)) await soon();
-    const lock = folder.tryLock('lock', 'a test');
-    lock?.release();
-    if (lock) return;
-    process.kill(pid!, 'SIGCONT');
-    await soon();
-  }
-}
 
 describe('waiting', () => {
   it('is not held up by a process that is stopped, which has its place again when it goes on', async () => {

@@ -20,6 +20,7 @@ import { Agent } from '../support/agent.js';
 import { isLong } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
+import { stopWithoutLock } from '../support/stop.js';
 
 const MACHINE = 'core:8 pu:1';
 const STATE = 'state.json';
@@ -112,7 +113,7 @@ describe('the generation before, put back,', () => {
     const witness = await opener(stateDir);
     const resized = agent.tell('resize', { uid, cpu: 4, noticeMs: 1_000 });
     await expect.poll(async () => (await witness.tell('grants'))[0].upcoming).toBe('0-3');
-    agent.process.kill('SIGSTOP');
+    await stopWithoutLock(agent, stateDir);
     const [owner] = readdirSync(join(stateDir, 'owners'));
     for (const name of [STATE, 'generation', join('owners', owner!)])
       copyFileSync(join(backup, name), join(stateDir, name));

@@ -107,7 +107,7 @@ Result<Folder> Folder::open_at(int parent, const std::string& name, std::string 
   if (fstat(fd.get(), &s) != 0) return syscall_error("fstat", "cannot look at the folder " + path);
   struct statfs fs;
   bool in_memory = fstatfs(fd.get(), &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
-  return Folder(std::move(path), std::move(fd), s.st_mode & 0660, in_memory);
+  return Folder(std::move(path), std::move(fd), {s.st_dev, s.st_ino}, s.st_mode & 0660, in_memory);
 }
 
 Result<FolderOwner> Folder::owner() const {
@@ -117,15 +117,17 @@ Result<FolderOwner> Folder::owner() const {
 }
 
 Result<std::string> Folder::identity() const {
-  struct stat s;
-  if (fstat(fd_.get(), &s) != 0) return error("fstat", "cannot look at the folder");
-  return std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
+  if (!fd_.valid()) {
+    errno = EBADF;
+    return error("fstat", "cannot look at the folder");
+  }
+  return std::to_string(identity_.device) + ":" + std::to_string(identity_.inode);
 }
 
 bool Folder::is_current() const {
-  struct stat here, there;
-  return fstat(fd_.get(), &here) == 0 && lstat(path_.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
-         here.st_dev == there.st_dev;
+  struct stat there;
+  return fd_.valid() && lstat(path_.c_str(), &there) == 0 && identity_.inode == there.st_ino &&
+         identity_.device == there.st_dev;
 }
 
 Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {
@@ -178,26 +180,29 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
   }
 }
 
-Result<UniqueFd> Folder::open_to_look(const std::string& name) const {
-  return open_ordinary(name, O_RDONLY);
+Result<UniqueFd> Folder::open_to_look(const std::string& name, struct stat* s) const {
+  return open_ordinary(name, O_RDONLY, s);
 }
 
-Result<UniqueFd> Folder::open_to_change(const std::string& name) const { return open_ordinary(name, O_RDWR); }
+Result<UniqueFd> Folder::open_to_change(const std::string& name, struct stat* s) const {
+  return open_ordinary(name, O_RDWR, s);
+}
 
-Result<UniqueFd> Folder::open_ordinary(const std::string& name, int flags) const {
+Result<UniqueFd> Folder::open_ordinary(const std::string& name, int flags, struct stat* s) const {
   UniqueFd fd(openat(fd_.get(), name.c_str(), flags | O_NONBLOCK | kOpenFlags));
   if (!fd.valid()) return error("open", "cannot open " + name);
-  struct stat s;
-  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
-  if (S_ISREG(s.st_mode)) return fd;
-  errno = S_ISDIR(s.st_mode) ? EISDIR : ENXIO;
+  struct stat own;
+  if (s == nullptr) s = &own;
+  if (fstat(fd.get(), s) != 0) return error("fstat", "cannot look at " + name);
+  if (S_ISREG(s->st_mode)) return fd;
+  errno = S_ISDIR(s->st_mode) ? EISDIR : ENXIO;
   return error("open", "cannot open " + name);
 }
 
 Result<Folder> Folder::with_own_files() const {
   UniqueFd fd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return error("fcntl", "cannot open the folder again");
-  return Folder(path_, std::move(fd), file_mode_ & ~0022U, in_memory_);
+  return Folder(path_, std::move(fd), identity_, file_mode_ & ~0022U, in_memory_);
 }
 
 Result<UniqueFd> Folder::open_to_read(const std::string& name) const {

@@ -43,6 +43,12 @@ struct FoundFile {
   uint64_t links;
 };
 
+// No other file or folder has the same while this one is open.
+struct FileIdentity {
+  uint64_t device;
+  uint64_t inode;
+};
+
 struct FolderOwner {
   unsigned user;
   unsigned group;
@@ -57,7 +63,7 @@ class Folder {
   // is its owner's word.
   Result<Folder> with_own_files() const;
   // This folder without a descriptor: what needs one fails with EBADF.
-  Folder closed() const { return Folder(path_, UniqueFd(), file_mode_, in_memory_); }
+  Folder closed() const { return Folder(path_, UniqueFd(), identity_, file_mode_, in_memory_); }
   // A folder inside this one.
   Result<Folder> open_child(const std::string& name, const FolderOptions& options) const;
 
@@ -85,10 +91,10 @@ class Folder {
   // where it does not exist.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;
   // Opens an ordinary file to look at it. Its closing is no IN_CLOSE_WRITE for those who watch the folder.
-  // EISDIR or ENXIO where it is none.
-  Result<UniqueFd> open_to_look(const std::string& name) const;
+  // EISDIR or ENXIO where it is none. `s`, if any, becomes what fstat(2) says of it.
+  Result<UniqueFd> open_to_look(const std::string& name, struct stat* s = nullptr) const;
   // The same, for reading and writing.
-  Result<UniqueFd> open_to_change(const std::string& name) const;
+  Result<UniqueFd> open_to_change(const std::string& name, struct stat* s = nullptr) const;
 
   // Replaces `name` by `bytes` so that readers see the old file or the new one, whole. What a crash of the
   // machine leaves is not said: for files that mean nothing after it.
@@ -104,12 +110,16 @@ class Folder {
                                       const std::function<Result<Done>()>& may_go_on = {}) const;
 
  private:
-  Folder(std::string path, UniqueFd fd, unsigned file_mode, bool in_memory)
-      : path_(std::move(path)), fd_(std::move(fd)), file_mode_(file_mode), in_memory_(in_memory) {}
+  Folder(std::string path, UniqueFd fd, const FileIdentity& identity, unsigned file_mode, bool in_memory)
+      : path_(std::move(path)),
+        fd_(std::move(fd)),
+        identity_(identity),
+        file_mode_(file_mode),
+        in_memory_(in_memory) {}
   static Result<Folder> open_at(int parent, const std::string& name, std::string path,
                                 const FolderOptions& options);
   Error error(const char* syscall, const std::string& what) const;
-  Result<UniqueFd> open_ordinary(const std::string& name, int flags) const;
+  Result<UniqueFd> open_ordinary(const std::string& name, int flags, struct stat* s) const;
   // A new file with the mode of files here. Where its maker dies meanwhile, the group cannot use it.
   Result<UniqueFd> create_file(const std::string& name) const;
   // The same, of which nobody ever finds less; what somebody else has made meanwhile is opened.
@@ -119,6 +129,7 @@ class Folder {
 
   std::string path_;
   UniqueFd fd_;
+  FileIdentity identity_;
   unsigned file_mode_;  // for new files: what the folder's own mode allows
   bool in_memory_;
 };

@@ -11,10 +11,12 @@ Error JournalFile::error(const char* syscall, const char* what) const {
 }
 
 Result<std::optional<JournalFile>> JournalFile::open(const Folder& folder, const std::string& name) {
-  Result<UniqueFd> fd = folder.open_to_look(name);
+  struct stat s;
+  Result<UniqueFd> fd = folder.open_to_look(name, &s);
   if (!fd.ok() && fd.error().errno_value == ENOENT) return std::optional<JournalFile>();
   if (!fd.ok()) return fd.error();
-  return std::optional<JournalFile>(JournalFile(std::move(fd).value(), name, folder.path() + "/" + name));
+  return std::optional<JournalFile>(
+      JournalFile(std::move(fd).value(), {s.st_dev, s.st_ino}, name, folder.path() + "/" + name));
 }
 
 Result<FileVersion> JournalFile::version() const {
@@ -48,11 +50,8 @@ Result<std::string> JournalFile::read(uint64_t offset, size_t limit) const {
 }
 
 Result<UniqueFd> JournalFile::open_to_write(const Folder& folder, struct stat& s) const {
-  struct stat here;
-  Result<UniqueFd> end = folder.open_to_change(name_);
-  if (!end.ok()) return end;
-  if (fstat(end.value().get(), &s) != 0 || fstat(fd_.get(), &here) != 0) return error("fstat", "look at");
-  if (s.st_ino == here.st_ino && s.st_dev == here.st_dev) return end;
+  Result<UniqueFd> end = folder.open_to_change(name_, &s);
+  if (!end.ok() || (s.st_ino == identity_.inode && s.st_dev == identity_.device)) return end;
   errno = ESTALE;
   return error("open", "append to");
 }
@@ -88,8 +87,8 @@ Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) const {
 
 void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes) {
   struct stat s;
-  Result<UniqueFd> copy = folder.open_to_change(name);
-  if (!copy.ok() || fstat(copy.value().get(), &s) != 0 || static_cast<uint64_t>(s.st_size) != offset) return;
+  Result<UniqueFd> copy = folder.open_to_change(name, &s);
+  if (!copy.ok() || static_cast<uint64_t>(s.st_size) != offset) return;
   if (!write_at(copy.value().get(), offset, bytes).ok()) (void)cut(copy.value().get(), offset);
 }
 

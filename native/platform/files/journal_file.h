@@ -36,13 +36,14 @@ class JournalFile {
   Result<Done> cut(const Folder& folder, uint64_t size) const;
 
  private:
-  JournalFile(UniqueFd fd, std::string name, std::string path)
-      : fd_(std::move(fd)), name_(std::move(name)), path_(std::move(path)) {}
+  JournalFile(UniqueFd fd, const FileIdentity& identity, std::string name, std::string path)
+      : fd_(std::move(fd)), identity_(identity), name_(std::move(name)), path_(std::move(path)) {}
   Error error(const char* syscall, const char* what) const;
   // Whatever size it has.
   Result<UniqueFd> open_to_write(const Folder& folder, struct stat& s) const;
 
   UniqueFd fd_;
+  FileIdentity identity_;  // of the file
   std::string name_;
   std::string path_;
 };
