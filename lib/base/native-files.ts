@@ -85,9 +85,9 @@ export interface NativeFolder {
 }
 
 export interface NativeInotify {
-  /** A folder; `mask` as inotify(7) has it. Answers the number of the watch. */
+  /** A folder or file; `mask` as inotify(7) has it, with its flags. Answers the number of the watch. */
   add(path: string, mask: number): number;
-  /** Nothing where the watch has ended with its folder. */
+  /** Nothing where the watch has ended with what was watched. */
   remove(watch: number): void;
   close(): void;
 }

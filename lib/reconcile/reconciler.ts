@@ -104,7 +104,7 @@ export class Reconciler {
     }
     const wait = Math.min(client.periodMs * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1);
     this.#timer = setTimeout(() => this.#runQuietly(), wait).unref();
-    this.#endWatch ??= this.#store.watch(() => this.#look(), true);
+    this.#endWatch ??= this.#store.watch(() => this.#look(), { isQuiet: true });
   }
 
   // A commit, or what may be one.

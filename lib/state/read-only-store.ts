@@ -10,7 +10,7 @@ import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
 import type { Checkpoint } from './files/checkpoint.js';
-import { FolderWatch, type Listener } from './files/folder-watch.js';
+import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import {
   type FoundState,
   findOwners,
@@ -219,8 +219,8 @@ export class ReadOnlyStore implements StateSource {
     });
   }
 
-  watch(listener: Listener, isQuiet = false): () => void {
-    return this.scope === 'memory' ? () => {} : this.#watch.add(listener, isQuiet);
+  watch(listener: Listener, listening: Listening = {}): () => void {
+    return this.scope === 'memory' ? () => {} : this.#watch.add(listener, listening);
   }
 
   /** Lets the folder go. The next read opens it again. */

@@ -1,19 +1,21 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked
 // to leave CPUs themselves, and answer when they have. The one that asks holds the state's lock.
 // Whoever is asked only leaves: late or early, that takes CPUs from nobody.
-import { existsSync, type FSWatcher, watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { FileWatch } from '../../state/files/file-watch.js';
 import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';
 const ANSWER = '.left';
 const LOOK_MS = 2;
-// Where the kernel has no watch left to give.
-const PERIOD_MS = 50;
+// Whoever removes a registration may be about to remove the state folder; and what cannot be obeyed
+// now may be a moment later.
+const LATER_MS = 1000;
 
 export interface ClearRequest {
   readonly id: string;
@@ -32,11 +34,20 @@ function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boole
   return isSure && text === answerText(id, name);
 }
 
+// The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+function quietly(look: () => unknown): () => void {
+  return () => {
+    try {
+      look();
+    } catch {}
+  };
+}
+
 export class MemberRequests {
   readonly #folder: NativeFolder;
   readonly #path: string;
-  #watcher: FSWatcher | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #watches: FileWatch[] = [];
+  readonly #later = new Map<() => void, NodeJS.Timeout>();
   #answered = '';
 
   /** `path`: of the folder, as this process sees it. */
@@ -85,46 +96,55 @@ export class MemberRequests {
    * folder. Does not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
-    if (this.#timer) return;
+    if (this.#watches.length > 0) return;
     this.restart = () => {
       this.stop();
       this.listen(name, obey, missing);
     };
     const look = () => {
-      if (this.#folder.version(name) === undefined && existsSync(dirname(this.#path))) missing();
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#answered) return;
       this.#answered = request.id;
       if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
-      else this.#answered = '';
-    };
-    const quietly = () => {
-      try {
-        look();
-      } catch {
-        // The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+      else {
+        this.#answered = '';
+        this.#lookLater(look);
       }
     };
-    let isNotified = true;
-    try {
-      this.#watcher = watch(this.#path, { persistent: false }, (_, file) => {
-        if (file === null || file === REQUEST) quietly();
-      });
-      this.#watcher.on('error', () => this.#watcher?.close());
-    } catch {
-      isNotified = false;
-    }
-    this.#timer = setInterval(quietly, isNotified ? PERIOD_MS * 20 : PERIOD_MS).unref();
+    const isMissing = () => this.#folder.version(name) === undefined;
+    const check = () => {
+      // Where the folder is gone too, its return is told.
+      if (!isMissing() || !existsSync(dirname(this.#path))) return;
+      missing();
+      this.#lookLater(check);
+    };
+    this.#watches = [
+      new FileWatch(join(this.#path, REQUEST), quietly(look)),
+      new FileWatch(
+        join(this.#path, name),
+        quietly(() => isMissing() && this.#lookLater(check)),
+      ),
+    ];
+    for (const watch of this.#watches) watch.start();
+  }
+
+  #lookLater(look: () => void): void {
+    if (this.#later.has(look)) return;
+    const timer = setTimeout(() => {
+      this.#later.delete(look);
+      quietly(look)();
+    }, LATER_MS);
+    this.#later.set(look, timer.unref());
   }
 
   /** Another folder is at the path. */
   restart = () => {};
 
   stop(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#watcher?.close();
-    this.#watcher = undefined;
+    for (const timer of this.#later.values()) clearTimeout(timer);
+    this.#later.clear();
+    for (const watch of this.#watches) watch.stop();
+    this.#watches = [];
   }
 
   #read(): ClearRequest | undefined {
