@@ -67,6 +67,7 @@ export class MachineManager extends ManagerView {
     this.#parts = parts;
     this.#reconciling = {
       ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      refreshed: () => this.look(),
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
       failed: (error) => {
@@ -112,6 +113,7 @@ export class MachineManager extends ManagerView {
     const before = resources.get(resource)?.preferredAllocation;
     const callback = checkPreferredAllocation(preferredAllocation) ?? before;
     resources.set(resource, { name: resource, devices, preferredAllocation: callback });
+    this.look();
   }
 
   /**

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { type InspectOptions, inspect } from 'node:util';
 import { publishError } from '../admission/diagnostics.js';
 import { ManagerWatch, type StateChange } from '../admission/manager-watch.js';
-import { grantInfos } from '../admission/on-record.js';
+import { flagGroundNow, grantInfos } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { Settings } from '../decision/machine-settings.js';
@@ -88,6 +88,8 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
       store: () => site.ledger,
       recoveries: () => site.ledger.recoveries,
       infos: (pods, state) => grantInfos(site, pods, state),
+      ground: (state) => flagGroundNow(site, state),
+      isBlind: () => !site.topology.isSimulated,
       settings: () => this.settings(),
       sharedPool: () => this.sharedPool(),
       reclaim,
@@ -97,6 +99,11 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
         if (this.listenerCount('error') > 0) this.emit('error', error);
       },
     });
+  }
+
+  /** What flags depend on may have changed without a commit. */
+  protected look(): void {
+    setImmediate(() => this.#watch.look());
   }
 
   /** What JSON.stringify writes: nothing that has to be read from the state. */

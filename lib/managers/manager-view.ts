@@ -206,7 +206,7 @@ export class ManagerView extends ManagerEmitter {
   async audits(): Promise<GrantAudit[]> {
     const site = this.#site;
     checkRealMachine(site);
-    await refreshSite(site);
+    if (!(await refreshSite(site)).isEmpty) this.look();
     return this.#watched.look(site.topology, livingPods(this));
   }
 

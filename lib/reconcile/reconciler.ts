@@ -32,6 +32,8 @@ export interface Reconciling {
   readonly placement: Placement;
   /** 0: only when it is told to. */
   readonly periodMs: number;
+  /** CPUs have come: the site has another topology. */
+  refreshed(): void;
   drifted(drift: Drift): void;
   hotplugged(hotplug: Hotplug): void;
   failed(error: Error): void;
@@ -164,7 +166,9 @@ export class Reconciler {
     const { site } = client;
     if (site.topology.isSimulated) return NOTHING_DONE;
     this.#generation = this.#readGeneration();
-    for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
+    for (const each of new Set([client, ...this.#clients])) {
+      if (!(await refreshSite(each.site)).isEmpty) each.refreshed();
+    }
     const hotplug = await this.#substitute(client);
     const look = () => {
       const checkpoint = this.#store.read();

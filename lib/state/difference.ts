@@ -16,15 +16,24 @@ export interface Difference {
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
 
-/** A pod that was released and admitted again is both removed and added. */
+const without = (pods: readonly PodAssignment[], others: readonly PodAssignment[]) => {
+  const known = new Set(others);
+  return pods.filter((pod) => !known.has(pod));
+};
+
+/**
+ * A pod that was released and admitted again is both removed and added. Pods that are the same
+ * objects in both are not looked into.
+ */
 export function difference(before: Assignments, after: Assignments): Difference {
   const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
-  const old = new Map(before.pods.map((pod) => [keyOf(pod), pod]));
-  const now = new Set(after.pods.map(keyOf));
+  const [earlier, later] = [without(before.pods, after.pods), without(after.pods, before.pods)];
+  const old = new Map(earlier.map((pod) => [keyOf(pod), pod]));
+  const now = new Set(later.map(keyOf));
   return {
-    added: after.pods.filter((pod) => !old.has(keyOf(pod))),
-    removed: before.pods.filter((pod) => !now.has(keyOf(pod))),
-    changed: after.pods.flatMap((pod) => {
+    added: later.filter((pod) => !old.has(keyOf(pod))),
+    removed: earlier.filter((pod) => !now.has(keyOf(pod))),
+    changed: later.flatMap((pod) => {
       const was = old.get(keyOf(pod));
       return was && !isSame(encodePod(was), encodePod(pod)) ? [{ before: was, after: pod }] : [];
     }),
