@@ -16,10 +16,24 @@ export interface Difference {
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
 
-const without = (pods: readonly PodAssignment[], others: readonly PodAssignment[]) => {
+type Pods = readonly PodAssignment[];
+
+// The pods of both that the other does not have as the same objects. A commit leaves the others in
+// their order, so that most need not be looked up.
+function distinct(before: Pods, after: Pods): readonly [Pods, Pods] {
+  const most = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < most && before[start] === after[start]) start++;
+  let end = 0;
+  while (end < most - start && before.at(-1 - end) === after.at(-1 - end)) end++;
+  const [old, now] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
+  return [without(old, now), without(now, old)];
+}
+
+function without(pods: Pods, others: Pods): Pods {
   const known = new Set(others);
   return pods.filter((pod) => !known.has(pod));
-};
+}
 
 /**
  * A pod that was released and admitted again is both removed and added. Pods that are the same
@@ -27,7 +41,7 @@ const without = (pods: readonly PodAssignment[], others: readonly PodAssignment[
  */
 export function difference(before: Assignments, after: Assignments): Difference {
   const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
-  const [earlier, later] = [without(before.pods, after.pods), without(after.pods, before.pods)];
+  const [earlier, later] = distinct(before.pods, after.pods);
   const old = new Map(earlier.map((pod) => [keyOf(pod), pod]));
   const now = new Set(later.map(keyOf));
   return {
