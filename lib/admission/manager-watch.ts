@@ -39,7 +39,7 @@ export interface Watched {
   recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
   ground(state: Assignments): FlagGround;
-  /** Whether nothing tells that CPUs have gone offline or come back. */
+  /** Whether nothing tells what has become of the CPUs: {@link ManagerWatch.look} is called. */
   isBlind(): boolean;
   settings(): Settings;
   sharedPool(): CpuSet;
@@ -49,8 +49,8 @@ export interface Watched {
   fail(error: Error): void;
 }
 
-// How often it looks for what nothing tells.
-const BLIND_MS = 30_000;
+/** How often it looks for what nothing tells. */
+export const BLIND_MS = 30_000;
 
 /** On what flags were judged, and the grants of which something may have changed. */
 interface Judgement {

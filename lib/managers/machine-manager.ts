@@ -4,6 +4,7 @@ import { publishError } from '../admission/diagnostics.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
+import { BLIND_MS } from '../admission/manager-watch.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
@@ -58,6 +59,8 @@ export class MachineManager extends ManagerView {
       placement: config.placement,
       sharedMembers: () => site.enforcer.members?.list() ?? [],
       reclaim: async () => reclaim(site),
+      // Its rounds tell.
+      isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
       release: () => {
         endReconciling();
         leavePool(site);
@@ -67,7 +70,7 @@ export class MachineManager extends ManagerView {
     this.#parts = parts;
     this.#reconciling = {
       ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
-      refreshed: () => this.look(),
+      looked: () => this.look(),
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
       failed: (error) => {

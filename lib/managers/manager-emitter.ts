@@ -42,6 +42,8 @@ export interface ViewParts {
   /** What opening has found. */
   readonly found: readonly Warning[];
   readonly sharedMembers: () => readonly SharedMember[];
+  /** Whether nothing tells, at least twice a minute, what has become of the CPUs. */
+  readonly isBlind: boolean;
   /** Ends the grants of dead owners, where that may be done. */
   readonly reclaim: () => Promise<void>;
   /** Lets go what is open, once the view is closed. */
@@ -83,13 +85,13 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
   }
 
   #newWatch(): ManagerWatch {
-    const { site, reclaim } = this.#parts;
+    const { site, reclaim, isBlind } = this.#parts;
     return new ManagerWatch({
       store: () => site.ledger,
       recoveries: () => site.ledger.recoveries,
       infos: (pods, state) => grantInfos(site, pods, state),
       ground: (state) => flagGroundNow(site, state),
-      isBlind: () => !site.topology.isSimulated,
+      isBlind: () => isBlind && !site.topology.isSimulated,
       settings: () => this.settings(),
       sharedPool: () => this.sharedPool(),
       reclaim,
