@@ -46,7 +46,7 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
    * How often what is so is compared with what should be, and repaired (see
    * {@link Manager.reconcile}), besides after every change: milliseconds, or a duration such as
-   * `10s`; a tenth more or less. 0: only when it is told to. Default: 10 seconds.
+   * `10s`; a tenth more or less. 0: only when it is told to. Default: 30 seconds.
    */
   cpuManagerReconcilePeriod?: number | string;
   /**

@@ -24,6 +24,7 @@ import { configure } from '../opening/configure.js';
 import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
 import type { Lifetime } from './lifetime.js';
+import { lookAgain } from './manager-emitter.js';
 import { ManagerView } from './manager-view.js';
 
 /** What {@link Manager.registerDevices} takes beside the devices. */
@@ -70,7 +71,7 @@ export class MachineManager extends ManagerView {
     this.#parts = parts;
     this.#reconciling = {
       ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
-      looked: () => this.look(),
+      looked: () => lookAgain(this),
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
       failed: (error) => {
@@ -116,7 +117,7 @@ export class MachineManager extends ManagerView {
     const before = resources.get(resource)?.preferredAllocation;
     const callback = checkPreferredAllocation(preferredAllocation) ?? before;
     resources.set(resource, { name: resource, devices, preferredAllocation: callback });
-    this.look();
+    lookAgain(this);
   }
 
   /**

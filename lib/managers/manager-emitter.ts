@@ -50,6 +50,9 @@ export interface ViewParts {
   readonly release: () => void;
 }
 
+/** For the package's own modules: what flags depend on may have changed without a commit. */
+export let lookAgain: (manager: ManagerEmitter) => void;
+
 /** What every manager is beside its questions and verbs: an emitter that can be closed. */
 export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Tells the managers of this thread apart, in the messages of the diagnostics channels. */
@@ -103,9 +106,8 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
     });
   }
 
-  /** What flags depend on may have changed without a commit. */
-  protected look(): void {
-    setImmediate(() => this.#watch.look());
+  static {
+    lookAgain = (manager) => setImmediate(() => manager.#watch.look());
   }
 
   /** What JSON.stringify writes: nothing that has to be read from the state. */
