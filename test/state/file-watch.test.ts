@@ -1,6 +1,16 @@
 // What is told of one file, whatever becomes of it and of the folders above.
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { FileWatch } from '../../lib/state/files/file-watch.js';
@@ -43,7 +53,7 @@ function makeFile(text = '') {
 const REPLACE = `(path, text) => {
   fs.writeFileSync(path + '.new', text);
   fs.rmSync(path + '.prev', { force: true });
-  if (text % 2) fs.linkSync(path, path + '.prev');
+  if (text % 2 && fs.existsSync(path)) fs.linkSync(path, path + '.prev');
   fs.renameSync(path + '.new', path);
 }`;
 
@@ -61,30 +71,44 @@ it('tells once of each append, and of nothing else in the folder', async () => {
   }
 });
 
-it('misses none of many commits of another process, across replacements', async () => {
+it('misses none of many commits of another process, across replacements and removals', async () => {
   const { path } = makeFile('0');
   const { until } = watching(path);
   // At each number that it is told it writes up to that, in place or by another file.
   const program = `
-    const fs = require('node:fs'), path = ${JSON.stringify(path)}, replace = ${REPLACE};
+    const fs = require('node:fs'), { dirname } = require('node:path'), path = ${JSON.stringify(path)}, replace = ${REPLACE};
     let at = 0;
     require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
       while (at < Number(line)) {
         at++;
+        if (at % 5 === 0) {
+          fs.rmSync(dirname(path), { recursive: true });
+          fs.mkdirSync(dirname(path));
+        }
         if (at % 3) replace(path, String(at));
         else fs.writeFileSync(path, String(at));
       }
     });`;
   const writer = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'inherit', 'inherit'] });
   onTestFinished(() => void writer.kill());
+  const ended = once(writer, 'exit').then(() => Promise.reject(new Error('the writer has ended')));
   for (let at = 0, burst = 1; at < 3000; burst = (burst % 7) + 1) {
     at += burst;
     writer.stdin.write(`${at}\n`);
-    await until(String(at));
+    await Promise.race([until(String(at)), ended]);
   }
-});
+  ended.catch(() => {});
+}, 60_000);
 
-it('follows the path to a file and folders that are made, replaced and removed', async () => {
+it.each([
+  ['', false],
+  [', also while somebody has these open', true],
+])('follows the path to a file and folders that are made, replaced and removed%s', async (_, isOpen) => {
+  // The kernel tells of the end of a folder once it is closed.
+  const hold = () => {
+    const fd = isOpen ? openSync(folder, 'r') : undefined;
+    if (fd !== undefined) onTestFinished(() => closeSync(fd));
+  };
   const folder = join(makeStateDir(), 'a/b');
   const path = join(folder, 'state.json');
   mkdirSync(join(folder, '../..'));
@@ -96,10 +120,12 @@ it('follows the path to a file and folders that are made, replaced and removed',
   await new Promise(setImmediate);
   writeFileSync(path, 'made again');
   await until('made again');
+  hold();
   renameSync(folder, `${folder}-away`);
   mkdirSync(folder);
   writeFileSync(path, 'in another folder');
   await until('in another folder');
+  hold();
   rmSync(join(folder, '..'), { recursive: true });
   await new Promise(setImmediate);
   mkdirSync(folder, { recursive: true });

@@ -8,6 +8,7 @@ import { randomUUID } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { FileWatch } from '../../state/files/file-watch.js';
+import { IN_MOVED_TO, watchFolder } from '../../state/files/folder-events.js';
 import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';
@@ -35,18 +36,21 @@ function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boole
 }
 
 // The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
-function quietly(look: () => unknown): () => void {
+function quietly<T>(look: () => T): () => T | undefined {
   return () => {
     try {
-      look();
-    } catch {}
+      return look();
+    } catch {
+      return undefined;
+    }
   };
 }
 
 export class MemberRequests {
   readonly #folder: NativeFolder;
   readonly #path: string;
-  #watches: FileWatch[] = [];
+  #watch: FileWatch | undefined;
+  #endRequests = () => {};
   readonly #later = new Map<() => void, NodeJS.Timeout>();
   #answered = '';
 
@@ -96,7 +100,7 @@ export class MemberRequests {
    * folder. Does not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
-    if (this.#watches.length > 0) return;
+    if (this.#watch) return;
     this.restart = () => {
       this.stop();
       this.listen(name, obey, missing);
@@ -118,14 +122,20 @@ export class MemberRequests {
       missing();
       this.#lookLater(check);
     };
-    this.#watches = [
-      new FileWatch(join(this.#path, REQUEST), quietly(look)),
-      new FileWatch(
-        join(this.#path, name),
-        quietly(() => isMissing() && this.#lookLater(check)),
-      ),
-    ];
-    for (const watch of this.#watches) watch.start();
+    const listen = quietly(() => {
+      this.#endRequests();
+      this.#endRequests = watchFolder(this.#path, IN_MOVED_TO, (mask, file) => {
+        if (mask !== IN_MOVED_TO || file === REQUEST) quietly(look)();
+      });
+    });
+    // With whatever becomes of the folder the registration is not there any more.
+    this.#watch = new FileWatch(join(this.#path, name), () => {
+      listen();
+      quietly(look)();
+      if (quietly(isMissing)()) this.#lookLater(check);
+    });
+    this.#watch.start();
+    listen();
   }
 
   #lookLater(look: () => void): void {
@@ -143,8 +153,10 @@ export class MemberRequests {
   stop(): void {
     for (const timer of this.#later.values()) clearTimeout(timer);
     this.#later.clear();
-    for (const watch of this.#watches) watch.stop();
-    this.#watches = [];
+    this.#watch?.stop();
+    this.#watch = undefined;
+    this.#endRequests();
+    this.#endRequests = () => {};
   }
 
   #read(): ClearRequest | undefined {

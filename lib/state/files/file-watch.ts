@@ -1,6 +1,7 @@
 // FileWatch: tells that a file may have changed: what is in it, or which file its path leads to.
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { unlessRefused } from '../../base/errors.js';
 import {
   IN_ATTRIB,
   IN_CREATE,
@@ -76,7 +77,7 @@ export class FileWatch {
     }
   }
 
-  // The file; else the folder in which it, or a folder that leads to it, is made first.
+  // The file; else the folders in which it, or a folder that leads to it, will be made.
   #watch(): void {
     const folder = dirname(this.#path);
     for (;;) {
@@ -86,12 +87,21 @@ export class FileWatch {
         if (this.#add(() => watchFolder(folder, GONE, () => this.#tell(GONE)))) return;
       }
       this.#unwatch();
-      let missing = this.#path;
-      while (!this.#watchMakingOf(missing)) missing = dirname(missing);
       // It may have been made before it was watched for.
-      if (!existsSync(missing)) return;
+      if (!existsSync(this.#watchMaking())) return;
       this.#unwatch();
     }
+  }
+
+  // Answers what is made first. All folders above: one that is removed while somebody has it open
+  // does not say so.
+  #watchMaking(): string {
+    let first: string | undefined;
+    for (let path = this.#path; path !== dirname(path); path = dirname(path)) {
+      const watch = () => this.#watchMakingOf(path);
+      if (first === undefined ? watch() : unlessRefused(watch)) first ??= path;
+    }
+    return first!;
   }
 
   // False where there is no folder in which it could be made.
