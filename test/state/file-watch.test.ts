@@ -27,8 +27,9 @@ function watching(path: string) {
   onTestFinished(() => watch.stop());
   /** What is told next. */
   const next = () => new Promise<void>((resolve) => (wake = resolve));
-  /** Waits until the file, read whenever something is told, has this text. */
-  const until = async (text: string) => {
+  /** Waits until the file, read whenever something is told, has this text; `isTold`: told after this call. */
+  const until = async (text: string, isTold = false) => {
+    if (isTold) await next();
     const read = () => {
       try {
         return readFileSync(path, 'utf8');
@@ -40,6 +41,9 @@ function watching(path: string) {
   };
   return { watch, told, next, until };
 }
+
+/** What has happened so far has been told. */
+const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 function makeFile(text = '') {
   const folder = makeStateDir();
@@ -115,22 +119,24 @@ it.each([
   const { until } = watching(path);
   mkdirSync(folder, { recursive: true });
   writeFileSync(path, 'made');
-  await until('made');
+  await until('made', true);
   rmSync(path);
-  await new Promise(setImmediate);
+  await settled();
   writeFileSync(path, 'made again');
-  await until('made again');
+  await until('made again', true);
   hold();
   renameSync(folder, `${folder}-away`);
   mkdirSync(folder);
   writeFileSync(path, 'in another folder');
-  await until('in another folder');
+  await until('in another folder', true);
   hold();
-  rmSync(join(folder, '..'), { recursive: true });
-  await new Promise(setImmediate);
+  for (const each of [path, folder, join(folder, '..')]) {
+    rmSync(each, { recursive: true });
+    await settled();
+  }
   mkdirSync(folder, { recursive: true });
   writeFileSync(path, 'in all new folders');
-  await until('in all new folders');
+  await until('in all new folders', true);
 });
 
 it('wakes for no file beside it that comes once it is there', async () => {
