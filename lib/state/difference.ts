@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { encodePod } from './files/pod-text.js';
+import { encodeSettings, podText, textOf } from './files/pod-text.js';
 
 export interface Difference {
   readonly added: readonly PodAssignment[];
@@ -13,8 +13,9 @@ export interface Difference {
 
 // As they are in files, whatever the order of their members: what was read and what was made here
 // may differ in that.
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
+const isSame = (a: string, b: string) => a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b));
+
+const settingsText = ({ settings }: Assignments) => textOf(settings, encodeSettings);
 
 type Pods = readonly PodAssignment[];
 
@@ -49,8 +50,9 @@ export function difference(before: Assignments, after: Assignments): Difference 
     removed: earlier.filter((pod) => !now.has(keyOf(pod))),
     changed: later.flatMap((pod) => {
       const was = old.get(keyOf(pod));
-      return was && !isSame(encodePod(was), encodePod(pod)) ? [{ before: was, after: pod }] : [];
+      return was && !isSame(podText(was), podText(pod)) ? [{ before: was, after: pod }] : [];
     }),
-    haveSettingsChanged: !isSame(before.settings, after.settings),
+    haveSettingsChanged:
+      before.settings !== after.settings && !isSame(settingsText(before), settingsText(after)),
   };
 }
