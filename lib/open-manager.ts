@@ -99,6 +99,7 @@ function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resour
     ]),
     sharedMembers: () =>
       store.lookInto('members', (folder, at) => new SharedMembers(folder, at).list()) ?? [],
+    isBlind: true,
     reclaim: async () => {},
     release: () => store.close(),
   });

@@ -1,12 +1,14 @@
-// ManagerWatch: tells a manager's listeners what has changed, and takes back what dead owners had,
-// while somebody listens.
+// ManagerWatch: tells a manager's listeners what has changed, and takes back what cgroups had that
+// have ended, while somebody listens. A look costs as much as has changed.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { type FlagGround, isSameGround } from '../decision/flags.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import { difference } from '../state/difference.js';
+import { type Difference, difference } from '../state/difference.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
+import { CgroupWatch } from '../state/owners/cgroup-watch.js';
 import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
@@ -36,6 +38,9 @@ export interface Watched {
   store(): StateSource;
   recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
+  ground(state: Assignments): FlagGround;
+  /** Whether nothing tells what has become of the CPUs: {@link ManagerWatch.look} is called. */
+  isBlind(): boolean;
   settings(): Settings;
   sharedPool(): CpuSet;
   /** Ends the grants of dead owners. */
@@ -44,19 +49,29 @@ export interface Watched {
   fail(error: Error): void;
 }
 
-// How often it looks for what no commit tells, at most.
-const QUIET_MS = 250;
+/** How often it looks for what nothing tells. */
+export const BLIND_MS = 30_000;
+
+/** On what flags were judged, and the grants of which something may have changed. */
+interface Judgement {
+  readonly ground: FlagGround;
+  readonly infos: readonly GrantInfo[];
+}
+
+const NO_DIFFERENCE: Difference = { added: [], removed: [], changed: [], haveSettingsChanged: false };
 
 export class ManagerWatch {
   readonly #watched: Watched;
+  readonly #cgroups = new CgroupWatch(() => this.#reclaimDead());
   #end: (() => void) | undefined;
   // What the listeners were told last.
   #seen: Checkpoint | undefined;
-  #flags: ReadonlyMap<string, string> = new Map();
+  #ground: FlagGround | undefined;
+  readonly #flags = new Map<string, string>();
   // How many were told.
   #recoveries = 0;
   #isReclaiming = false;
-  #nextQuietLook = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(watched: Watched) {
     this.#watched = watched;
@@ -66,58 +81,85 @@ export class ManagerWatch {
   start(): void {
     if (this.#end) return;
     const store = this.#watched.store();
-    this.#seen = store.read();
-    this.#recoveries = this.#watched.recoveries().length;
-    if (this.#seen) this.#flags = flagsOf(this.#infosOf(this.#seen));
-    this.#end = store.watch(() => this.#look());
+    // Before the first look, so that nothing is missed.
+    this.#end = store.watch(() => this.look());
+    try {
+      const now = store.read();
+      this.#recoveries = this.#watched.recoveries().length;
+      if (now) this.#follow(now, this.#judge(now));
+      this.#lookLater();
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
   }
 
   stop(): void {
     this.#end?.();
     this.#end = undefined;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#cgroups.stop();
+    this.#seen = undefined;
+    this.#flags.clear();
   }
 
-  #look(): void {
+  /** Something may have changed: the state, or what flags depend on. */
+  look(): void {
     if (!this.#end) return;
     try {
       const now = this.#watched.store().read();
       const before = this.#seen;
-      const hasChanged = before?.generation !== now?.generation;
-      const isQuietLook = performance.now() >= this.#nextQuietLook;
-      if (!now || !(hasChanged || isQuietLook)) return;
-      this.#seen = now;
-      const infos = this.#infosOf(now);
-      const flagged = this.#newlyFlagged(infos);
+      if (!now) return;
+      const hasChanged = before?.generation !== now.generation;
+      const changes = before && hasChanged ? difference(before.assignments, now.assignments) : NO_DIFFERENCE;
+      const judgement = this.#judge(now, before && changes);
+      const { infos } = judgement;
+      const flagged = infos.filter(
+        (info) => this.#flags.has(info.uid) && this.#flags.get(info.uid) !== textOf(info),
+      );
+      this.#follow(now, judgement, before && changes);
       if (before && (hasChanged || flagged.length > 0))
-        this.#watched.tell(this.#change(before, now, infos, flagged));
+        this.#watched.tell(this.#change(before, now, changes, infos, flagged));
       this.#recoveries = this.#watched.recoveries().length;
-      if (isQuietLook) this.#nextQuietLook = performance.now() + QUIET_MS;
-      if (isQuietLook && !now.refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
+      this.#lookLater();
     } catch (error) {
       this.#watched.fail(error as Error);
     }
   }
 
-  #infosOf({ assignments }: Checkpoint): readonly GrantInfo[] {
-    return this.#watched.infos(assignments.pods, assignments);
+  // Those of which something may have changed; without `changes` all.
+  #judge({ assignments }: Checkpoint, changes?: Difference): Judgement {
+    const ground = this.#watched.ground(assignments);
+    const isSame =
+      changes && !changes.haveSettingsChanged && this.#ground && isSameGround(this.#ground, ground);
+    const pods = isSame ? later(changes) : assignments.pods;
+    return { ground, infos: pods.length === 0 ? [] : this.#watched.infos(pods, assignments) };
   }
 
-  #newlyFlagged(infos: readonly GrantInfo[]): GrantInfo[] {
-    const before = this.#flags;
-    this.#flags = flagsOf(infos);
-    return infos.filter(({ uid }) => before.has(uid) && before.get(uid) !== this.#flags.get(uid));
+  #follow(now: Checkpoint, { ground, infos }: Judgement, changes?: Difference): void {
+    const { assignments, refusal } = now;
+    this.#seen = now;
+    this.#ground = ground;
+    for (const { uid } of changes?.removed ?? []) {
+      this.#flags.delete(uid);
+      this.#cgroups.forget(uid);
+    }
+    for (const info of infos) this.#flags.set(info.uid, textOf(info));
+    this.#cgroups.follow(changes ? later(changes) : assignments.pods);
+    if (!refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
   }
 
-  // `infos`: of all grants now.
+  // `infos`: of those that have come or changed, at least.
   #change(
     before: Checkpoint,
     now: Checkpoint,
+    { added, removed, changed, haveSettingsChanged }: Difference,
     infos: readonly GrantInfo[],
     flagged: readonly GrantInfo[],
   ): StateChange {
-    const [old, state] = [before.assignments, now.assignments];
-    const { added, removed, changed, haveSettingsChanged } = difference(old, state);
-    const earlier = this.#watched.infos([...removed, ...changed.map((each) => each.before)], old);
+    const gone = [...removed, ...changed.map((each) => each.before)];
+    const earlier = gone.length === 0 ? [] : this.#watched.infos(gone, before.assignments);
     const befores = earlier.slice(removed.length);
     const present = new Map(infos.map((info) => [info.uid, info]));
     return Object.freeze({
@@ -133,19 +175,42 @@ export class ManagerWatch {
     });
   }
 
+  #lookLater(isNeeded = this.#cgroups.isBlind || this.#watched.isBlind()): void {
+    if (this.#timer || !this.#end || !isNeeded) return;
+    const look = () => {
+      this.#timer = undefined;
+      this.look();
+      this.#reclaimDead();
+      this.#lookLater();
+    };
+    this.#timer = setTimeout(look, BLIND_MS).unref();
+  }
+
+  // What cgroups had that have ended. Of the end of a process every manager hears by itself.
+  #reclaimDead(): void {
+    const { assignments, refusal } = this.#seen ?? {};
+    const { uids } = this.#cgroups;
+    if (!assignments || refusal || uids.size === 0) return;
+    const pods = assignments.pods.filter(({ uid }) => uids.has(uid));
+    if (this.#watched.infos(pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
+  }
+
   // Every manager that watches may try: the first does it, the others then find nothing to do.
   #reclaim(): void {
     if (this.#isReclaiming) return;
     this.#isReclaiming = true;
     this.#watched
       .reclaim()
-      .catch((error) => this.#watched.fail(error))
+      .catch((error) => {
+        this.#watched.fail(error);
+        this.#lookLater(true);
+      })
       .finally(() => {
         this.#isReclaiming = false;
       });
   }
 }
 
-function flagsOf(infos: readonly GrantInfo[]): ReadonlyMap<string, string> {
-  return new Map(infos.map(({ uid, flags }) => [uid, flags.map(({ message }) => message).join('; ')]));
-}
+const later = ({ added, changed }: Difference) => [...added, ...changed.map(({ after }) => after)];
+
+const textOf = ({ flags }: GrantInfo) => flags.map(({ message }) => message).join('; ');

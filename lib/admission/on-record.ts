@@ -3,7 +3,7 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
-import { type Flag, flagsOf } from '../decision/flags.js';
+import { type Flag, type FlagGround, flagGround, flagsOf } from '../decision/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { ReadOnlySite } from './site.js';
@@ -49,6 +49,11 @@ function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined):
     'ERR_STATE_CORRUPT',
     `the state file in ${ledger.path} was removed while it was in use; nothing is granted without it`,
   );
+}
+
+/** On what the flags of the state's grants are judged now. */
+export function flagGroundNow({ topology, resources }: ReadOnlySite, state: Assignments): FlagGround {
+  return flagGround(state, topology, resources, cpusNow(topology, state.pods));
 }
 
 /** What the state says of some of its grants. */

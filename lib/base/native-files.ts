@@ -123,10 +123,14 @@ export interface NativeFolder {
   isOwnerAlive(name: string): boolean;
 }
 
-export interface NativeInotify {
-  /** A folder; `mask` as inotify(7) has it. Answers the number of the watch. */
-  add(path: string, mask: number): number;
-  /** Nothing where the watch has ended with its folder. */
-  remove(watch: number): void;
+/** What is polled by this environment's event loop. */
+export interface NativeNotices {
   close(): void;
+}
+
+export interface NativeInotify extends NativeNotices {
+  /** A folder or file; `mask` as inotify(7) has it, with its flags. Answers the number of the watch. */
+  add(path: string, mask: number): number;
+  /** Nothing where the watch has ended with what was watched. */
+  remove(watch: number): void;
 }

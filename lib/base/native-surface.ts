@@ -1,6 +1,6 @@
 // The surface of the addon.
 import type { NumalignError } from './errors.js';
-import type { NativeFolder, NativeInotify } from './native-files.js';
+import type { NativeFolder, NativeInotify, NativeNotices } from './native-files.js';
 import type { NativeTasks, NativeThreads, TopologyDescription } from './native-tables.js';
 import type {
   ConfineMemberCall,
@@ -242,4 +242,11 @@ export interface Native {
   Inotify: new (
     onEvent: (watch: number, mask: number, name: string) => void,
   ) => NativeInotify;
+  /**
+   * CPUs have gone offline or come online (uevents, netlink(7)). Does not keep the event loop alive.
+   * ERR_SYSCALL where the kernel does not tell.
+   */
+  CpuEvents: new (
+    onEvent: () => void,
+  ) => NativeNotices;
 }

@@ -1,16 +1,17 @@
 // Flags: what of a grant on record does not hold any more, since the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
-import type { Assignments } from '../account/assignments.js';
-import { bookedOn } from '../account/booked-memory.js';
+import { isDeepStrictEqual } from 'node:util';
+import type { Assignments, MachineSettings } from '../account/assignments.js';
+import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { type CpuMove, movedCpus } from '../account/cpu-identities.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
+import type { CpuIdentity, PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf, devicesOf, memoryOf, poolOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { formatBytes } from '../input/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../machine/pci-address.js';
 import type { Topology } from '../machine/topology.js';
-import type { DeviceResources } from './device-resources.js';
+import type { DeviceResource, DeviceResources } from './device-resources.js';
 import { allocatableOn, isMemoryKnown } from './memory-tables.js';
 
 /**
@@ -77,6 +78,49 @@ export function flagsOf(
     ...memoryFlags(pod, state, topology),
     ...deviceFlags(pod, topology, resources),
   ]);
+}
+
+/** What the flags of every pod depend on beside the pod and the settings. */
+export interface FlagGround {
+  readonly topology: Topology;
+  readonly present: CpuSnapshot;
+  /** On record. */
+  readonly cpus: readonly CpuIdentity[];
+  readonly resources: readonly DeviceResource[];
+  /** Booked, where that is more somewhere than there is; else null: then it makes no flag. */
+  readonly scarce: BookedMemory | null;
+}
+
+export function flagGround(
+  { cpus, memory, settings }: Assignments,
+  topology: Topology,
+  resources: DeviceResources,
+  present: CpuSnapshot,
+): FlagGround {
+  const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
+  return { topology, present, cpus, resources: [...resources.values()], scarce: isScarce ? memory : null };
+}
+
+function isOverbooked(memory: BookedMemory, topology: Topology, settings: MachineSettings): boolean {
+  return Object.entries(memory).some(([id, types]) => {
+    const node = topology.nodes.find((each) => each.id === Number(id));
+    return Object.entries(types).some(
+      ([type, bytes]) => bytes > (node ? allocatableOn(node, type, settings) : 0),
+    );
+  });
+}
+
+/** Whether pods and settings that have not changed have the same flags on both. */
+export function isSameGround(a: FlagGround, b: FlagGround): boolean {
+  return (
+    a.topology === b.topology &&
+    a.present.online.equals(b.present.online) &&
+    a.present.isolated.equals(b.present.isolated) &&
+    (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
+    isDeepStrictEqual(a.scarce, b.scarce) &&
+    a.resources.length === b.resources.length &&
+    a.resources.every((resource, i) => resource === b.resources[i])
+  );
 }
 
 /** `CPU 3 is`, `CPUs 2-3 are`. */

@@ -4,6 +4,7 @@ import { publishError } from '../admission/diagnostics.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
+import { BLIND_MS } from '../admission/manager-watch.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
@@ -23,6 +24,7 @@ import { configure } from '../opening/configure.js';
 import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
 import type { Lifetime } from './lifetime.js';
+import { lookAgain } from './manager-emitter.js';
 import { ManagerView } from './manager-view.js';
 
 /** What {@link Manager.registerDevices} takes beside the devices. */
@@ -58,6 +60,8 @@ export class MachineManager extends ManagerView {
       placement: config.placement,
       sharedMembers: () => site.enforcer.members?.list() ?? [],
       reclaim: async () => reclaim(site),
+      // Its rounds tell.
+      isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
       release: () => {
         endReconciling();
         leavePool(site);
@@ -67,6 +71,7 @@ export class MachineManager extends ManagerView {
     this.#parts = parts;
     this.#reconciling = {
       ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      looked: () => lookAgain(this),
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
       failed: (error) => {
@@ -112,6 +117,7 @@ export class MachineManager extends ManagerView {
     const before = resources.get(resource)?.preferredAllocation;
     const callback = checkPreferredAllocation(preferredAllocation) ?? before;
     resources.set(resource, { name: resource, devices, preferredAllocation: callback });
+    lookAgain(this);
   }
 
   /**

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { type InspectOptions, inspect } from 'node:util';
 import { publishError } from '../admission/diagnostics.js';
 import { ManagerWatch, type StateChange } from '../admission/manager-watch.js';
-import { grantInfos } from '../admission/on-record.js';
+import { flagGroundNow, grantInfos } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { Settings } from '../decision/machine-settings.js';
@@ -42,11 +42,16 @@ export interface ViewParts {
   /** What opening has found. */
   readonly found: readonly Warning[];
   readonly sharedMembers: () => readonly SharedMember[];
+  /** Whether nothing tells, at least twice a minute, what has become of the CPUs. */
+  readonly isBlind: boolean;
   /** Ends the grants of dead owners, where that may be done. */
   readonly reclaim: () => Promise<void>;
   /** Lets go what is open, once the view is closed. */
   readonly release: () => void;
 }
+
+/** For the package's own modules: what flags depend on may have changed without a commit. */
+export let lookAgain: (manager: ManagerEmitter) => void;
 
 /** What every manager is beside its questions and verbs: an emitter that can be closed. */
 export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
@@ -83,11 +88,13 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
   }
 
   #newWatch(): ManagerWatch {
-    const { site, reclaim } = this.#parts;
+    const { site, reclaim, isBlind } = this.#parts;
     return new ManagerWatch({
       store: () => site.ledger,
       recoveries: () => site.ledger.recoveries,
       infos: (pods, state) => grantInfos(site, pods, state),
+      ground: (state) => flagGroundNow(site, state),
+      isBlind: () => isBlind && !site.topology.isSimulated,
       settings: () => this.settings(),
       sharedPool: () => this.sharedPool(),
       reclaim,
@@ -97,6 +104,10 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
         if (this.listenerCount('error') > 0) this.emit('error', error);
       },
     });
+  }
+
+  static {
+    lookAgain = (manager) => setImmediate(() => manager.#watch.look());
   }
 
   /** What JSON.stringify writes: nothing that has to be read from the state. */

@@ -29,7 +29,7 @@ import { refreshSite } from '../machine/topology-refresh.js';
 import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
-import { ManagerEmitter, type ViewParts } from './manager-emitter.js';
+import { lookAgain, ManagerEmitter, type ViewParts } from './manager-emitter.js';
 
 /** The grants on record of living owners, for the package's own modules. */
 export let livingPods: (view: ManagerView) => readonly PodAssignment[];
@@ -206,7 +206,7 @@ export class ManagerView extends ManagerEmitter {
   async audits(): Promise<GrantAudit[]> {
     const site = this.#site;
     checkRealMachine(site);
-    await refreshSite(site);
+    if (!(await refreshSite(site)).isEmpty) lookAgain(this);
     return this.#watched.look(site.topology, livingPods(this));
   }
 

@@ -17,6 +17,7 @@ import {
   together,
 } from '../enforcement/drift.js';
 import type { Placement } from '../input/placement.js';
+import { watchCpus } from '../machine/cpu-events.js';
 import { refreshSite } from '../machine/topology-refresh.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Store } from '../state/store.js';
@@ -32,6 +33,8 @@ export interface Reconciling {
   readonly placement: Placement;
   /** 0: only when it is told to. */
   readonly periodMs: number;
+  /** A round in the background: what it has looked at may have changed. */
+  looked(): void;
   drifted(drift: Drift): void;
   hotplugged(hotplug: Hotplug): void;
   failed(error: Error): void;
@@ -39,11 +42,12 @@ export interface Reconciling {
 
 // So that processes that were started together do not stay together.
 const JITTER = 0.1;
-// Between rounds after changes: many changes at once are one.
-const PAUSE_MS = 100;
 // What a commit has given back is opened by whoever gave it back, in a step of its own: right after
 // a commit that is no drift yet.
 const FRESH_MS = 1000;
+// Many commits, and many CPUs that go, are one reason for a round.
+const AFTER_COMMIT_MS = FRESH_MS;
+const AFTER_HOTPLUG_MS = 100;
 const SETTLE_MS = 200;
 const MOST_LOOKS = 6;
 
@@ -64,7 +68,7 @@ export class Reconciler {
   #next: Promise<ReconcileReport> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Timeout | undefined;
-  #endWatch: (() => void) | undefined;
+  #ends: (() => void)[] = [];
   #generation: number | undefined;
 
   private constructor(store: Store) {
@@ -98,22 +102,30 @@ export class Reconciler {
     if (!client) {
       clearTimeout(this.#soon);
       this.#soon = undefined;
-      this.#endWatch?.();
-      this.#endWatch = undefined;
+      for (const end of this.#ends) end();
+      this.#ends = [];
       return;
     }
     const wait = Math.min(client.periodMs * (1 + JITTER * (2 * Math.random() - 1)), 2 ** 31 - 1);
     this.#timer = setTimeout(() => this.#runQuietly(), wait).unref();
-    this.#endWatch ??= this.#store.watch(() => this.#look(), true);
+    if (this.#ends.length > 0) return;
+    this.#ends = [
+      this.#store.watch(() => this.#look(), { isQuiet: true }),
+      watchCpus(() => this.#runIn(AFTER_HOTPLUG_MS)),
+    ];
   }
 
   // A commit, or what may be one.
   #look(): void {
-    if (this.#soon || this.#readGeneration() === this.#generation) return;
+    if (!this.#soon && this.#readGeneration() !== this.#generation) this.#runIn(AFTER_COMMIT_MS);
+  }
+
+  #runIn(wait: number): void {
+    clearTimeout(this.#soon);
     this.#soon = setTimeout(() => {
       this.#soon = undefined;
       this.#runQuietly();
-    }, PAUSE_MS).unref();
+    }, wait).unref();
   }
 
   #readGeneration(): number | undefined {
@@ -127,7 +139,10 @@ export class Reconciler {
       .catch((error) => {
         for (const each of this.#clients) each.failed(error);
       })
-      .finally(() => this.#schedule());
+      .finally(() => {
+        for (const each of this.#clients) each.looked();
+        this.#schedule();
+      });
   }
 
   /** A round that begins after this call. @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP */

@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { encodePod } from './format/pod-text.js';
+import { podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
+import { encodeSettings, podText, textOf } from './format/pod-text.js';
 
 export interface Difference {
   readonly added: readonly PodAssignment[];
@@ -13,21 +14,28 @@ export interface Difference {
 
 // As they are in files, whatever the order of their members: what was read and what was made here
 // may differ in that.
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-const isSame = (a: unknown, b: unknown) => a === b || isDeepStrictEqual(plain(a), plain(b));
+const isSame = (a: string, b: string) => a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b));
 
-/** A pod that was released and admitted again is both removed and added. */
+const settingsText = ({ settings }: Assignments) => textOf(settings, encodeSettings);
+
+/**
+ * A pod that was released and admitted again is both removed and added. Pods that are the same
+ * objects in both are not looked into.
+ */
 export function difference(before: Assignments, after: Assignments): Difference {
   const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
-  const old = new Map(before.pods.map((pod) => [keyOf(pod), pod]));
-  const now = new Set(after.pods.map(keyOf));
+  const changes = podListChanges(before.pods, after.pods);
+  const [earlier, later] = [podsBefore(changes), podsAfter(changes)];
+  const old = new Map(earlier.map((pod) => [keyOf(pod), pod]));
+  const now = new Set(later.map(keyOf));
   return {
-    added: after.pods.filter((pod) => !old.has(keyOf(pod))),
-    removed: before.pods.filter((pod) => !now.has(keyOf(pod))),
-    changed: after.pods.flatMap((pod) => {
+    added: later.filter((pod) => !old.has(keyOf(pod))),
+    removed: earlier.filter((pod) => !now.has(keyOf(pod))),
+    changed: later.flatMap((pod) => {
       const was = old.get(keyOf(pod));
-      return was && !isSame(encodePod(was), encodePod(pod)) ? [{ before: was, after: pod }] : [];
+      return was && !isSame(podText(was), podText(pod)) ? [{ before: was, after: pod }] : [];
     }),
-    haveSettingsChanged: !isSame(before.settings, after.settings),
+    haveSettingsChanged:
+      before.settings !== after.settings && !isSame(settingsText(before), settingsText(after)),
   };
 }

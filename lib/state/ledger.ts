@@ -6,7 +6,7 @@ import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
-import { FolderWatch, type Listener } from './files/folder-watch.js';
+import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
@@ -155,8 +155,8 @@ export class Ledger implements Store {
     return this.#folder.part(name, make);
   }
 
-  watch(listener: Listener, isQuiet = false): () => void {
-    return this.#using(() => this.#watch.add(listener, isQuiet));
+  watch(listener: Listener, listening: Listening = {}): () => void {
+    return this.#using(() => this.#watch.add(listener, listening));
   }
 
   watchOwners(listener: Listener): () => void {

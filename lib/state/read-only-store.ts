@@ -9,7 +9,7 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
-import { FolderWatch, type Listener } from './files/folder-watch.js';
+import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { JournalFollower } from './files/journal-follower.js';
 import {
   COPY_FILE,
@@ -217,8 +217,8 @@ export class ReadOnlyStore implements StateSource {
     });
   }
 
-  watch(listener: Listener, isQuiet = false): () => void {
-    return this.scope === 'memory' ? () => {} : this.#watch.add(listener, isQuiet);
+  watch(listener: Listener, listening: Listening = {}): () => void {
+    return this.scope === 'memory' ? () => {} : this.#watch.add(listener, listening);
   }
 
   /** Lets the folder go. The next read opens it again. */

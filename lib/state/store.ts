@@ -5,7 +5,7 @@ import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
-import type { Listener } from './files/folder-watch.js';
+import type { Listener, Listening } from './files/folder-watch.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
@@ -60,11 +60,10 @@ export interface StateSource {
   /** What the rooms keep in memory of the state, as long as anybody here has to do with it. */
   readonly registry: Pick<Registry<StateSource>, 'of'>;
   /**
-   * Has `listener` called after everybody's commits, when somebody stops waiting, and now and then:
-   * within milliseconds, once for several. Answers how to end it. `isQuiet`: it does not keep the
-   * process alive, and may be told of commits only.
+   * Has `listener` called after everybody's commits and when an owner has ended: within
+   * milliseconds, once for several. Answers how to end it.
    */
-  watch(listener: Listener, isQuiet?: boolean): () => void;
+  watch(listener: Listener, listening?: Listening): () => void;
   /** The newest committed checkpoint, undefined before the first commit. */
   read(): Checkpoint | undefined;
   /** What was damaged and put together again by this store, the latest last. */

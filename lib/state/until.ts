@@ -1,8 +1,13 @@
 // until: looks again and again at a state that others change.
 import type { Store } from './store.js';
 
+// What nothing tells: whoever is before us in the queue was stopped, a device is healthy again, the
+// last process has left a cgroup of v1, a provider of the caller's has room.
+const PERIOD_MS = 500;
+
 /**
- * Calls `look` at once, and whenever something may have changed, until it answers something.
+ * Calls `look` at once, whenever something may have changed, and twice a second, until it answers
+ * something.
  * @throws what `look` throws, and the signal's reason
  */
 export async function until<T>(
@@ -18,7 +23,8 @@ export async function until<T>(
     wake();
   };
   // Before the first look, so that nothing is missed.
-  const stop = store.watch(ring);
+  const stop = store.watch(ring, { queue: true });
+  const timer = setInterval(ring, PERIOD_MS);
   signal?.addEventListener('abort', ring, { once: true });
   try {
     for (;;) {
@@ -30,6 +36,7 @@ export async function until<T>(
     }
   } finally {
     signal?.removeEventListener('abort', ring);
+    clearInterval(timer);
     stop();
   }
 }

@@ -35,7 +35,7 @@ void export_hints(Napi::Env env, Napi::Object exports);
 void export_threads(Napi::Env env, Napi::Object exports);
 void export_folder(Napi::Env env, Napi::Object exports);
 void export_journal(Napi::Env env, Napi::Object exports);
-void export_inotify(Napi::Env env, Napi::Object exports);
+void export_notices(Napi::Env env, Napi::Object exports);
 void export_memory(Napi::Env env, Napi::Object exports);
 void export_members(Napi::Env env, Napi::Object exports);
 void export_activity(Napi::Env env, Napi::Object exports);

@@ -32,15 +32,15 @@ async function simulated(stateDir?: string, machine: object = TWO_NODES): Promis
 beforeEach(() => void pin(ALL));
 
 /** Whether this process watches a folder: proc_pid_fdinfo(5). */
-function isWatched(folder: string): boolean {
-  const inode = statSync(folder).ino.toString(16);
+function isWatched(path: string): boolean {
+  const inode = statSync(path).ino.toString(16);
   return readdirSync('/proc/self/fdinfo').some((fd) => {
     try {
       return new RegExp(`^inotify wd:\\w+ ino:${inode} `, 'm').test(
         readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'),
       );
     } catch {
-      // The one that was reading the folder.
+      // The one by which fdinfo was read.
       return false;
     }
   });
@@ -621,7 +621,7 @@ describe("manager.on('change')", () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const listener = () => {};
-    const isListening = () => isWatched(join(stateDir, 'waiting'));
+    const isListening = () => isWatched(join(stateDir, 'state.json'));
     expect(isListening()).toBe(false);
     manager.on('change', listener);
     expect(isListening()).toBe(true);

@@ -101,6 +101,24 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect((await manager.acquire({ cpu: 7 })).cpus.intersects(grant.cpus)).toBe(true);
   });
 
+  // Of v1 a listener looks every half a minute: nothing tells.
+  it.runIf(version === 'v2')('gives its grant back at once where somebody listens', async () => {
+    const cgroup = makeCgroup(mount);
+    const child = populate(makeCgroup(cgroup, 'inner'));
+    const earlier = await open();
+    const { uid } = await earlier.acquire({ cpu: 2, owner: { cgroup } });
+    const manager = await open(earlier.stateDir);
+    const heard = new Promise<string[]>((resolve) => {
+      manager.on('change', ({ removed }) => removed.length > 0 && resolve(removed.map((each) => each.uid)));
+    });
+    const later = await manager.acquire({ cpu: 1, owner: { cgroup } });
+    while (manager.grants().length < 2) await new Promise(setImmediate);
+    await end(child);
+    expect(await heard).toEqual(expect.arrayContaining([uid]));
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(later.uid).not.toBe(uid);
+  });
+
   it('is dead once its folder is gone, and so under the same path is another', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);

@@ -1,19 +1,22 @@
 // MemberRequests: members that nobody here can move (another pid namespace, another user) are asked
 // to leave CPUs themselves, and answer when they have. The one that asks holds the state's lock.
 // Whoever is asked only leaves: late or early, that takes CPUs from nobody.
-import { existsSync, type FSWatcher, watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { randomUUID } from '../../base/builtins.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { FileWatch } from '../../state/files/file-watch.js';
+import { IN_MOVED_TO, watchFolder } from '../../state/files/folder-events.js';
 import { type MemberFile, readMemberFile } from './member-file.js';
 
 const REQUEST = 'clear';
 const ANSWER = '.left';
 const LOOK_MS = 2;
-// Where the kernel has no watch left to give.
-const PERIOD_MS = 50;
+// Whoever removes a registration may be about to remove the state folder; and what cannot be obeyed
+// now may be a moment later.
+const LATER_MS = 1000;
 
 export interface ClearRequest {
   readonly id: string;
@@ -32,11 +35,23 @@ function isAnswer({ text, isSure }: MemberFile, id: string, name: string): boole
   return isSure && text === answerText(id, name);
 }
 
+// The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+function quietly<T>(look: () => T): () => T | undefined {
+  return () => {
+    try {
+      return look();
+    } catch {
+      return undefined;
+    }
+  };
+}
+
 export class MemberRequests {
   readonly #folder: NativeFolder;
   readonly #path: string;
-  #watcher: FSWatcher | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #watch: FileWatch | undefined;
+  #endRequests = () => {};
+  readonly #later = new Map<() => void, NodeJS.Timeout>();
   #answered = '';
 
   /** `path`: of the folder, as this process sees it. */
@@ -85,46 +100,63 @@ export class MemberRequests {
    * folder. Does not keep the process alive.
    */
   listen(name: string, obey: (request: ClearRequest) => boolean, missing: () => void): void {
-    if (this.#timer) return;
+    if (this.#watch) return;
     this.restart = () => {
       this.stop();
       this.listen(name, obey, missing);
     };
     const look = () => {
-      if (this.#folder.version(name) === undefined && existsSync(dirname(this.#path))) missing();
       const request = this.#read();
       if (!request?.names.includes(name) || request.id === this.#answered) return;
       this.#answered = request.id;
       if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
-      else this.#answered = '';
-    };
-    const quietly = () => {
-      try {
-        look();
-      } catch {
-        // The folder may be gone, or closed to us: whoever asks hears nothing, and says so.
+      else {
+        this.#answered = '';
+        this.#lookLater(look);
       }
     };
-    let isNotified = true;
-    try {
-      this.#watcher = watch(this.#path, { persistent: false }, (_, file) => {
-        if (file === null || file === REQUEST) quietly();
+    const isMissing = () => this.#folder.version(name) === undefined;
+    const check = () => {
+      // Where the folder is gone too, its return is told.
+      if (!isMissing() || !existsSync(dirname(this.#path))) return;
+      missing();
+      this.#lookLater(check);
+    };
+    const listen = quietly(() => {
+      this.#endRequests();
+      this.#endRequests = watchFolder(this.#path, IN_MOVED_TO, (mask, file) => {
+        if (mask !== IN_MOVED_TO || file === REQUEST) quietly(look)();
       });
-      this.#watcher.on('error', () => this.#watcher?.close());
-    } catch {
-      isNotified = false;
-    }
-    this.#timer = setInterval(quietly, isNotified ? PERIOD_MS * 20 : PERIOD_MS).unref();
+    });
+    // With whatever becomes of the folder the registration is not there any more.
+    this.#watch = new FileWatch(join(this.#path, name), () => {
+      listen();
+      quietly(look)();
+      if (quietly(isMissing)()) this.#lookLater(check);
+    });
+    this.#watch.start();
+    listen();
+  }
+
+  #lookLater(look: () => void): void {
+    if (this.#later.has(look)) return;
+    const timer = setTimeout(() => {
+      this.#later.delete(look);
+      quietly(look)();
+    }, LATER_MS);
+    this.#later.set(look, timer.unref());
   }
 
   /** Another folder is at the path. */
   restart = () => {};
 
   stop(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-    this.#watcher?.close();
-    this.#watcher = undefined;
+    for (const timer of this.#later.values()) clearTimeout(timer);
+    this.#later.clear();
+    this.#watch?.stop();
+    this.#watch = undefined;
+    this.#endRequests();
+    this.#endRequests = () => {};
   }
 
   #read(): ClearRequest | undefined {

@@ -1,110 +1,96 @@
-// FolderWatch: tells at once when somebody commits or stops waiting, and looks every half a second
-// for what tells nobody: that an owner has died. Quiet listeners are told of what the kernel tells
-// only.
-import { type FSWatcher, watch } from 'node:fs';
+// FolderWatch: tells at once when somebody commits, and who waits in the queue when somebody stops
+// waiting. Between these nothing wakes the process.
 import { join } from 'node:path';
+import { FileWatch } from './file-watch.js';
+import { IN_DELETE, IN_MOVED_FROM, watchFolder } from './folder-events.js';
 
 /**
  * Told of everything that may have changed who holds what. It says only that a look is worth while.
  */
 export type Listener = () => void;
 
-const PERIOD_MS = 500;
-// Where the kernel has no watch left to give (inotify's limits).
-const PERIOD_WITHOUT_INOTIFY_MS = 50;
+/** How somebody listens. */
+export interface Listening {
+  /** It does not keep the process alive. */
+  readonly isQuiet?: boolean;
+  /** It hears of the queue too: somebody has stopped waiting. */
+  readonly queue?: boolean;
+}
 
-/**
- * Watches while it has listeners, and keeps the process alive as long as one of them is not quiet.
- */
+// The longest that a timer takes: it keeps the process alive, and wakes it every 24 days.
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Watches while it has listeners, and keeps the process alive as long as one of them is not quiet. */
 export class FolderWatch {
-  readonly #path: string;
-  readonly #file: string;
-  readonly #listeners = new Set<Listener>();
-  readonly #quiet = new Set<Listener>();
-  #watchers: FSWatcher[] | undefined;
-  #isNotified = false;
-  #timer: NodeJS.Timeout | undefined;
-  #isTelling = false;
+  readonly #queuePath: string;
+  readonly #file: FileWatch;
+  readonly #listeners = new Map<Listener, Listening>();
+  readonly #rung = new Set<'state' | 'queue'>();
+  #endQueue: (() => void) | undefined;
+  #alive: NodeJS.Timeout | undefined;
 
-  /** `file`: the one in the folder that commits replace. */
+  /** `file`: the one in the folder that commits change. */
   constructor(path: string, file: string) {
-    this.#path = path;
-    this.#file = file;
+    this.#queuePath = join(path, 'waiting');
+    this.#file = new FileWatch(join(path, file), () => this.#ring('state'));
   }
 
-  /**
-   * Answers how to end it. `isQuiet`: it does not keep the process alive, and may not be told of
-   * everything.
-   */
-  add(listener: Listener, isQuiet = false): () => void {
+  /** Answers how to end it. */
+  add(listener: Listener, listening: Listening = {}): () => void {
     // Wrapped, so that one function can listen twice.
     const own = () => listener();
-    const listeners = isQuiet ? this.#quiet : this.#listeners;
-    listeners.add(own);
+    this.#listeners.set(own, listening);
     this.#follow();
     return () => {
-      if (listeners.delete(own)) this.#follow();
+      if (this.#listeners.delete(own)) this.#follow();
     };
   }
 
   /** Calls everybody that listens: something has happened that the folder does not show. */
   ring(): void {
-    this.#tell();
+    this.#ring('state');
   }
 
   /** Another folder is at the path. */
   restart(): void {
-    if (this.#watchers === undefined) return;
-    this.#stop();
+    this.#file.restart();
+    this.#endQueue?.();
+    this.#endQueue = undefined;
     this.#follow();
   }
 
   #follow(): void {
-    const isWanted = this.#listeners.size + this.#quiet.size > 0;
-    if (isWanted && this.#watchers === undefined) this.#start();
-    if (!isWanted) this.#stop();
-    const isKept = this.#listeners.size > 0;
-    for (const watcher of this.#watchers ?? []) {
-      if (isKept) watcher.ref();
-      else watcher.unref();
-    }
-    if (isKept === (this.#timer !== undefined)) return;
-    clearInterval(this.#timer);
-    const period = this.#isNotified ? PERIOD_MS : PERIOD_WITHOUT_INOTIFY_MS;
-    this.#timer = isKept ? setInterval(() => this.#tell(), period) : undefined;
+    const all = [...this.#listeners.values()];
+    if (all.length > 0) this.#file.start();
+    else this.#file.stop();
+    if (!all.some(({ queue }) => queue)) {
+      this.#endQueue?.();
+      this.#endQueue = undefined;
+    } else this.#endQueue ??= this.#watchQueue();
+    const isKept = all.some(({ isQuiet }) => !isQuiet);
+    if (isKept === (this.#alive !== undefined)) return;
+    clearInterval(this.#alive);
+    this.#alive = isKept ? setInterval(() => {}, LONGEST_MS) : undefined;
   }
 
-  #start(): void {
-    this.#watchers = [];
-    this.#isNotified = this.#watch(this.#path, this.#file) && this.#watch(join(this.#path, 'waiting'));
-  }
-
-  #stop(): void {
-    for (const watcher of this.#watchers ?? []) watcher.close();
-    this.#watchers = undefined;
-  }
-
-  // inotify(7), through Node. False where the kernel refuses.
-  #watch(path: string, file?: string): boolean {
+  // Who waits looks now and then besides.
+  #watchQueue(): (() => void) | undefined {
     try {
-      const watcher = watch(path, (_, name) => {
-        if (file === undefined || name === null || name === file) this.#tell();
-      });
-      watcher.on('error', () => watcher.close());
-      this.#watchers?.push(watcher);
-      return true;
+      return watchFolder(this.#queuePath, IN_DELETE | IN_MOVED_FROM, () => this.#ring('queue'));
     } catch {
-      return false;
+      return undefined;
     }
   }
 
   // Once for all that happens in one turn of the event loop.
-  #tell(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  #ring(what: 'state' | 'queue'): void {
+    const isFirst = this.#rung.size === 0;
+    this.#rung.add(what);
+    if (!isFirst) return;
     setImmediate(() => {
-      this.#isTelling = false;
-      for (const listener of [...this.#listeners, ...this.#quiet]) listener();
+      const isState = this.#rung.has('state');
+      this.#rung.clear();
+      for (const [listener, { queue }] of [...this.#listeners]) if (isState || queue) listener();
     });
   }
 }

@@ -11,7 +11,7 @@ Result<Inotify> Inotify::open() {
 }
 
 Result<int> Inotify::add(const std::string& path, uint32_t mask) {
-  int watch = inotify_add_watch(fd_.get(), path.c_str(), mask | IN_ONLYDIR | IN_DONT_FOLLOW);
+  int watch = inotify_add_watch(fd_.get(), path.c_str(), mask);
   if (watch < 0) return syscall_error("inotify_add_watch", "cannot watch " + path);
   return watch;
 }

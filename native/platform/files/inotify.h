@@ -1,4 +1,4 @@
-// Inotify: what the kernel says of folders (inotify(7)). Used on one thread.
+// Inotify: what the kernel says of folders and files (inotify(7)). Used on one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class Inotify {
  public:
   // EMFILE where the user has as many instances as fs.inotify.max_user_instances allows.
   static Result<Inotify> open();
-  // Watches a folder for the events of `mask`; no link is followed. ENOSPC at fs.inotify.max_user_watches.
+  // Watches a folder or file for the events of `mask`, which has the flags of inotify_add_watch(2) too.
+  // ENOSPC at fs.inotify.max_user_watches.
   Result<int> add(const std::string& path, uint32_t mask);
   // Ends a watch; nothing where it has ended with its folder. Its last event is IN_IGNORED.
   void remove(int watch);

@@ -1,6 +1,7 @@
 // CPUs that really go offline and come back, in a machine that may be thrown away: at least 16
 // CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,6 +98,24 @@ test('a manager finds out that a CPU of a partition has gone, repairs the grant,
   });
   await manager.reconcile();
   assert.ok(manager.freeCpus().has(lost));
+  await grant.release();
+  manager.close();
+});
+
+test('a manager hears from the kernel that a CPU has gone offline, long before its next round', async () => {
+  const { manager } = await open({ reservedSystemCPUs: '0-1', cpuManagerReconcilePeriod: '1h' });
+  const grant = await manager.acquire({ cpu: 2 });
+  grant.pin();
+  const lost = [...grant.cpus].at(-1);
+  const heard = once(manager, 'hotplug');
+  // What the kernel tells keeps no process alive.
+  const alive = setInterval(() => {}, 1000);
+  await without([lost], async () => {
+    const [hotplug] = await heard;
+    clearInterval(alive);
+    assert.deepEqual([hotplug.uid, String(hotplug.lost)], [grant.uid, String(lost)]);
+    assert.ok(!grant.cpus.has(lost) && grant.cpus.size === 2);
+  });
   await grant.release();
   manager.close();
 });

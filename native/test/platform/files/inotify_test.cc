@@ -63,14 +63,33 @@ TEST(Inotify, DoesNotTellOfALookAtAFile) {
   EXPECT_TRUE(inotify.read().value().empty());
 }
 
-TEST(Inotify, RefusesALinkAndAFile) {
+TEST(Inotify, TellsOfAnAppendToAFileAndOfItsReplacement) {
+  TemporaryFolder temporary;
+  Folder folder = Folder::open(temporary.path(), {}).value();
+  (void)folder.replace("file", "text");
+  Inotify inotify = open_or_die();
+  int watch = inotify.add(temporary.path() + "/file", IN_MODIFY | IN_ATTRIB | IN_DONT_FOLLOW).value();
+  {
+    UniqueFd file(open((temporary.path() + "/file").c_str(), O_WRONLY | O_APPEND));
+    ASSERT_EQ(write(file.get(), "x", 1), 1);
+  }
+  std::vector<FolderEvent> events = next_events(inotify);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].watch, watch);
+  EXPECT_EQ(events[0].mask, unsigned{IN_MODIFY});
+  (void)folder.replace("file", "other");
+  EXPECT_EQ(next_events(inotify)[0].mask, unsigned{IN_ATTRIB});
+}
+
+TEST(Inotify, RefusesALinkAndAFileWhereAFolderIsAskedFor) {
   TemporaryFolder temporary;
   Folder folder = Folder::open(temporary.path(), {}).value();
   (void)folder.replace("file", "text");
   ASSERT_EQ(symlink(temporary.path().c_str(), (temporary.path() + "/link").c_str()), 0);
   Inotify inotify = open_or_die();
-  EXPECT_EQ(inotify.add(temporary.path() + "/file", IN_CLOSE_WRITE).error().errno_value, ENOTDIR);
-  EXPECT_EQ(inotify.add(temporary.path() + "/link", IN_CLOSE_WRITE).error().errno_value, ENOTDIR);
+  constexpr uint32_t kMask = IN_CLOSE_WRITE | IN_ONLYDIR | IN_DONT_FOLLOW;
+  EXPECT_EQ(inotify.add(temporary.path() + "/file", kMask).error().errno_value, ENOTDIR);
+  EXPECT_EQ(inotify.add(temporary.path() + "/link", kMask).error().errno_value, ENOTDIR);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Events of folders on the environment's event loop. See platform/files/inotify.h.
+// Notices of the kernel on the environment's event loop. See platform/files/inotify.h and
+// platform/discovery/cpu_events.h.
 #include <uv.h>
 
 #include <cstdlib>
@@ -7,20 +8,29 @@
 
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "platform/discovery/cpu_events.h"
 #include "platform/files/inotify.h"
 
 namespace numalign::addon {
 namespace {
 
-// One inotify instance, polled by the environment's loop, which it never keeps alive. Deletes itself once it
+// What the callback gets.
+std::vector<napi_value> arguments_of(Napi::Env env, const FolderEvent& event) {
+  return {Napi::Number::New(env, event.watch), Napi::Number::New(env, event.mask),
+          Napi::String::New(env, event.name)};
+}
+std::vector<napi_value> arguments_of(Napi::Env, const CpuEvent&) { return {}; }
+
+// A source of notices, polled by the environment's loop, which it never keeps alive. Deletes itself once it
 // is closed: by close(), or with its environment.
+template <typename Source>
 class Watcher {
  public:
-  Watcher(Napi::Env env, Inotify inotify, Napi::Function callback)
+  Watcher(Napi::Env env, Source source, Napi::Function callback)
       : env_(env),
-        inotify_(std::move(inotify)),
+        source_(std::move(source)),
         callback_(Napi::Persistent(callback)),
-        context_(env, "numalign inotify"),
+        context_(env, "numalign notices"),
         // Its size is that of the libuv that runs.
         poll_(static_cast<uv_poll_t*>(std::malloc(uv_handle_size(UV_POLL)))) {}
   ~Watcher() { std::free(poll_); }
@@ -29,7 +39,7 @@ class Watcher {
   int start() {
     uv_loop_t* loop = nullptr;
     if (napi_get_uv_event_loop(env_, &loop) != napi_ok) return UV_EINVAL;
-    if (int refused = uv_poll_init(loop, poll_, inotify_.fd()); refused != 0) return refused;
+    if (int refused = uv_poll_init(loop, poll_, source_.fd()); refused != 0) return refused;
     poll_->data = this;
     napi_add_async_cleanup_hook(env_, on_environment_end, this, &hook_);
     if (int refused = uv_poll_start(poll_, UV_READABLE, on_readable); refused != 0) {
@@ -39,14 +49,14 @@ class Watcher {
     uv_unref(reinterpret_cast<uv_handle_t*>(poll_));
     return 0;
   }
-  Inotify& inotify() { return inotify_; }
+  Source& source() { return source_; }
   void close() {
     if (closing_) return;
     closing_ = true;
     callback_.Reset();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_), on_closed);
     // At once: the callback comes with a turn of the event loop, and a user has few instances.
-    inotify_.close();
+    source_.close();
   }
   // Called before this object is deleted.
   std::function<void()> on_end;
@@ -65,16 +75,13 @@ class Watcher {
   static void on_readable(uv_poll_t* poll, int, int) { static_cast<Watcher*>(poll->data)->deliver(); }
 
   void deliver() {
-    Result<std::vector<FolderEvent>> events = inotify_.read();
+    auto events = source_.read();
     if (!events.ok() || closing_) return;
     Napi::HandleScope scope(env_);
     try {
       Napi::Function callback = callback_.Value();
-      for (const FolderEvent& event : events.value()) {
-        callback.MakeCallback(env_.Global(),
-                              {Napi::Number::New(env_, event.watch), Napi::Number::New(env_, event.mask),
-                               Napi::String::New(env_, event.name)},
-                              context_);
+      for (const auto& event : events.value()) {
+        callback.MakeCallback(env_.Global(), arguments_of(env_, event), context_);
         if (closing_) return;
       }
     } catch (const Napi::Error& error) {
@@ -83,7 +90,7 @@ class Watcher {
   }
 
   Napi::Env env_;
-  Inotify inotify_;
+  Source source_;
   Napi::FunctionReference callback_;
   Napi::AsyncContext context_;
   uv_poll_t* poll_;
@@ -91,52 +98,60 @@ class Watcher {
   bool closing_ = false;
 };
 
-// (callback(watch, mask, name)): { add(path, mask), remove(watch), close() }.
-class InotifyObject : public Napi::ObjectWrap<InotifyObject> {
+// What JavaScript has of a Watcher; add() and remove() for Inotify only.
+template <typename Source>
+class NoticesObject : public Napi::ObjectWrap<NoticesObject<Source>> {
  public:
-  explicit InotifyObject(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  explicit NoticesObject(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NoticesObject>(info) {
     Napi::Env env = info.Env();
     if (!info[0].IsFunction()) throw Napi::TypeError::New(env, "the callback must be a function");
-    auto* watcher = new Watcher(env, unwrap(env, Inotify::open()), info[0].As<Napi::Function>());
+    auto* watcher = new Watcher<Source>(env, unwrap(env, Source::open()), info[0].As<Napi::Function>());
     if (int refused = watcher->start(); refused != 0)
-      throw_error(env, syscall_error("epoll_ctl", "cannot watch folders", -refused));
+      throw_error(env, syscall_error("epoll_ctl", "cannot hear of the kernel's notices", -refused));
     watcher_ = watcher;
     watcher->on_end = [this] { watcher_ = nullptr; };
   }
-  ~InotifyObject() {
+  ~NoticesObject() {
     if (!watcher_) return;
     watcher_->on_end = nullptr;
     watcher_->close();
-  }
-  static Napi::Function define(Napi::Env env) {
-    return DefineClass(
-        env, "Inotify",
-        {InstanceMethod<&InotifyObject::add>("add"), InstanceMethod<&InotifyObject::remove>("remove"),
-         InstanceMethod<&InotifyObject::close>("close")});
-  }
-
- private:
-  Napi::Value add(const Napi::CallbackInfo& info) {
-    std::string path = to_string(info[0], "the path");
-    auto mask = static_cast<uint32_t>(to_int(info[1], "the mask"));
-    if (!watcher_) throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
-    return Napi::Number::New(info.Env(), unwrap(info.Env(), watcher_->inotify().add(path, mask)));
-  }
-  void remove(const Napi::CallbackInfo& info) {
-    int watch = to_int(info[0], "the watch");
-    if (watcher_) watcher_->inotify().remove(watch);
   }
   void close(const Napi::CallbackInfo&) {
     if (!watcher_) return;
     watcher_->on_end = nullptr;
     std::exchange(watcher_, nullptr)->close();
   }
+  // (path, mask): the number of the watch.
+  Napi::Value add(const Napi::CallbackInfo& info) {
+    std::string path = to_string(info[0], "the path");
+    auto mask = static_cast<uint32_t>(to_int(info[1], "the mask"));
+    if (!watcher_) throw_error(info.Env(), syscall_error("inotify_add_watch", "cannot watch " + path, EBADF));
+    return Napi::Number::New(info.Env(), unwrap(info.Env(), watcher_->source().add(path, mask)));
+  }
+  void remove(const Napi::CallbackInfo& info) {
+    int watch = to_int(info[0], "the watch");
+    if (watcher_) watcher_->source().remove(watch);
+  }
 
-  Watcher* watcher_ = nullptr;
+ private:
+  Watcher<Source>* watcher_ = nullptr;
 };
+
+using InotifyObject = NoticesObject<Inotify>;
+using CpuEventsObject = NoticesObject<CpuEvents>;
 
 }  // namespace
 
-void export_inotify(Napi::Env env, Napi::Object exports) { exports["Inotify"] = InotifyObject::define(env); }
+void export_notices(Napi::Env env, Napi::Object exports) {
+  // (callback(watch, mask, name)): { add(path, mask), remove(watch), close() }.
+  exports["Inotify"] =
+      InotifyObject::DefineClass(env, "Inotify",
+                                 {InotifyObject::InstanceMethod<&InotifyObject::add>("add"),
+                                  InotifyObject::InstanceMethod<&InotifyObject::remove>("remove"),
+                                  InotifyObject::InstanceMethod<&InotifyObject::close>("close")});
+  // (callback()): { close() }.
+  exports["CpuEvents"] = CpuEventsObject::DefineClass(
+      env, "CpuEvents", {CpuEventsObject::InstanceMethod<&CpuEventsObject::close>("close")});
+}
 
 }  // namespace numalign::addon
