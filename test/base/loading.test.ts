@@ -1,0 +1,92 @@
+// What a program loads, and when: V8 takes longer to read the code of the package than most of it
+// takes to run.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** What a program prints that runs in this package, whose name is its own there. */
+function run<Printed>(program: string, type: 'module' | 'commonjs' = 'module'): Printed {
+  const { stdout, stderr } = spawnSync(process.execPath, [`--input-type=${type}`, '-e', program], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('');
+  return JSON.parse(stdout) as Printed;
+}
+
+/** Records the files of dist/ that were loaded since it was last called. */
+const RECORD = `
+  const { createRequire } = await import('node:module');
+  const { cache } = createRequire(process.cwd() + '/');
+  const seen = new Set();
+  const report = {};
+  function record(step) {
+    const files = Object.keys(cache).filter((file) => file.endsWith('.cjs') && !seen.has(file));
+    for (const file of files) seen.add(file);
+    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length)).sort();
+  }`;
+
+describe('the package', () => {
+  it('loads what a step of a program needs, and nothing before it', () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const report = run(`${RECORD}
+      const { openManager } = await import('numalign');
+      record('import');
+      const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      record('open');
+      const grant = await manager.acquire({ cpu: 1, memory: '1Mi' });
+      record('acquire');
+      await grant.release();
+      await manager.close();
+      const again = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      await again.close();
+      record('once more');
+      console.log(JSON.stringify(report));`);
+    expect(report).toEqual({
+      import: ['addon.cjs', 'common.cjs', 'index.cjs', 'library.cjs'],
+      open: ['opening.cjs'],
+      acquire: ['admission.cjs'],
+      'once more': [],
+    });
+  });
+
+  it('loads no part of Node at its import that takes long', () => {
+    const loaded = run<string[]>(
+      `
+        const before = new Set(process.moduleLoadList);
+        require('numalign');
+        console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))));
+      `,
+      'commonjs',
+    );
+    expect(
+      loaded.filter((name) =>
+        /^NativeModule (child_process|crypto|fs\/promises|http|net|os|stream|timers\/promises|worker_threads|zlib)$/.test(
+          name,
+        ),
+      ),
+    ).toEqual([]);
+  });
+
+  it.each(['numalign', 'numalign/topology', 'numalign/kubelet', 'numalign/diagnostics', 'numalign/metrics'])(
+    'gives the same to import and to require() of %s',
+    (name) => {
+      const [names, differ] = run<[string[], string[]]>(`
+        import { createRequire } from 'node:module';
+        import * as imported from '${name}';
+        const required = createRequire(process.cwd() + '/')('${name}');
+        const names = Object.keys(required).sort();
+        const differ = names.filter((name) => imported[name] !== required[name]);
+        const more = Object.keys(imported).filter((name) => !(name in required));
+        console.log(JSON.stringify([names, [...differ, ...more]]));`);
+      expect(names.length).toBeGreaterThan(0);
+      expect(differ).toEqual([]);
+    },
+  );
+});
