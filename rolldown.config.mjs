@@ -18,6 +18,8 @@ const FILES = {
     /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
   'metric-set': /^metrics\//,
   'cli/report': /^cli\/terminal\//,
+  'cli/agent': /^cli\/agent\//,
+  'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/commands': /^cli\//,
   kubelet: /^(kubelet|entries\/kubelet)/,
   doctor: /^(doctor|entries\/diagnostics)/,
@@ -26,7 +28,7 @@ const FILES = {
   rare: /^(status\/|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/(held-devices|levels|pod-changes)|admission\/(?!diagnostics|manager-watch|on-record|warnings)|audit\/(?!watched-grants)|decision\/(?!hints\/hint-providers|machine-settings|memory-tables)|enforcement\/(clearing|enforcer|members\/descent)|input\/(?!duration|enforcement-options|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/(held-devices|levels|pod-changes)|admission\/(?!diagnostics|manager-watch|on-record|warnings)|audit\/(?!watched-grants)|decision\/(?!hints\/hint-providers|machine-settings|memory-tables)|enforcement\/(clearing|enforcer|members\/descent)|input\/(?!duration|enforcement-options|memory-types|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };
@@ -53,8 +55,7 @@ const lazyRequire = {
   renderChunk(code) {
     let text = code;
     for (const [line, name, path] of code.matchAll(/^(?:const|let) (\w+) = require\("([^"]+)"\);\n/gm)) {
-      // One that is set once more is not what require() answers.
-      if (AT_ONCE.test(path) || new RegExp(`^${name} = `, 'm').test(code)) continue;
+      if (AT_ONCE.test(path)) continue;
       const id = name.replace(/^require_/, '');
       text = text
         .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
