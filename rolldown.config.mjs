@@ -61,7 +61,12 @@ const lazyRequire = {
         .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
         .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.)`, 'g'), `($$${id} ?? ${id}$$())`);
     }
-    // Line by line, as the source map has it.
+    // No module of lib exports what it sets once more, so that a value does for a getter.
+    text = text.replace(
+      /^Object\.defineProperty\(exports, "(\w+)", \{\n\s*enumerable: true,\n\s*get: function \(\) \{\n\s*return (\w+(?:\$\w+)?);\n\s*\}\n\}\);/gm,
+      'exports.$1 = $2;',
+    );
+    // Line by line, as the source map has it: what is exported comes last.
     return { code: text, map: null };
   },
 };
