@@ -1,7 +1,7 @@
 // What a program loads, and when: V8 takes longer to read the code of the package than most of it
 // takes to run.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -54,6 +54,32 @@ describe('the package', () => {
       acquire: ['admission.cjs'],
       'once more': [],
     });
+  });
+
+  it('can begin with any of its files: none needs another at its start that waits for it', () => {
+    const files = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' });
+    const shared = files.filter((file) => file.endsWith('.cjs'));
+    expect(shared.length).toBeGreaterThan(10);
+    for (const file of shared) {
+      const waiting = run<string[]>(
+        `
+          const Module = require('node:module');
+          const load = Module._load;
+          const waiting = [];
+          Module._load = (request, parent, ...more) => {
+            if (request.startsWith('.')) {
+              const file = Module._resolveFilename(request, parent);
+              if (require.cache[file]?.loaded === false) waiting.push(file);
+            }
+            return load(request, parent, ...more);
+          };
+          require('./dist/${file}');
+          console.log(JSON.stringify(waiting));
+        `,
+        'commonjs',
+      );
+      expect({ file, waiting }).toEqual({ file, waiting: [] });
+    }
   });
 
   it('loads no part of Node at its import that takes long', () => {
