@@ -59,7 +59,10 @@ const lazyRequire = {
       const id = name.replace(/^require_/, '');
       text = text
         .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
-        .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.)`, 'g'), `($$${id} ?? ${id}$$())`);
+        .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.\\w)`, 'g'), `($$${id} ?? ${id}$$())`);
+      // Names as these are in no text.
+      if (name.includes('_') && new RegExp(`(?<![\\w$])${name}(?![\\w$])`).test(text))
+        this.error(`import names from ${path}, not all of it`);
     }
     // No module of lib exports what it sets once more, so that a value does for a getter.
     text = text.replace(

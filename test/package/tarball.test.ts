@@ -289,7 +289,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
       await grant.release();
       await manager.close();`;
     const readOnly =
-      'mount --bind node_modules node_modules; mount -o remount,ro,bind node_modules; ! touch node_modules/numalign/dist/new 2>/dev/null; exec "$@"';
+      'mount --bind node_modules node_modules; mount -o remount,ro,bind node_modules; if touch node_modules/numalign/dist/new; then exit 1; fi; exec "$@"';
     const program = [process.execPath, '--input-type=module', '-e', text];
     expect(run('unshare', ['--mount', 'sh', '-ec', readOnly, 'sh', ...program], { cwd }).stdout).toBe('1\n');
   });
