@@ -45,17 +45,20 @@ const names = readdirSync('lib', { recursive: true, encoding: 'utf8' })
 const PROGRAMS = ['preload', 'cli/main'];
 const inputOf = (modules) => Object.fromEntries(modules.map((name) => [name, `lib/${name}.ts`]));
 
-// A program that cannot use the addon is told when it starts, and before anything of Node is loaded:
-// where a bundler left no require(), too.
-const AT_ONCE = /\/addon\.cjs$/;
+// What a file loads when it is loaded itself. A program that cannot use the addon is told when it
+// starts, and before anything of Node is loaded: where a bundler left no require(), too. A process
+// that holds a grant must be able to keep it and to give it back, whatever becomes of the package on
+// disk meanwhile.
+const isAtOnce = (file, path) =>
+  /\/addon\b/.test(path) || (file === 'admission' && /\/(cgroups|rare)\b/.test(path));
 
 /** Loads files of dist, other packages and parts of Node where they are first used. */
 const lazyRequire = {
   name: 'lazy-require',
-  renderChunk(code) {
+  renderChunk(code, { name: file }) {
     let text = code;
     for (const [line, name, path] of code.matchAll(/^(?:const|let) (\w+) = require\("([^"]+)"\);\n/gm)) {
-      if (AT_ONCE.test(path)) continue;
+      if (isAtOnce(file, path)) continue;
       const id = name.replace(/^require_/, '');
       text = text
         .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
@@ -116,7 +119,8 @@ export default defineConfig([
       sourcemap: true,
       comments: false,
       entryFileNames: '[name].cjs',
-      chunkFileNames: '[name].cjs',
+      // A process that was started before the package was replaced must not load files of another one.
+      chunkFileNames: '[name]-[hash].cjs',
       codeSplitting: {
         includeDependenciesRecursively: false,
         groups: [{ name: fileOf, debugName: 'files' }],

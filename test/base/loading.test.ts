@@ -1,7 +1,7 @@
 // What a program loads, and when: V8 takes longer to read the code of the package than most of it
 // takes to run.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,7 +28,7 @@ const RECORD = `
   function record(step) {
     const files = Object.keys(cache).filter((file) => file.endsWith('.cjs') && !seen.has(file));
     for (const file of files) seen.add(file);
-    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length)).sort();
+    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length).replace(/(-[\\w-]{8})?\\.cjs$/, '')).sort();
   }`;
 
 describe('the package', () => {
@@ -42,6 +42,7 @@ describe('the package', () => {
       record('open');
       const grant = await manager.acquire({ cpu: 1, memory: '1Mi' });
       record('acquire');
+      grant.pin();
       await grant.release();
       await manager.close();
       const again = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
@@ -49,11 +50,33 @@ describe('the package', () => {
       record('once more');
       console.log(JSON.stringify(report));`);
     expect(report).toEqual({
-      import: ['addon.cjs', 'common.cjs', 'index.cjs', 'library.cjs'],
-      open: ['opening.cjs'],
-      acquire: ['admission.cjs'],
+      import: ['addon', 'common', 'index', 'library'],
+      open: ['opening'],
+      acquire: ['admission', 'cgroups', 'rare'],
       'once more': [],
     });
+  });
+
+  it('can be removed below a process that holds a grant, which gives it back', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const name of ['dist', 'build/Release', 'package.json'])
+      cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+    const free = run<string[]>(`
+      import { rmSync } from 'node:fs';
+      const { openManager } = await import('${folder}/dist/index.js');
+      const manager = await openManager({ stateDir: '${folder}/state' });
+      const before = manager.freeCpus();
+      const grant = await manager.acquire({ cpu: 1 });
+      rmSync('${folder}/dist', { recursive: true });
+      grant.pin();
+      grant.audit();
+      await manager.reconcile();
+      await grant.unpin();
+      await grant.release();
+      console.log(JSON.stringify([before, manager.freeCpus()].map(String)));
+      await manager.close();`);
+    expect(free[1]).toBe(free[0]);
   });
 
   it('can begin with any of its files: none needs another at its start that waits for it', () => {
