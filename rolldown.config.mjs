@@ -1,35 +1,136 @@
 // The JavaScript of the package. Each module of lib is a file of dist, as its types are, but the
-// code is in a few that they share: Node's loader takes half a millisecond for every file, and lib
-// has more than a hundred.
+// code is in a few files that they share, by when a program needs it: V8 takes more time to read
+// code than most of it takes to run, and Node a third of a millisecond for each file. What is in
+// another file is loaded where it is first used, and only CommonJS can do that without a promise.
 import { readdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { defineConfig } from 'rolldown';
 
-const modules = readdirSync('lib', { recursive: true, encoding: 'utf8' }).filter((name) =>
-  name.endsWith('.ts'),
-);
+// What a module is loaded for: the first pattern that fits names its file. In the wrong one a module
+// costs time, and nothing else; test/base/loading.test.ts tells what is loaded when.
+const FILES = {
+  // What tells that the addon is missing does not load it.
+  common: /^(base\/(errors|text\/.*)|input\/quantity)$/,
+  // All that a Worker below numalign/preload needs.
+  addon: /^base\/(native|wire)$/,
+  // `import 'numalign'`.
+  library:
+    /^(index|grant|manager|open-manager|pod|admission\/admission-error|grants\/.*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+  'metric-set': /^metrics\//,
+  'cli/report': /^cli\/terminal\//,
+  'cli/agent': /^cli\/agent\//,
+  'cli/picture': /^cli\/(picture|pages\/topology)/,
+  'cli/commands': /^cli\//,
+  kubelet: /^(kubelet|entries\/kubelet)/,
+  doctor: /^(doctor|entries\/diagnostics)/,
+  cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
+  // Programs that look, recover, repair; kinds of machines and states that few have.
+  rare: /^(status\/|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
+  // From acquire() to release().
+  admission:
+    /^(account\/(held-devices|levels|pod-changes)|admission\/(?!diagnostics|manager-watch|on-record|warnings)|audit\/(?!watched-grants)|decision\/(?!hints\/hint-providers|machine-settings|memory-tables)|enforcement\/(clearing|enforcer|members\/descent)|input\/(?!duration|enforcement-options|memory-types|option-values|placement)|machine\/hint|state\/owners\/own-owner|threads\/)/,
+  // openManager().
+  opening: /./,
+};
 
-export default defineConfig({
-  input: Object.fromEntries(modules.map((name) => [name.slice(0, -'.ts'.length), `lib/${name}`])),
-  // What the package depends on stays where npm puts it.
-  external: /^[^./]/,
+const fileOf = (id) => {
+  const [, module] = /\/lib\/(.*)\.ts$/.exec(id) ?? [];
+  return module && Object.keys(FILES).find((file) => FILES[file].test(module));
+};
+
+const names = readdirSync('lib', { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -'.ts'.length));
+// They await, which no CommonJS module can.
+const PROGRAMS = ['preload', 'cli/main'];
+const inputOf = (modules) => Object.fromEntries(modules.map((name) => [name, `lib/${name}.ts`]));
+
+// What a file loads when it is loaded itself. A program that cannot use the addon is told when it
+// starts, and before anything of Node is loaded: where a bundler left no require(), too. A process
+// that holds a grant must be able to keep it and to give it back, whatever becomes of the package on
+// disk meanwhile.
+const isAtOnce = (file, path) =>
+  /\/addon\b/.test(path) || (file === 'admission' && /\/(cgroups|rare)\b/.test(path));
+
+/** Loads files of dist, other packages and parts of Node where they are first used. */
+const lazyRequire = {
+  name: 'lazy-require',
+  renderChunk(code, { name: file }) {
+    let text = code;
+    for (const [line, name, path] of code.matchAll(/^(?:const|let) (\w+) = require\("([^"]+)"\);\n/gm)) {
+      if (isAtOnce(file, path)) continue;
+      const id = name.replace(/^require_/, '');
+      text = text
+        .replace(line, () => `let $${id}, ${id}$ = () => ($${id} = require("${path}"));\n`)
+        .replace(new RegExp(`(?<![\\w$]|(?<!\\.\\.)\\.)${name}(?=\\.\\w)`, 'g'), `($$${id} ?? ${id}$$())`);
+      // Names as these are in no text.
+      if (name.includes('_') && new RegExp(`(?<![\\w$])${name}(?![\\w$])`).test(text))
+        this.error(`import names from ${path}, not all of it`);
+    }
+    // No module of lib exports what it sets once more, so that a value does for a getter.
+    text = text.replace(
+      /^Object\.defineProperty\(exports, "(\w+)", \{\n\s*enumerable: true,\n\s*get: function \(\) \{\n\s*return (\w+(?:\$\w+)?);\n\s*\}\n\}\);/gm,
+      'exports.$1 = $2;',
+    );
+    // Line by line, as the source map has it: what is exported comes last.
+    return { code: text, map: null };
+  },
+};
+
+// What package.json exports, to require() too.
+const EXPORTED = /^(index|metrics\/index|entries\/.*)$/;
+
+/** Makes ES modules of the modules, which export what their CommonJS does. */
+const esModules = {
+  name: 'es-modules',
+  generateBundle(_, bundle) {
+    for (const { isEntry, name, exports, code, fileName } of Object.values(bundle)) {
+      if (!isEntry) continue;
+      const names = `{ ${exports.join(', ')} }`;
+      const isExported = EXPORTED.test(name);
+      const source = isExported
+        ? `export ${names} from './${basename(fileName)}';\n`
+        : `import { createRequire } from 'node:module';
+const require = createRequire(import.meta.url), exports = {};
+${code}export const ${names} = exports;
+`;
+      this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
+      if (!isExported) delete bundle[fileName];
+    }
+  },
+};
+
+const common = {
+  external: /^[^./]/, // What the package depends on stays where npm puts it.
   platform: 'node',
   transform: { target: 'es2022' },
-  output: {
-    dir: 'dist',
-    sourcemap: true,
-    chunkFileNames: '[name].js',
-    codeSplitting: {
-      // Each with what it imports, directly or not, that is in none before it.
-      groups: [
-        // What tells that the addon is missing does not load it.
-        { name: 'common', test: /lib\/(base\/(errors|text\/printable)|input\/quantity)\.ts$/ },
-        // All that a Worker below numalign/preload needs.
-        { name: 'addon', test: /lib\/base\/native\.ts$/ },
-        { name: 'library', test: /lib\/(index|entries\/\w+)\.ts$/ },
-        { name: 'metric-set', test: /lib\/metrics\/index\.ts$/ },
-        { name: 'cli/report', test: /lib\/cli\/terminal\/report-error\.ts$/ },
-        { name: 'cli/commands', test: /lib\/cli\/program\.ts$/ },
-      ],
+};
+
+export default defineConfig([
+  {
+    ...common,
+    input: inputOf(names.filter((name) => !PROGRAMS.includes(name))),
+    treeshake: { moduleSideEffects: false },
+    preserveEntrySignatures: 'allow-extension',
+    plugins: [lazyRequire, esModules],
+    output: {
+      dir: 'dist',
+      format: 'cjs',
+      sourcemap: true,
+      comments: false,
+      entryFileNames: '[name].cjs',
+      // A process that was started before the package was replaced must not load files of another one.
+      chunkFileNames: '[name]-[hash].cjs',
+      codeSplitting: {
+        includeDependenciesRecursively: false,
+        groups: [{ name: fileOf, debugName: 'files' }],
+      },
     },
   },
-});
+  {
+    ...common,
+    external: /./,
+    input: inputOf(PROGRAMS),
+    output: { dir: 'dist', comments: false },
+  },
+]);

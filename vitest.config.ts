@@ -25,7 +25,7 @@ const MOCKS = ['test/cli/kubelet-folder.test.ts'];
 // processes of its own.
 const VISITS = [
   'test/{bench,documents,metrics}/*.test.ts',
-  tests('base', 'addon-missing'),
+  tests('base', 'addon-missing,loading'),
   tests('managers', 'messages'),
   tests('cli', 'hostile-names,plan,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),

@@ -1,2 +1,2 @@
 // What an empty module costs: Node's own start.
-export {};
+import './cpu-time.mjs';

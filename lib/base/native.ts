@@ -3,7 +3,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { NumalignError } from './errors.js';
 import type { Native } from './native-surface.js';
 import { type WiredFunctions, wired } from './wire.js';
@@ -11,18 +10,18 @@ import { type WiredFunctions, wired } from './wire.js';
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 
 function load(): Addon {
-  // Bundlers leave nothing of it in CommonJS.
-  const here = import.meta.url as string | undefined;
-  if (here === undefined) throw notLoaded(bundledText('another file'));
+  // Bundlers leave nothing of it in ES modules: in dist/ it is __filename.
+  if (typeof import.meta.filename !== 'string') throw notLoaded(bundledText('another file'));
+  const here = import.meta.filename;
   const require = createRequire(here);
   // From a file of dist/ or, in tests, from this one.
-  const packageFolder = fileURLToPath(new URL(here.endsWith('.ts') ? '../..' : '..', here));
+  const packageFolder = join(here, here.endsWith('.ts') ? '../../..' : '../..');
   // What node-gyp-build finds first, without the time that it takes to load.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
     return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;
   } catch (cause) {
-    throw notLoaded(whyNotLoaded(fileURLToPath(here), packageFolder, cause as NodeJS.ErrnoException), cause);
+    throw notLoaded(whyNotLoaded(here, packageFolder, cause as NodeJS.ErrnoException), cause);
   }
 }
 

@@ -24,7 +24,25 @@ function version(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-export function createProgram(): Command {
+// In the order of the help.
+const COMMANDS: Readonly<Record<string, (program: Command) => unknown>> = {
+  topology: addTopology,
+  plan: addPlan,
+  run: addRun,
+  admit: addAdmit,
+  status: addStatus,
+  attach: addAttach,
+  release: addRelease,
+  share: addShare,
+  configure: addConfigure,
+  state: addState,
+  agent: addAgent,
+  doctor: addDoctor,
+  completion: addCompletion,
+};
+
+/** `only`: the name of one command, without the others, which take time to make. */
+export function createProgram(only?: string): Command {
   const program = new Command('numalign')
     .description('Exclusive CPUs on the right NUMA node, for a command, for pods, or for looking at.')
     .version(version())
@@ -48,19 +66,7 @@ export function createProgram(): Command {
     })
     .exitOverride();
   // Commands take the settings above over when they are made.
-  addTopology(program);
-  addPlan(program);
-  addRun(program);
-  addAdmit(program);
-  addStatus(program);
-  addAttach(program);
-  addRelease(program);
-  addShare(program);
-  addConfigure(program);
-  addState(program);
-  addAgent(program);
-  addDoctor(program);
-  addCompletion(program);
+  for (const add of only === undefined ? Object.values(COMMANDS) : [COMMANDS[only]!]) add(program);
   return program.addHelpText(
     'after',
     `
@@ -80,7 +86,10 @@ NO_COLOR and FORCE_COLOR are obeyed. NUMALIGN_DEBUG=1 adds stack traces to error
 }
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
-  const program = createProgram();
+  const [, , name = ''] = argv;
+  // What completes command lines knows all of them.
+  const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';
+  const program = createProgram(isAlone ? name : undefined);
   let format: unknown;
   program.hook('preAction', (_, command) => {
     format = command.opts().output;

@@ -59,6 +59,20 @@ describe('the command line', () => {
     expect(without.map((command) => command.name())).toEqual(['completion']);
   });
 
+  it('knows of a command that is made alone what it knows of it among all', () => {
+    const helps = (command: Command): string[] => [
+      command.helpInformation(),
+      ...command.commands.flatMap(helps),
+    ];
+    const all = createProgram().commands;
+    expect(all.length).toBeGreaterThan(10);
+    for (const command of all) {
+      const alone = createProgram(command.name()).commands;
+      expect(alone.map((each) => each.name())).toEqual([command.name()]);
+      expect(helps(alone[0]!)).toEqual(helps(command));
+    }
+  });
+
   it('suggests what a misspelled command or option may have meant, and exits with 2', async () => {
     const command = await numalign(['topolgy']);
     expect(command.code).toBe(2);

@@ -1,9 +1,9 @@
 // What stdout can show.
-import pc from 'picocolors';
+import { createColors } from 'picocolors';
 
-export type Colors = ReturnType<typeof pc.createColors>;
+export type Colors = ReturnType<typeof createColors>;
 
-export const PLAIN: Colors = pc.createColors(false);
+export const PLAIN: Colors = createColors(false);
 const DEFAULT_WIDTH = 100;
 
 /**
@@ -40,6 +40,6 @@ export function stdoutPage(): Page & { readonly colors: Colors } {
   return {
     width: width ?? DEFAULT_WIDTH,
     isNarrow: width !== undefined,
-    colors: pc.createColors(colorsWanted(process.env, isTTY)),
+    colors: createColors(colorsWanted(process.env, isTTY)),
   };
 }

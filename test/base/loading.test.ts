@@ -1,0 +1,141 @@
+// What a program loads, and when: V8 takes longer to read the code of the package than most of it
+// takes to run.
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** What a program prints that runs in this package, whose name is its own there. */
+function run<Printed>(program: string, type: 'module' | 'commonjs' = 'module'): Printed {
+  const { stdout, stderr } = spawnSync(process.execPath, [`--input-type=${type}`, '-e', program], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  expect(stderr).toBe('');
+  return JSON.parse(stdout) as Printed;
+}
+
+/** Records the files of dist/ that were loaded since it was last called. */
+const RECORD = `
+  const { createRequire } = await import('node:module');
+  const { cache } = createRequire(process.cwd() + '/');
+  const seen = new Set();
+  const report = {};
+  function record(step) {
+    const files = Object.keys(cache).filter((file) => file.endsWith('.cjs') && !seen.has(file));
+    for (const file of files) seen.add(file);
+    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length).replace(/(-[\\w-]{8})?\\.cjs$/, '')).sort();
+  }`;
+
+describe('the package', () => {
+  it('loads what a step of a program needs, and nothing before it', () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const report = run(`${RECORD}
+      const { openManager } = await import('numalign');
+      record('import');
+      const manager = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      record('open');
+      const grant = await manager.acquire({ cpu: 1, memory: '1Mi' });
+      record('acquire');
+      grant.pin();
+      await grant.release();
+      await manager.close();
+      const again = await openManager({ stateDir: ${JSON.stringify(stateDir)} });
+      await again.close();
+      record('once more');
+      console.log(JSON.stringify(report));`);
+    expect(report).toEqual({
+      import: ['addon', 'common', 'index', 'library'],
+      open: ['opening'],
+      acquire: ['admission', 'cgroups', 'rare'],
+      'once more': [],
+    });
+  });
+
+  it('can be removed below a process that holds a grant, which gives it back', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const name of ['dist', 'build/Release', 'package.json'])
+      cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+    const free = run<string[]>(`
+      import { rmSync } from 'node:fs';
+      const { openManager } = await import('${folder}/dist/index.js');
+      const manager = await openManager({ stateDir: '${folder}/state' });
+      const before = manager.freeCpus();
+      const grant = await manager.acquire({ cpu: 1 });
+      rmSync('${folder}/dist', { recursive: true });
+      grant.pin();
+      grant.audit();
+      await manager.reconcile();
+      await grant.unpin();
+      await grant.release();
+      console.log(JSON.stringify([before, manager.freeCpus()].map(String)));
+      await manager.close();`);
+    expect(free[1]).toBe(free[0]);
+  });
+
+  it('can begin with any of its files: none needs another at its start that waits for it', () => {
+    const files = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' });
+    const shared = files.filter((file) => file.endsWith('.cjs'));
+    expect(shared.length).toBeGreaterThan(10);
+    for (const file of shared) {
+      const waiting = run<string[]>(
+        `
+          const Module = require('node:module');
+          const load = Module._load;
+          const waiting = [];
+          Module._load = (request, parent, ...more) => {
+            if (request.startsWith('.')) {
+              const file = Module._resolveFilename(request, parent);
+              if (require.cache[file]?.loaded === false) waiting.push(file);
+            }
+            return load(request, parent, ...more);
+          };
+          require('./dist/${file}');
+          console.log(JSON.stringify(waiting));
+        `,
+        'commonjs',
+      );
+      expect({ file, waiting }).toEqual({ file, waiting: [] });
+    }
+  });
+
+  it('loads no part of Node at its import that takes long', () => {
+    const loaded = run<string[]>(
+      `
+        const before = new Set(process.moduleLoadList);
+        require('numalign');
+        console.log(JSON.stringify(process.moduleLoadList.filter((name) => !before.has(name))));
+      `,
+      'commonjs',
+    );
+    expect(
+      loaded.filter((name) =>
+        /^NativeModule (child_process|crypto|fs\/promises|http|net|os|stream|timers\/promises|worker_threads|zlib)$/.test(
+          name,
+        ),
+      ),
+    ).toEqual([]);
+  });
+
+  it.each(['numalign', 'numalign/topology', 'numalign/kubelet', 'numalign/diagnostics', 'numalign/metrics'])(
+    'gives the same to import and to require() of %s',
+    (name) => {
+      const [names, differ] = run<[string[], string[]]>(`
+        import { createRequire } from 'node:module';
+        import * as imported from '${name}';
+        const required = createRequire(process.cwd() + '/')('${name}');
+        const names = Object.keys(required).sort();
+        const differ = names.filter((name) => imported[name] !== required[name]);
+        const more = Object.keys(imported).filter((name) => !(name in required));
+        console.log(JSON.stringify([names, [...differ, ...more]]));`);
+      expect(names.length).toBeGreaterThan(0);
+      expect(differ).toEqual([]);
+    },
+  );
+});
