@@ -68,7 +68,7 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
   };
 }
 
-// (ConfineMemberCall) -> { threads, stuck, moved }, undefined where there is no such process
+// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }, undefined where there is no such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Result<Confinement> result = confine_member(to_confinement(info[0]));
@@ -88,6 +88,9 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   answer["stuck"] = stuck;
   answer["moved"] = Napi::Number::New(env, confinement.moved);
   answer["isRefused"] = Napi::Boolean::New(env, confinement.is_refused);
+  auto places = Napi::Array::New(env, confinement.places.size());
+  for (uint32_t i = 0; i < places.Length(); i++) places[i] = from_id_set(env, confinement.places[i]);
+  answer["places"] = places;
   return answer;
 }
 

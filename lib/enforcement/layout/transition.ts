@@ -10,7 +10,7 @@ export interface Transition {
   readonly next: Assignments;
   /** New grants with exclusive CPUs. */
   readonly added: readonly PodAssignment[];
-  /** Grants that end. */
+  /** Grants with exclusive CPUs or groups that end. */
   readonly ended: readonly PodAssignment[];
   /** CPUs become exclusive. */
   readonly isTaken: boolean;
@@ -21,15 +21,43 @@ export interface Transition {
 /** Another grant may have come under a uid. */
 export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
 
+/** Pods of a list that another list has not, as they are, and the other way round. */
+export interface PodDifference {
+  readonly gone: readonly PodAssignment[];
+  readonly come: readonly PodAssignment[];
+}
+
+/**
+ * The same objects are the same pods: a state that is derived from another has those that did not
+ * change, in their order. Compares what is at both ends of the lists first, so that what it costs
+ * beyond that follows the change.
+ */
+export function podDifference(
+  before: readonly PodAssignment[],
+  after: readonly PodAssignment[],
+): PodDifference {
+  const least = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < least && before[start] === after[start]) start++;
+  let end = 0;
+  while (end < least - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
+  const old = before.slice(start, before.length - end);
+  const now = after.slice(start, after.length - end);
+  if (old.length === 0 || now.length === 0) return { gone: old, come: now };
+  const [olds, nows] = [new Set(old), new Set(now)];
+  return { gone: old.filter((pod) => !nows.has(pod)), come: now.filter((pod) => !olds.has(pod)) };
+}
+
 /** The grants of a state that another does not have. */
 export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
-  if (pods === others) return [];
-  const known = new Set(others.map(grantKey));
-  return pods.filter((pod) => !known.has(grantKey(pod)));
+  const { gone, come } = podDifference(others, pods);
+  const known = new Set(gone.map(grantKey));
+  return come.filter((pod) => !known.has(grantKey(pod)));
 }
 
 /** A state without these of its grants. */
 export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
+  if (ended.length === 0) return state;
   return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
 }
 
@@ -41,24 +69,27 @@ export interface Refit {
 }
 
 export function refits(before: Assignments, next: Assignments): readonly Refit[] {
-  if (before.pods === next.pods) return [];
-  const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
-  return next.pods.flatMap((pod) => {
-    const known = pod.enforcement.target === null ? undefined : old.get(pod.uid);
+  const { gone, come } = podDifference(before.pods, next.pods);
+  const old = new Map(gone.map((pod) => [pod.uid, pod]));
+  return come.flatMap((pod) => {
+    const known = hasGroups(pod) ? old.get(pod.uid) : undefined;
     return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
   });
 }
 
 /** Grants that have CPUs in `next` that they have not before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
-  const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
-  return next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
+  const { gone, come } = podDifference(before.pods, next.pods);
+  const old = new Map(gone.map((pod) => [pod.uid, cpusOf(pod)]));
+  return come.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
 }
+
+const hasGroups = ({ enforcement }: PodAssignment) => enforcement.target !== null;
 
 /** Undefined where no CPU changes hands. */
 export function transitionOf(before: Assignments, next: Assignments): Transition | undefined {
   const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
-  const ended = podsNotIn(before, next);
+  const ended = podsNotIn(before, next).filter((pod) => !cpusOf(pod).isEmpty || hasGroups(pod));
   const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
   const isSame = added.length === 0 && ended.length === 0 && old.equals(now);
   // What a resize has announced is exclusive before the grant's groups have it.
