@@ -10,10 +10,10 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { Confinement, Outcome } from './confinement.js';
 import { isStartedBy } from './descent.js';
+import type { Holders } from './holders.js';
 import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import { decodeMasks, encodeMasks, type Masks, unpinnedOf, withUnpinned } from './member-masks.js';
-import type { Holders } from './holders.js';
 import { attachedCpus, isDone, type Process } from './member-processes.js';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
@@ -89,10 +89,7 @@ export class ProcessConfiner {
       const isThere = (cpus: CpuSet) => places.some((place) => place.isSubsetOf(cpus));
       const parents = pods.filter(
         (pod) =>
-          isThere(rightfulCpus(pod)) &&
-          !allowed.includes(pod) &&
-          !isSent(pod) &&
-          isStartedBy(pod.owner, pid),
+          isThere(rightfulCpus(pod)) && !allowed.includes(pod) && !isSent(pod) && isStartedBy(pod.owner, pid),
       );
       if (parents.length > 0) {
         allowed = [...allowed, ...parents];
@@ -127,11 +124,7 @@ export class ProcessConfiner {
     // Nothing is written: it would replace what others have written down, and they would not
     // believe it.
     if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
-    const save = (
-      threads: readonly NativeMemberThread[],
-      old: string | undefined,
-      mayWrite = () => true,
-    ) => {
+    const save = (threads: readonly NativeMemberThread[], old: string | undefined, mayWrite = () => true) => {
       const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
       if (text === old || !mayWrite()) return text;
       if (text === undefined) this.#folder.remove(file);
