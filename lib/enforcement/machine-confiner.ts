@@ -4,6 +4,7 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { cpusOfPods } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { podDifference } from '../account/pod-difference.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
@@ -17,7 +18,7 @@ import { groupDifferences, partitionDifferences, poolDifferences } from './layou
 import { readGrants, readPartition, readPools } from './layout/facts.js';
 import { isPartitioned, layoutOf } from './layout/layout.js';
 import { mend } from './layout/steps.js';
-import { podDifference, podsNotIn } from './layout/transition.js';
+import { podsNotIn } from './layout/transition.js';
 import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';

@@ -68,7 +68,8 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
   };
 }
 
-// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }, undefined where there is no such process
+// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }, undefined where there is no such
+// process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Result<Confinement> result = confine_member(to_confinement(info[0]));

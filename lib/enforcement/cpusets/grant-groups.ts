@@ -72,10 +72,10 @@ export class GrantGroups {
 
   /** The groups of grants that are not on record any more. */
   leftovers(pods: readonly PodAssignment[]): CpusetGroup[] {
+    const names = this.#names();
+    if (names.length === 0) return [];
     const known = new Set<string | undefined>(pods.map(({ uid }) => uid));
-    return this.#names()
-      .filter((name) => !known.has(uidOf(name)))
-      .map((name) => this.#hierarchy.group(name));
+    return names.filter((name) => !known.has(uidOf(name))).map((name) => this.#hierarchy.group(name));
   }
 
   /** Whether a cgroup is the group of a grant, or below one. */

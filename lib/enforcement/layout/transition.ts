@@ -1,6 +1,7 @@
 // Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
+import { podDifference } from '../../account/pod-difference.js';
 import { cpusOf, runningCpus } from '../../account/pod-holdings.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
@@ -20,33 +21,6 @@ export interface Transition {
 
 /** Another grant may have come under a uid. */
 export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
-
-/** Pods of a list that another list has not, as they are, and the other way round. */
-export interface PodDifference {
-  readonly gone: readonly PodAssignment[];
-  readonly come: readonly PodAssignment[];
-}
-
-/**
- * The same objects are the same pods: a state that is derived from another has those that did not
- * change, in their order. Compares what is at both ends of the lists first, so that what it costs
- * beyond that follows the change.
- */
-export function podDifference(
-  before: readonly PodAssignment[],
-  after: readonly PodAssignment[],
-): PodDifference {
-  const least = Math.min(before.length, after.length);
-  let start = 0;
-  while (start < least && before[start] === after[start]) start++;
-  let end = 0;
-  while (end < least - start && before[before.length - 1 - end] === after[after.length - 1 - end]) end++;
-  const old = before.slice(start, before.length - end);
-  const now = after.slice(start, after.length - end);
-  if (old.length === 0 || now.length === 0) return { gone: old, come: now };
-  const [olds, nows] = [new Set(old), new Set(now)];
-  return { gone: old.filter((pod) => !nows.has(pod)), come: now.filter((pod) => !olds.has(pod)) };
-}
 
 /** The grants of a state that another does not have. */
 export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {

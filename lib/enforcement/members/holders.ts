@@ -1,8 +1,8 @@
 // Holders: the grants on whose CPUs a process may run. Follows from one list of grants to the next, at
 // the cost of what is different between them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
+import { podDifference } from '../../account/pod-difference.js';
 import { cpusOf } from '../../account/pod-holdings.js';
-import { podDifference } from '../layout/transition.js';
 import { isHolder } from './descent.js';
 import { type Process, processesIn } from './member-processes.js';
 

@@ -37,8 +37,7 @@ Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& th
   alignas(FolderEntry) char buffer[16 * 1024];
   const long size = syscall(SYS_getdents64, fd, buffer, sizeof buffer);
   if (size < 0) {
-    return syscall_error("getdents64", "cannot list the threads in " + path,
-                         errno == ENOENT ? ESRCH : errno);
+    return syscall_error("getdents64", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
   }
   for (long at = 0; at < size;) {
     const auto* entry = reinterpret_cast<const FolderEntry*>(buffer + at);

@@ -33,8 +33,8 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 // threads.
 bool is_own_thread(pid_t tid);
 
-// The threads of a process: /proc/PID/task, opened once and read as often as needed. It stays that of this very process,
-// whichever has the id later. Not thread-safe.
+// The threads of a process: /proc/PID/task, opened once and read as often as needed. It stays that of this
+// very process, whichever has the id later. Not thread-safe.
 class ThreadList {
  public:
   // 0: of this process. ESRCH: no such process.

@@ -25,7 +25,7 @@ struct Confinement {
   std::vector<MemberThread> threads;  // to be remembered for the next time, by tid
   std::vector<StuckThread> stuck;
   int moved = 0;
-  bool is_refused = false;  // of a dry run: threads are to be moved that the caller may not move
+  bool is_refused = false;     // of a dry run: threads are to be moved that the caller may not move
   std::vector<CpuSet> places;  // of a dry run: the masks of those that are to be moved, each once
 };
 
