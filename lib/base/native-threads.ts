@@ -74,7 +74,7 @@ export interface NativeConfinement {
   moved: number;
   /** Of a dry run: threads are to be moved that this process may not move. */
   isRefused: boolean;
-  /** Of a dry run: the masks of the threads that are to be moved, each once. */
+  /** Of a dry run: the masks of the threads that are to be moved or are stuck, each once. */
   places: Words[];
 }
 

@@ -65,9 +65,10 @@ export class GrantGroups {
    * @throws ERR_CGROUP where something cannot leave
    */
   remove(pod: PodAssignment, home: string): void {
+    const groups = this.#present(pod);
     // Out of all of them before any is removed: one that somebody else has made inside stays.
-    for (const group of this.#present(pod)) group.evacuate(home);
-    for (const group of this.#present(pod)) group.remove(home);
+    for (const group of groups) group.evacuate(home);
+    for (const group of groups) group.remove(home);
   }
 
   /** The groups of grants that are not on record any more. */

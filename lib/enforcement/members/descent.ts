@@ -55,7 +55,8 @@ export function hasOpen(pid: number, file: string): boolean | undefined {
   if (!isProcOurs()) return undefined;
   const links = ENVIRONMENT.of(newLinks);
   const key = `${pid}${file}`;
-  if (linkOf(links.get(key) ?? '').endsWith(file)) return true;
+  const last = links.get(key);
+  if (last !== undefined && linkOf(last).endsWith(file)) return true;
   try {
     const found = readdirSync(folder).find((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
     if (links.size === MOST_LINKS) links.clear();

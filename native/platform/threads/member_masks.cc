@@ -39,7 +39,6 @@ class Confiner {
     const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
     int refused = 0;
     if (!has_it && request_.dry_run) {
-      add_place(mask.value());
       refused = refusal(tid);
       if (refused == 0) result_.moved++;
       if (refused == 0) now = cut(to_be);
@@ -55,7 +54,9 @@ class Confiner {
       if (read_back.value() != now) result_.moved++;
       now = std::move(read_back).value();
     }
-    if (now.intersects(request_.taken)) result_.stuck.push_back({tid, refused, now});
+    const bool is_stuck = now.intersects(request_.taken);
+    if (is_stuck) result_.stuck.push_back({tid, refused, now});
+    if (request_.dry_run && (is_stuck || !has_it)) add_place(mask.value());
     remember({tid, chosen, now, to_be}, now);
   }
 

@@ -25,8 +25,9 @@ struct Confinement {
   std::vector<MemberThread> threads;  // to be remembered for the next time, by tid
   std::vector<StuckThread> stuck;
   int moved = 0;
-  bool is_refused = false;     // of a dry run: threads are to be moved that the caller may not move
-  std::vector<CpuSet> places;  // of a dry run: the masks of those that are to be moved, each once
+  bool is_refused = false;  // of a dry run: threads are to be moved that the caller may not move
+  std::vector<CpuSet>
+      places;  // of a dry run: the masks of those that are to be moved or are stuck, each once
 };
 
 struct ConfinementRequest {
