@@ -1,7 +1,7 @@
 // The Memory Manager: hints for memory and hugepages, and the NUMA nodes on which a container's are
 // booked. Follows the kubelet's policies None and Static (v1.32). Pure.
-import { bookMemory, type MemoryBlock, memoryBlocks, memoryGroups } from '../account/booked-memory.js';
-import { oncePerPods } from '../account/cpus-of-pods.js';
+import { bookMemory, type MemoryBlock, memoryGroups } from '../account/booked-memory.js';
+import { groupsOfPods } from '../account/memory-of-pods.js';
 import { native } from '../base/native.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
@@ -47,9 +47,6 @@ export function memoryRequests(
   }
   return amounts;
 }
-
-// A cache: a list of pods is never changed.
-const groupsOfPods = oncePerPods((pods) => memoryGroups(memoryBlocks(pods)));
 
 function groupsOf({ state, memory }: Draft): ReadonlyMap<number, readonly number[]> {
   const groups = groupsOfPods(state.pods);

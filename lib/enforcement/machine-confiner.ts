@@ -2,10 +2,10 @@
 import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { cpusOfPods } from '../account/cpus-of-pods.js';
+import { cpusOfSome } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
-import { podDifference } from '../account/pod-difference.js';
 import { cpusOf } from '../account/pod-holdings.js';
+import { podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -137,13 +137,13 @@ export class MachineConfiner {
   /** Where members may be while all of these states hold. */
   confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
     const [first, last] = [states[0]!, states.at(-1)!];
-    const { gone, come } = podDifference(first.pods, last.pods);
-    const now = cpusNow(this.topology(), gone.length === 0 ? last.pods : [...gone, ...last.pods]);
+    const changes = podListChanges(first.pods, last.pods);
+    const [former, changed] = [podsBefore(changes), new Set(podsAfter(changes))];
+    const now = cpusNow(this.topology(), former.length === 0 ? last.pods : [...former, ...last.pods]);
     // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
     const added = podsNotIn(last, first);
     const staying = added.length === 0 ? last.pods : last.pods.filter((pod) => !added.includes(pod));
-    const before = new Map(gone.map((pod) => [pod.uid, cpusOf(pod)]));
-    const changed = new Set(come);
+    const before = new Map(former.map((pod) => [pod.uid, cpusOf(pod)]));
     const rightfulCpus = (pod: PodAssignment) =>
       changed.has(pod) ? cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY) : cpusOf(pod);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
@@ -178,7 +178,7 @@ export class MachineConfiner {
 
 // The exclusive CPUs that no partition keeps others off.
 function openCpus(state: Assignments): CpuSet {
-  return exclusiveCpus(state).difference(cpusOfPods(state.pods.filter(isPartitioned)));
+  return exclusiveCpus(state).difference(cpusOfSome(state.pods.filter(isPartitioned)));
 }
 
 // From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.

@@ -6,7 +6,7 @@ import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { WeakValues } from '../base/weak-values.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
-import type { Checkpoint } from './files/checkpoint.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { STATE_FILE } from './files/state-files.js';

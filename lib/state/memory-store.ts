@@ -3,7 +3,7 @@ import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { Registry } from '../base/registry.js';
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
-import type { Checkpoint } from './files/checkpoint.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { Listener } from './files/folder-watch.js';
 import { newOwner } from './owners/owner-record.js';
 import type { OwnerRegistry } from './owners/owner-registry.js';

@@ -9,8 +9,9 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
-import type { Checkpoint } from './files/checkpoint.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
+import { JournalFollower } from './files/journal-follower.js';
 import {
   type FoundState,
   findOwners,
@@ -85,7 +86,7 @@ export function recovered(
 ): Checkpoint | undefined {
   const bootId = readBootId();
   const previous = findState(folder, PREVIOUS_FILE);
-  const base = lastGood([found, previous], undefined);
+  const base = lastGood(found, previous, () => folder.read(PREVIOUS_FILE));
   const clues = {
     ...{ found, previous, base, highest: 0 },
     owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
@@ -109,6 +110,7 @@ export function isPodAlive(
 interface Open {
   readonly folder: NativeFolder;
   readonly owners: NativeFolder | undefined;
+  readonly journal: JournalFollower;
 }
 
 /** Not to be shared: each reader has its own. */
@@ -126,9 +128,8 @@ export class ReadOnlyStore implements StateSource {
   readonly #totalOn: TotalOn;
   readonly #watch: FolderWatch;
   #open: Open | undefined;
-  // The last good file that was read, its version, and what it says.
-  #good: FoundState | undefined;
-  #version: string | undefined;
+  // What was found last, and what it says.
+  #found: FoundState | undefined;
   #checkpoint: Checkpoint | undefined;
 
   /**
@@ -163,16 +164,13 @@ export class ReadOnlyStore implements StateSource {
   #read(): Checkpoint | undefined {
     const open = this.#follow();
     if (!open) return undefined;
-    const version = open.folder.version(STATE_FILE);
-    if (version !== undefined && version === this.#version) return this.#checkpoint;
-    const found = findState(open.folder, STATE_FILE, this.#good);
+    const found = open.journal.look();
+    if (found === this.#found) return this.#checkpoint;
     const checkpoint =
       found.kind === 'good' ? found.checkpoint : recovered(open.folder, found, open.owners, this.#totalOn);
-    const current = checkpoint && ofThisBoot(checkpoint, open.owners);
-    this.#good = found.kind === 'good' ? found : undefined;
-    this.#version = this.#good && version;
-    this.#checkpoint = current;
-    return current;
+    this.#checkpoint = checkpoint && ofThisBoot(checkpoint, open.owners);
+    this.#found = found;
+    return this.#checkpoint;
   }
 
   // The folder that is at the path now: it may be made, removed or replaced at any time.
@@ -184,23 +182,24 @@ export class ReadOnlyStore implements StateSource {
     }
     this.#forget();
     const folder = openExisting(this.path);
-    if (folder) this.#openOwners({ folder, owners: undefined });
+    if (folder)
+      this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder) });
     if (open || folder) this.#watch.restart();
     return this.#open;
   }
 
-  #openOwners({ folder, owners }: Open): void {
-    owners?.close();
-    this.#open = { folder, owners: undefined };
-    this.#open = { folder, owners: childOf(folder, 'owners') };
+  #openOwners(open: Open): void {
+    open.owners?.close();
+    this.#open = { ...open, owners: undefined };
+    this.#open = { ...open, owners: childOf(open.folder, 'owners') };
   }
 
   #forget(): void {
+    this.#open?.journal.forget();
     this.#open?.folder.close();
     this.#open?.owners?.close();
     this.#open = undefined;
-    this.#good = undefined;
-    this.#version = undefined;
+    this.#found = undefined;
     this.#checkpoint = undefined;
   }
 

@@ -3,7 +3,7 @@
 import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import { decodeCheckpoint } from '../state/files/checkpoint.js';
+import { decodeCheckpoint } from '../state/format/journal.js';
 import { ARCHIVE_FOLDER } from '../state/files/put-aside.js';
 import { openExisting, withChild } from '../state/read-only-store.js';
 

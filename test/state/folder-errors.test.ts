@@ -13,6 +13,7 @@ import { errorOf } from '../support/error-of.js';
 import { canMount } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+import { membersOf, ownerMembersOf } from '../support/state-text.js';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const isRoot = process.getuid?.() === 0;
@@ -65,7 +66,7 @@ describe('a state folder', () => {
     onTestFinished(() => void execFileSync('umount', ['-l', stateDir]));
     const manager = await openManager({ stateDir });
     const grant = await manager.acquire({ cpu: 1, name: 'x'.repeat(200) });
-    const state = () => JSON.parse(readFileSync(join(stateDir, 'state.json'), 'utf8')).pods;
+    const state = () => membersOf(stateDir).pods;
     const before = state();
     const ballast = join(stateDir, 'ballast');
     try {
@@ -80,7 +81,7 @@ describe('a state folder', () => {
       expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'ENOSPC']);
     }
     expect(state()).toEqual(before);
-    expect(JSON.parse(readFileSync(join(stateDir, 'owners', before[0].owner.uuid), 'utf8')).pods).toEqual(
+    expect(ownerMembersOf(stateDir, before[0].owner.uuid).pods).toEqual(
       before,
     );
     // What is granted is not lost with the state either.

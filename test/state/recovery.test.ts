@@ -22,8 +22,9 @@ import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
-import { type Checkpoint, decodeCheckpoint, encodeCheckpoint } from '../../lib/state/files/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/files/owner-file.js';
+import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
+import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
+import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/format/owner-file.js';
 import type { UnknownOwner } from '../../lib/state/files/state-files.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Agent } from '../support/agent.js';
@@ -31,6 +32,7 @@ import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+import { stateBefore } from '../support/state-text.js';
 
 const MACHINE = 'numa:2(memory=8GiB) core:8 pu:1';
 const STATE = 'state.json';
@@ -52,7 +54,7 @@ function copyOf(stateDir: string): string {
   const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
   mkdirSync(join(copy, 'owners'));
-  for (const name of [STATE, PREVIOUS]) copyFileSync(join(stateDir, name), join(copy, name));
+  for (const name of [STATE, PREVIOUS, 'generation']) copyFileSync(join(stateDir, name), join(copy, name));
   for (const name of readdirSync(join(stateDir, 'owners'))) {
     linkSync(join(stateDir, 'owners', name), join(copy, 'owners', name));
   }
@@ -205,7 +207,7 @@ describe('a state', () => {
   it('does not go back to an earlier generation, though its file is whole', async () => {
     const { stateDir, held, manager } = await lived('added');
     const generation = manager.generation();
-    copyFileSync(join(stateDir, PREVIOUS), join(stateDir, STATE));
+    writeFileSync(join(stateDir, STATE), stateBefore(stateDir));
     expect(holdings(manager)).toEqual(held);
     await manager.use({ cpu: 1 }, () => {});
     expect(holdings(manager)).toEqual(held);
@@ -398,7 +400,9 @@ describe('an owner’s file', () => {
     writeFileSync(join(owners, `${left}.new`), 'half of it');
     writeFileSync(join(owners, 'README'), 'not ours');
     unlinkSync(join(owners, lasting!.owner.uuid));
-    await manager.configure({});
+    // A process that comes looks at all of them; others do from time to time.
+    const agent = new Agent();
+    await agent.tell('open', { stateDir, simulate: MACHINE });
     expect(readdirSync(owners).sort()).toEqual(
       [...fileOf(stateDir).assignments.pods.map(({ owner }) => owner.uuid), 'README'].sort(),
     );

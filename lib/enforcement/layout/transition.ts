@@ -1,8 +1,8 @@
 // Transition: what a commit changes about the CPUs that are exclusive. Computed from two states.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { podDifference } from '../../account/pod-difference.js';
 import { cpusOf, runningCpus } from '../../account/pod-holdings.js';
+import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
 /** From one state to the next. */
@@ -24,9 +24,9 @@ export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admitt
 
 /** The grants of a state that another does not have. */
 export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
-  const { gone, come } = podDifference(others, pods);
-  const known = new Set(gone.map(grantKey));
-  return come.filter((pod) => !known.has(grantKey(pod)));
+  const changes = podListChanges(others, pods);
+  const known = new Set(podsBefore(changes).map(grantKey));
+  return podsAfter(changes).filter((pod) => !known.has(grantKey(pod)));
 }
 
 /** A state without these of its grants. */
@@ -43,9 +43,9 @@ export interface Refit {
 }
 
 export function refits(before: Assignments, next: Assignments): readonly Refit[] {
-  const { gone, come } = podDifference(before.pods, next.pods);
-  const old = new Map(gone.map((pod) => [pod.uid, pod]));
-  return come.flatMap((pod) => {
+  const changes = podListChanges(before.pods, next.pods);
+  const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
+  return podsAfter(changes).flatMap((pod) => {
     const known = hasGroups(pod) ? old.get(pod.uid) : undefined;
     return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
   });
@@ -53,9 +53,9 @@ export function refits(before: Assignments, next: Assignments): readonly Refit[]
 
 /** Grants that have CPUs in `next` that they have not before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
-  const { gone, come } = podDifference(before.pods, next.pods);
-  const old = new Map(gone.map((pod) => [pod.uid, cpusOf(pod)]));
-  return come.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
+  const changes = podListChanges(before.pods, next.pods);
+  const old = new Map(podsBefore(changes).map((pod) => [pod.uid, cpusOf(pod)]));
+  return podsAfter(changes).filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
 }
 
 const hasGroups = ({ enforcement }: PodAssignment) => enforcement.target !== null;

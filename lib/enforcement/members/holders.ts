@@ -1,8 +1,8 @@
 // Holders: the grants on whose CPUs a process may run. Follows from one list of grants to the next, at
 // the cost of what is different between them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { podDifference } from '../../account/pod-difference.js';
 import { cpusOf } from '../../account/pod-holdings.js';
+import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { isHolder } from './descent.js';
 import { type Process, processesIn } from './member-processes.js';
 
@@ -39,10 +39,10 @@ export class Holders {
 
   #follow(pods: readonly PodAssignment[]): void {
     if (pods === this.#pods) return;
-    const { gone, come } = podDifference(this.#pods, pods);
+    const changes = podListChanges(this.#pods, pods);
     this.#pods = pods;
-    for (const pod of gone) this.#drop(pod);
-    for (const pod of come) if (!cpusOf(pod).isEmpty) this.#add(pod);
+    for (const pod of podsBefore(changes)) this.#drop(pod);
+    for (const pod of podsAfter(changes)) if (!cpusOf(pod).isEmpty) this.#add(pod);
   }
 
   #add(pod: PodAssignment): void {
