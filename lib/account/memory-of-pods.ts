@@ -58,7 +58,9 @@ export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number
   const groups = memoryOfPods(pods);
   let byNode = nodesOfGroups.get(groups);
   if (!byNode) {
-    byNode = new Map([...groups.values()].flatMap(({ nodes }) => nodes.map((node) => [node, nodes] as const)));
+    byNode = new Map(
+      [...groups.values()].flatMap(({ nodes }) => nodes.map((node) => [node, nodes] as const)),
+    );
     nodesOfGroups.set(groups, byNode);
   }
   return byNode;

@@ -1,6 +1,7 @@
 // What is worked out of a whole list of pods, once for each list. Pure.
-import { type PodListChanges, podListChanges } from './pod-list-changes.js';
+
 import type { PodAssignment } from './pod-assignment.js';
+import { type PodListChanges, podListChanges } from './pod-list-changes.js';
 
 type Pods = readonly PodAssignment[];
 

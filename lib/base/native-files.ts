@@ -13,8 +13,10 @@ export interface NativeLock {
 export interface NativeOwner {
   readonly fd: number;
   write(text: string): void;
-  /** Behind the first `size` bytes. */
-  append(size: number, text: string): void;
+  /** Of the file. */
+  size(): number;
+  /** From an offset on. */
+  writeAt(offset: number, text: string): void;
   /** Leaves the first `size` bytes. */
   cut(size: number): void;
   close(): void;
@@ -32,7 +34,8 @@ export interface NativeJournal {
    * Appends a text to the file, which must have its name in `folder` and end at `offset` (else
    * ESTALE), and makes it durable.
    * `lock`: must still be the one of its file in `folder` (else ESTALE); released once that is done
-   * if it `isLast`, after `text` was written to the file `note`. Answers the version of the file: at
+   * if it `isLast`, after the text was appended to the file `copy`, where that ends there too, and
+   * `noteText` written to the file `note`. Answers the version of the file: at
    * once where the folder is in memory, else once the device has it. Where to write fails, the file
    * is as it was; where to sync it fails (`fdatasync`), the text is there, and may be lost with the
    * power.
@@ -43,6 +46,7 @@ export interface NativeJournal {
     folder: NativeFolder,
     lock: NativeLock,
     isLast: boolean,
+    copy: string,
     note: string,
     noteText: string,
   ): string | Promise<string>;
@@ -90,13 +94,13 @@ export interface NativeFolder {
   replace(name: string, text: string): void;
   /**
    * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one
-   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after `text`
-   * was written to the file `record`. Answers the version of the new file: at once where the folder
+   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after the same
+   * bytes were written to the file `copy`, if any, and `text` to the file `record`. Answers the version of the new file: at once where the folder
    * is in memory, else once the device has it.
    */
   replaceDurably(
     name: string,
-    previous: string,
+    copy: string,
     bytes: Buffer,
     stamp: number,
     lock?: NativeLock,

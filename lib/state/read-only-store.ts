@@ -9,10 +9,10 @@ import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
-import type { Checkpoint } from './format/checkpoint.js';
 import { FolderWatch, type Listener } from './files/folder-watch.js';
 import { JournalFollower } from './files/journal-follower.js';
 import {
+  COPY_FILE,
   type FoundState,
   findOwners,
   findState,
@@ -20,11 +20,11 @@ import {
   isOfBoot,
   isOwnerAlive,
   NO_OWNERS,
-  PREVIOUS_FILE,
   STATE_FILE,
 } from './files/state-files.js';
 import { readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup } from './owners/owner-registry.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
@@ -85,8 +85,8 @@ export function recovered(
   totalOn: TotalOn,
 ): Checkpoint | undefined {
   const bootId = readBootId();
-  const previous = findState(folder, PREVIOUS_FILE);
-  const base = lastGood(found, previous, () => folder.read(PREVIOUS_FILE));
+  const previous = findState(folder, COPY_FILE);
+  const base = lastGood(found, previous, () => folder.read(COPY_FILE));
   const clues = {
     ...{ found, previous, base, highest: 0 },
     owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
@@ -182,8 +182,7 @@ export class ReadOnlyStore implements StateSource {
     }
     this.#forget();
     const folder = openExisting(this.path);
-    if (folder)
-      this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder) });
+    if (folder) this.#openOwners({ folder, owners: undefined, journal: new JournalFollower(folder) });
     if (open || folder) this.#watch.restart();
     return this.#open;
   }

@@ -1,20 +1,12 @@
 // StateReader: what this environment has read of a state's files, and what it makes of them where
 // they are damaged. Takes no lock, and never sees half a state.
 import type { TotalOn } from '../account/booked-memory.js';
-import { NumalignError } from '../base/errors.js';
+import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import type { Checkpoint } from './format/checkpoint.js';
 import { JournalFollower } from './files/journal-follower.js';
-import {
-  damaged,
-  type FoundState,
-  findState,
-  type GoodState,
-  highestOf,
-  isOfBoot,
-  PREVIOUS_FILE,
-} from './files/state-files.js';
+import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
 import { explaining, folderError } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners/recovery.js';
 import type { StateFolder } from './state-folder.js';
@@ -145,8 +137,8 @@ export class StateReader {
 
   /** What is left of a state that is damaged, or gone. */
   gather(found: FoundState): Clues {
-    const previous = findState(this.#folder, PREVIOUS_FILE);
-    const base = lastGood(found, previous, () => this.#folder.read(PREVIOUS_FILE), this.#known);
+    const previous = findState(this.#folder, COPY_FILE);
+    const base = lastGood(found, previous, () => this.#folder.read(COPY_FILE), this.#known);
     if (base) this.#adoptBoot(base);
     return { found, previous, base, owners: this.#owners.find(), highest: highestOf(this.#folder) };
   }

@@ -5,21 +5,22 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import type { Checkpoint } from './format/checkpoint.js';
-import { checkHoldings } from './format/holdings-check.js';
-import { encodeCheckpoint, type JournalPlace, journalText } from './format/journal.js';
-import { sealText } from './format/sealed-json.js';
-import { changeText } from './format/state-change.js';
 import { archive, quarantine } from './files/put-aside.js';
 import {
+  COPY_FILE,
   type FoundState,
   findState,
   type GoodState,
   HIGHEST_FILE,
-  PREVIOUS_FILE,
   STATE_FILE,
+  sizeOf,
 } from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
+import type { Checkpoint } from './format/checkpoint.js';
+import { checkHoldings } from './format/holdings-check.js';
+import { type JournalPlace, journalText } from './format/journal.js';
+import { sealText } from './format/sealed-json.js';
+import { changeText } from './format/state-change.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
@@ -42,6 +43,11 @@ const LEAST_TO_COMPACT = 1 << 16;
 const isDue = ({ end, snapshot, seal }: JournalPlace) =>
   seal === '' || end - snapshot > Math.max(LEAST_TO_COMPACT, snapshot);
 
+function quarantineFolder(folder: NativeFolder, name: string): void {
+  const found = findState(folder, name);
+  if (found.kind === 'damaged' && found.isFolder) quarantine(folder, name, found);
+}
+
 // Another file will do: this one is closed to us, removed or not the one that was read; or the
 // kernel may have dropped what it could not write.
 const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
@@ -63,6 +69,7 @@ export class StateWriter {
   readonly #reader: StateReader;
   // What the file has may be lost with the power.
   #isUnsynced = false;
+  #hasMended = false;
 
   constructor(path: string, folder: NativeFolder, owners: Owners, reader: StateReader) {
     this.#path = path;
@@ -88,11 +95,8 @@ export class StateWriter {
       bootId === reader.bootId
         ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))
         : undefined;
-    // Settings are in no owner's file where nobody owns anything: both files have them.
-    const isKeptTwice = before?.settings !== next.settings;
     try {
-      await this.#write(checkpoint, lock, isLast && !isKeptTwice, before === undefined);
-      if (isKeptTwice) await this.#keepCopy(checkpoint, lock);
+      await this.#write(checkpoint, lock, isLast, before === undefined);
     } catch (error) {
       // It may be in place although syncing it failed: then everybody sees it, and it counts.
       if (!reader.finds(checkpoint)) {
@@ -122,7 +126,16 @@ export class StateWriter {
       const { line } = sealed;
       const at = good.place.end;
       const note = `${checkpoint.generation}`;
-      const version = await journal.file!.append(at, line, this.#folder, lock, isLast, HIGHEST_FILE, note);
+      const version = await journal.file!.append(
+        at,
+        line,
+        this.#folder,
+        lock,
+        isLast,
+        COPY_FILE,
+        HIGHEST_FILE,
+        note,
+      );
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
@@ -148,11 +161,17 @@ export class StateWriter {
     this.#reader.journal.noteReplaced(known, checkpoint, bytes, version);
   }
 
-  // Beside the state, for the day on which that is lost. Not to have it is no reason to fail.
-  async #keepCopy(checkpoint: Checkpoint, lock: NativeLock): Promise<void> {
-    const bytes = Buffer.from(encodeCheckpoint(checkpoint));
+  /** At first puts the copy in step with a state that is good. Not to have one is no reason to fail. */
+  mendCopyOnce({ place }: GoodState): void {
+    if (this.#hasMended) return;
+    this.#hasMended = true;
     try {
-      await this.#folder.replaceDurably(PREVIOUS_FILE, '', bytes, 0, lock);
+      const version = this.#folder.version(COPY_FILE);
+      if (version !== undefined && sizeOf(version) === place.end) return;
+      const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
+      if (text === undefined) return;
+      quarantineFolder(this.#folder, COPY_FILE);
+      this.#folder.replace(COPY_FILE, text);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     }
@@ -163,7 +182,7 @@ export class StateWriter {
     const replace = () =>
       this.#folder.replaceDurably(
         STATE_FILE,
-        PREVIOUS_FILE,
+        COPY_FILE,
         bytes,
         stamp,
         lock,
@@ -176,10 +195,7 @@ export class StateWriter {
     } catch (error) {
       if (!(error instanceof NumalignError) || error.errnoName !== 'EISDIR') throw error;
       // A folder under one of the names that a commit uses.
-      for (const name of [PREVIOUS_FILE, `${PREVIOUS_FILE}.new`, `${STATE_FILE}.new`]) {
-        const found = findState(this.#folder, name);
-        if (found.kind === 'damaged' && found.isFolder) quarantine(this.#folder, name, found);
-      }
+      for (const name of [`${COPY_FILE}.new`, `${STATE_FILE}.new`]) quarantineFolder(this.#folder, name);
       return await replace();
     }
   }
@@ -199,7 +215,7 @@ export class StateWriter {
     if (view?.refusal) return view;
     const quarantined = explaining(this.#path, () => [
       ...quarantine(this.#folder, STATE_FILE, clues.found),
-      ...quarantine(this.#folder, PREVIOUS_FILE, clues.previous),
+      ...quarantine(this.#folder, COPY_FILE, clues.previous),
     ]);
     // Where no good generation is known, higher ones may have been seen than any that is left.
     reader.raise(Math.max(generationAfter(clues), clues.base ? 0 : Date.now()));

@@ -78,16 +78,19 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Owner",
-        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::append>("append"),
+        {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"), InstanceMethod<&OwnerObject::size>("size"),
          InstanceMethod<&OwnerObject::cut>("cut"), InstanceMethod<&OwnerObject::close>("close"),
          InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), overwrite(fd_.get(), to_string(info[0], "the text")));
   }
-  // (size, text): behind the first `size` bytes.
-  void append(const Napi::CallbackInfo& info) {
-    unwrap(info.Env(), write_at(fd_.get(), to_size(info[0], "the size"), to_string(info[1], "the text")));
+  // (offset, text)
+  void write_from(const Napi::CallbackInfo& info) {
+    unwrap(info.Env(), write_at(fd_.get(), to_size(info[0], "the offset"), to_string(info[1], "the text")));
+  }
+  Napi::Value size(const Napi::CallbackInfo& info) {
+    return Napi::Number::New(info.Env(), static_cast<double>(unwrap(info.Env(), size_of(fd_.get()))));
   }
   // (size)
   void cut(const Napi::CallbackInfo& info) {
@@ -333,25 +336,26 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   void replace(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), folder_->replace(to_string(info[0], "the name"), to_string(info[1], "the text")));
   }
-  // (name, name of the kept previous file or "", bytes, stamp, the lock under which it is done or undefined,
+  // (name, name of a copy or "", bytes, stamp, the lock under which it is done or undefined,
   // whether to release it once it is durable, name of a file that says so or undefined, its text): the
   // version of the new file, or a promise of it where a device has to be waited for. The job shares the lock:
   // it cannot go to somebody else before the files are in place.
   Napi::Value replace_durably(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     std::string name = to_string(info[0], "the name");
-    std::string previous = to_string(info[1], "the previous name");
+    std::string copy = to_string(info[1], "the name of the copy");
     std::string_view bytes = to_bytes(info[2]);
     auto stamp = static_cast<uint32_t>(to_int(info[3], "the stamp"));
     std::shared_ptr<HeldLock> lock = info[4].IsUndefined() ? nullptr : LockObject::of(info[4]);
     bool is_last = !info[5].IsUndefined() && to_bool(info[5], "whether it is the last");
     std::string record = info[6].IsUndefined() ? "" : to_string(info[6], "the name of the record");
     std::string text = info[6].IsUndefined() ? "" : to_string(info[7], "the text of the record");
-    auto replace = [folder = folder_, name, previous, stamp, lock, is_last, record,
+    auto replace = [folder = folder_, name, copy, stamp, lock, is_last, record,
                     text](std::string_view bytes) {
       Result<FileVersion> replaced = folder->replace_durably(
-          name, previous, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
-      // What it guards against is rare, so that a full disk does not matter.
+          name, bytes, stamp, [&] { return lock ? lock->check(*folder) : Result<Done>(Done{}); });
+      // What these guard against is rare, so that a full disk does not matter.
+      if (replaced.ok() && !copy.empty()) (void)folder->replace(copy, bytes);
       if (replaced.ok() && !record.empty()) {
         if (Result<UniqueFd> fd = folder->open_file(record, true, false); fd.ok())
           (void)overwrite(fd.value().get(), text);
@@ -362,7 +366,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     // To hand it to another thread and back takes longer.
     if (folder_->in_memory()) return from_version(env, unwrap(env, replace(bytes)));
     return run_async<FileVersion>(
-        env, [replace = std::move(replace), copy = std::string(bytes)] { return replace(copy); },
+        env, [replace = std::move(replace), owned = std::string(bytes)] { return replace(owned); },
         [](Napi::Env env, FileVersion version) { return from_version(env, version); });
   }
 

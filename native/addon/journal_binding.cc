@@ -1,7 +1,5 @@
 #include "addon/journal_binding.h"
 
-#include <sys/stat.h>
-
 #include <memory>
 #include <string>
 
@@ -14,25 +12,6 @@ namespace numalign::addon {
 namespace {
 
 constexpr size_t kMostBytes = 256 << 20;
-
-// A file whose whole text is written again at every commit: its descriptor is kept.
-class NoteFile {
- public:
-  // What it guards against is rare, so that a full disk does not matter. REQUIRES: the folder's lock.
-  void write(const Folder& folder, const std::string& name, const std::string& text) {
-    struct stat s;
-    // Somebody may have removed it, or put another in its place.
-    if (!fd_.valid() || fstat(fd_.get(), &s) != 0 || s.st_nlink == 0) {
-      Result<UniqueFd> opened = folder.open_file(name, true, false);
-      if (!opened.ok()) return;
-      fd_ = std::move(opened).value();
-    }
-    (void)overwrite(fd_.get(), text);
-  }
-
- private:
-  UniqueFd fd_;
-};
 
 class JournalObject : public Napi::ObjectWrap<JournalObject> {
  public:
@@ -70,9 +49,9 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                                                : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
-  // (offset, text, folder, lock, whether it is the last, name of the note, its text): the version of the
-  // file, or a promise of it where a device has to be waited for. Under the lock, which is released once the
-  // text is durable and the note is written, where it is the last.
+  // (offset, text, folder, lock, whether it is the last, name of the copy, name of the note, its text): the
+  // version of the file, or a promise of it where a device has to be waited for. Under the lock, which is
+  // released once the text is durable and copy and note are written, where it is the last.
   Napi::Value append(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     (void)file(env);
@@ -81,9 +60,10 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     std::shared_ptr<const Folder> folder = to_folder(info[2], "folder");
     std::shared_ptr<HeldLock> lock = LockObject::of(info[3]);
     bool is_last = to_bool(info[4], "whether it is the last");
-    std::string name = to_string(info[5], "the name of the note");
-    std::string note = to_string(info[6], "the text of the note");
-    auto append = [=, file = file_, note_file = note_file_]() -> Result<FileVersion> {
+    std::string copy = to_string(info[5], "the name of the copy");
+    std::string name = to_string(info[6], "the name of the note");
+    std::string note = to_string(info[7], "the text of the note");
+    auto append = [=, file = file_]() -> Result<FileVersion> {
       Result<UniqueFd> end = file->open_end(*folder, offset);
       if (!end.ok()) return end.error();
       if (Result<Done> done = lock->check(*folder); !done.ok()) return done.error();
@@ -93,7 +73,10 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
       }
       Result<FileVersion> version = file->version();
       if (!version.ok()) return version;
-      note_file->write(*folder, name, note);
+      // What these guard against is rare, so that a full disk does not matter.
+      append_to_copy(*folder, copy, offset, text);
+      if (Result<UniqueFd> fd = folder->open_file(name, true, false); fd.ok())
+        (void)overwrite(fd.value().get(), note);
       if (is_last) lock->release();
       return version;
     };
@@ -109,11 +92,9 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
   void close(const Napi::CallbackInfo&) {
     file_.reset();
-    note_file_ = std::make_shared<NoteFile>();
   }
 
   std::shared_ptr<const JournalFile> file_;
-  std::shared_ptr<NoteFile> note_file_ = std::make_shared<NoteFile>();
 };
 
 }  // namespace

@@ -6,9 +6,9 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
+import { decodeMembers, encodeMembers } from '../torture/state-file.mjs';
 import { newFolder, numalign, type Result } from './numalign.js';
 import { newFile, pod } from './pods.js';
-import { decodeMembers, encodeMembers } from '../torture/state-file.mjs';
 
 const CONTROLS = '\n\nnumalign: forged\u001b[2J\u009b2J\u2028\u202e\u007f';
 const evil = (name: string) => `${name}${CONTROLS}`;

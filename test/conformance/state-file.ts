@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+// Found from where this is compiled to as well.
+import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 import type { BytesByNode } from './memory.js';
 import type { Holding, Holdings, Placement } from './placement.js';
 import type { Claim } from './pod.js';
-// Found from where this is compiled to as well.
-import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 
 interface StateFile {
   readonly generation: number;

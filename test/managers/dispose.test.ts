@@ -1,7 +1,3 @@
-// Managers that are disposed of: what becomes of their grants.
-
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
@@ -17,8 +13,7 @@ async function opened(stateDir: string): Promise<Manager> {
   return manager;
 }
 
-const idsIn = (stateDir: string) =>
-  membersOf(stateDir).pods.map(({ uid }: { uid: string }) => uid);
+const idsIn = (stateDir: string) => membersOf(stateDir).pods.map(({ uid }: { uid: string }) => uid);
 
 const container = { name: 'main', limits: { cpu: 1, memory: '1Mi' } };
 

@@ -456,7 +456,7 @@ describe('the state folder', () => {
     const manager = await open();
     await manager.configure({ strictCPUReservation: true });
     await manager.use({ cpu: 1 }, () => {});
-    for (const name of ['state.json', 'state.prev.json']) {
+    for (const name of ['state.json', 'state.copy.json']) {
       const { settings } = decodeMembers(readFileSync(join(manager.stateDir, name)));
       expect(settings.strictCPUReservation).toBe(true);
     }

@@ -151,7 +151,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     const grant = await manager.acquire({ cpu: 2, owner: { cgroup: kept } });
     await manager.acquire({ cpu: 2, owner: { cgroup: emptied } });
     await end(child);
-    for (const name of ['state.json', 'state.prev.json'])
+    for (const name of ['state.json', 'state.copy.json'])
       writeFileSync(join(manager.stateDir, name), 'nonsense');
     await manager.configure({});
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([

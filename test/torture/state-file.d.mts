@@ -1,5 +1,4 @@
 /** Members of JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: what is in them the test says
 type Members = any;
 
 export function decodeMembers(bytes: Buffer): Members;

@@ -12,6 +12,7 @@ import {
   highestOf,
   judgeState,
   STATE_FILE,
+  sizeOf,
   whyUnreadable,
 } from './state-files.js';
 
@@ -39,7 +40,6 @@ export class JournalFollower {
   get file(): NativeJournal | undefined {
     return this.#journal;
   }
-
 
   /**
    * What the file says now. Where nothing has changed it is the same object.
@@ -95,7 +95,8 @@ export class JournalFollower {
     this.forget();
     const place = placeIn(bytes);
     this.#journal = this.#open();
-    if (place && this.#journal?.version() === version) this.#note({ kind: 'good', checkpoint, place }, version);
+    if (place && this.#journal?.version() === version)
+      this.#note({ kind: 'good', checkpoint, place }, version);
     else this.forget();
   }
 
@@ -153,7 +154,8 @@ export class JournalFollower {
       if (!journal) return { kind: 'missing' };
       this.#journal = journal;
       version = journal.version();
-      bytes = journal.read(0, sizeOf(version));
+      // Limited in size, as any file here is.
+      bytes = journal.read(0).subarray(0, sizeOf(version));
     } catch (error) {
       const found = whyUnreadable(this.#folder, error);
       if (found === undefined) throw error;
@@ -166,25 +168,21 @@ export class JournalFollower {
   }
 }
 
-// A version is inode:size:time.
 const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));
-const sizeOf = (version: string) => Number(version.split(':')[1]);
 
-// The state with the lines that come next. Undefined where one of them is damaged and others follow.
+// The state with the lines that come next. Undefined where one of them is damaged.
 function withLines({ checkpoint, place }: GoodState, bytes: Buffer): GoodState | undefined {
-  let [next, end, seal, hasTail]: [Checkpoint, number, string, boolean] = [checkpoint, 0, place.seal, false];
-  for (const line of linesOf(bytes)) {
-    if (line.members && hasTail) return undefined;
-    if (line.members) {
-      const change = decodeChange(line.members);
-      if (change.generation !== next.generation + 1) return undefined;
-      next = applyChange(next, change);
-      end = line.end;
-      seal = line.seal;
-    } else {
-      hasTail = true;
+  let next = checkpoint;
+  let now: JournalPlace = { ...place, hasTail: false };
+  for (const { members, seal, end, isOpen } of linesOf(bytes)) {
+    if (isOpen) {
+      now = { ...now, hasTail: true };
+      break;
     }
+    const change = members && decodeChange(members);
+    if (change?.generation !== next.generation + 1) return undefined;
+    next = applyChange(next, change);
+    now = { ...now, end: place.end + end, seal };
   }
-  const now: JournalPlace = { ...place, end: place.end + end, seal, hasTail };
   return { kind: 'good', checkpoint: next, place: now };
 }

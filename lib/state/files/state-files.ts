@@ -7,13 +7,17 @@ import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
-import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 import { isNewer } from '../format/sealed-json.js';
+import { holdsLock, ownersWithoutFile } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
-export const PREVIOUS_FILE = 'state.prev.json';
+/** The same lines, not synced: for the day on which the file is lost. */
+export const COPY_FILE = 'state.copy.json';
 /** The highest generation that was committed: state.json may be put back from a copy. */
 export const HIGHEST_FILE = 'generation';
+
+/** The size of a file in its version, which is inode:size:time. */
+export const sizeOf = (version: string) => Number(version.split(':')[1]);
 
 /** A name in owners/ that can be an owner's; whatever else is there is not ours. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -81,7 +85,7 @@ export function judgeState(bytes: Buffer, highest: number): GoodState | DamagedS
     const { checkpoint } = journal;
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) return { kind: 'good', ...journal };
-    const why = `the state file is damaged: it ends with generation ${generation}, and generation ${highest} was committed`;
+    const why = `it is older than generation ${highest}, which was committed here`;
     return damaged(why, { bytes, generation: highest, checkpoint });
   } catch (error) {
     if (!(error instanceof NumalignError) || error.code !== 'ERR_STATE_CORRUPT') throw error;

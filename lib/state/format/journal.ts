@@ -17,7 +17,7 @@ import {
   sealText,
   versionOf,
 } from './sealed-json.js';
-import { generation, list, listOf, object, text, whole } from './shapes.js';
+import { GENERATIONS, generation, list, listOf, object, text, whole } from './shapes.js';
 
 export const STATE_FORMAT: FileFormat = { name: 'numalign-state', version: 2, what: 'the state file' };
 
@@ -133,15 +133,14 @@ function readLines(bytes: Buffer, isSealed = true): Journal {
   if (replay.generation !== begin || (isSealed && second.end !== snapshot))
     return corrupt('its first line does not fit the second');
   let last = second;
-  const broken = changes.findIndex(({ members }) => !members);
-  for (const line of changes.slice(0, broken < 0 ? changes.length : broken)) {
-    replay.take(line.members!);
+  for (const line of changes) {
+    // Only the last line can be one that was not finished.
+    if (line.isOpen) break;
+    if (!line.members) corrupt(`what follows generation ${replay.generation} is damaged`);
+    replay.take(line.members);
     last = line;
   }
-  // Only what was not finished may be behind the last record.
-  if (broken >= 0 && changes.slice(broken).some(({ members }) => members))
-    return corrupt(`what follows generation ${replay.generation} is damaged`);
-  const place = { end: last.end, seal: last.seal, snapshot, hasTail: broken >= 0 };
+  const place = { end: last.end, seal: last.seal, snapshot, hasTail: last !== lines.at(-1) };
   return { checkpoint: replay.checkpoint(), place };
 }
 
@@ -165,14 +164,12 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
   }
 }
 
-/** The highest generation that a line of the file names; 0 where none does. */
+/** The highest generation that is named in the file, whatever else is wrong with it; 0 where none is. */
 export function highestIn(bytes: Buffer): number {
-  let highest = 0;
-  for (const { members } of linesOf(bytes)) {
-    const found = members?.generation;
-    if (typeof found === 'number' && Number.isSafeInteger(found)) highest = Math.max(highest, found);
-  }
-  return highest;
+  const found = bytes.toString('latin1').matchAll(/"generation":(\d{1,15})[,}]/g);
+  return Array.from(found, ([, digits]) => Number(digits))
+    .filter((number) => number < GENERATIONS)
+    .reduce((highest, number) => Math.max(highest, number), 0);
 }
 
 /**

@@ -21,6 +21,8 @@ export interface SealedLine {
   readonly seal: string;
   /** Where the line ends in the file, behind the newline. */
   readonly end: number;
+  /** It has no newline: it was not finished, or was cut short. */
+  readonly isOpen: boolean;
 }
 
 /** A line to be written, and its checksum. */
@@ -67,7 +69,7 @@ export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> 
     const line = newline < 0 ? undefined : bytes.subarray(start, newline);
     const seal = line && sealOf(line);
     const isWhole = line !== undefined && (seal !== undefined || !isSealed);
-    yield { members: isWhole ? parse(line) : undefined, seal: seal ?? '', end };
+    yield { members: isWhole ? parse(line) : undefined, seal: seal ?? '', end, isOpen: newline < 0 };
     start = end;
   }
 }

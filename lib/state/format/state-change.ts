@@ -38,7 +38,10 @@ export interface StateChange extends Omit<Checkpoint, 'assignments' | 'refusal'>
 /**
  * The text of the change from one checkpoint to the next; undefined where a change cannot say it.
  */
-export function changeText(before: Checkpoint, { assignments: next, ...header }: Checkpoint): string | undefined {
+export function changeText(
+  before: Checkpoint,
+  { assignments: next, ...header }: Checkpoint,
+): string | undefined {
   const { assignments } = before;
   if (header.generation !== before.generation + 1 || next.unknown !== assignments.unknown) return undefined;
   const changes = podListChanges(assignments.pods, next.pods);

@@ -2,13 +2,11 @@
 // are its own.
 import { isHeldBy } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { randomUUID } from '../../base/builtins.js';
-import { NumalignError } from '../../base/errors.js';
+import { crc32, randomUUID } from '../../base/builtins.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
 import {
   claimLine,
-  decodeOwnerFile,
   END_LENGTH,
   encodeOwnerFile,
   endLine,
@@ -38,6 +36,8 @@ export class OwnOwner {
   #bytes = 0;
   #wholeBytes = 0;
   #lines = 0;
+  // Of all lines but the last.
+  #checksum = 0;
   // The file may not say what it should.
   #isTorn = false;
 
@@ -61,6 +61,7 @@ export class OwnOwner {
     this.#bytes = Buffer.byteLength(text);
     this.#wholeBytes = this.#bytes;
     this.#lines = 1 + this.#pods.size;
+    this.#checksum = crc32(text.slice(0, -END_LENGTH));
     return text;
   }
 
@@ -106,7 +107,8 @@ export class OwnOwner {
       ...gone.map((uid) => releaseLine(generation, uid)),
     ];
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_REPETITION * this.#wholeBytes);
-    if (this.#isTorn || isDue || header.bootId !== this.#header.bootId) this.#writeWhole(header, news, gone);
+    if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
+      this.#writeWhole(header, news, gone);
     else {
       this.#append(lines);
       this.#note(header, news, gone);
@@ -121,20 +123,21 @@ export class OwnOwner {
 
   #append(lines: readonly string[]): void {
     const count = this.#lines + lines.length;
-    const text = `${lines.join('')}${endLine(count)}`;
+    const news = lines.join('');
     const at = this.#bytes - END_LENGTH;
     try {
-      this.#lock.append(at, text);
+      this.#lock.writeAt(at, `${news}${endLine(count)}`);
     } catch (error) {
       // What fitted before fits again.
       this.#isTorn = true;
-      this.#lock.append(at, endLine(this.#lines));
+      this.#lock.writeAt(at, endLine(this.#lines));
       this.#lock.cut(this.#bytes);
       this.#isTorn = false;
       throw error;
     }
-    this.#bytes = at + Buffer.byteLength(text);
+    this.#bytes += Buffer.byteLength(news);
     this.#lines = count;
+    this.#checksum = crc32(news, this.#checksum);
   }
 
   #writeWhole(header: Header, news: readonly PodAssignment[], gone: readonly string[]): void {
@@ -187,17 +190,8 @@ export class OwnOwner {
 
   // Whether the file says what was written.
   #isWhole(): boolean {
-    try {
-      const bytes = this.#folder.read(this.record.uuid);
-      if (bytes?.length !== this.#bytes) return false;
-      const { pods } = decodeOwnerFile(bytes);
-      return (
-        pods.length === this.#pods.size && pods.every((pod) => isSame(this.#pods.get(pod.uid), pod))
-      );
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+    const bytes = this.#folder.read(this.record.uuid);
+    return bytes !== undefined && crc32(bytes) === crc32(endLine(this.#lines), this.#checksum);
   }
 
   /** Lets its locks go: it is dead, unless a child has a copy. */

@@ -2,39 +2,25 @@
 // in owners/; the kernel drops the lock when the process dies, in whatever pid namespace. A cgroup
 // owns while a process is in it, a persistent owner until its grant is released.
 import type { Assignments } from '../../account/assignments.js';
-import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { mortalOwners, podsOf } from '../../account/owners-of-pods.js';
+import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { randomUUID } from '../../base/builtins.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/request.js';
+import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { decodeOwnerFile, encodeOwnerFile } from '../format/owner-file.js';
-import {
-  type FoundOwners,
-  findOwners,
-  isLocked,
-  isNewerOwner,
-  isOwnerAlive,
-  OWNER_NAME,
-} from '../files/state-files.js';
+import { decodeOwnerFile } from '../format/owner-file.js';
 import { OwnOwner } from './own-owner.js';
-import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
-import { fileOf, type Header, newOwner } from './owner-record.js';
+import { harmlessly, OwnerFiles } from './owner-files.js';
+import { union } from './owner-pods.js';
+import { type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
 // How often a transaction looks at all files of owners.
 const SWEEP_PERIOD_MS = 1000;
-
-function harmlessly(action: () => unknown): void {
-  try {
-    action();
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-  }
-}
 
 /**
  * The owners of one state folder, this environment among them. Every member but the questions
@@ -43,6 +29,7 @@ function harmlessly(action: () => unknown): void {
 export class Owners implements OwnerRegistry {
   readonly #folder: NativeFolder;
   readonly #path: string;
+  readonly #others: OwnerFiles;
   #bootId: string;
   // This environment, where it owns something.
   #own: OwnOwner | undefined;
@@ -58,6 +45,7 @@ export class Owners implements OwnerRegistry {
     this.#folder = folder;
     this.#path = path;
     this.#bootId = bootId;
+    this.#others = new OwnerFiles(folder, path);
   }
 
   /** This boot has another id where the state's other users are. */
@@ -144,7 +132,10 @@ export class Owners implements OwnerRegistry {
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
     harmlessly(() => this.#followOwn(pods));
-    harmlessly(() => this.#sweep(pods));
+    const now = performance.now();
+    if (now < this.#nextSweep) return;
+    this.#nextSweep = now + SWEEP_PERIOD_MS;
+    harmlessly(() => this.#others.sweep(pods, this.#header!, this.#own?.record.uuid));
   }
 
   /**
@@ -158,15 +149,10 @@ export class Owners implements OwnerRegistry {
     before: Assignments | undefined,
     next: Assignments,
   ): (isCommitted: boolean) => void {
-    this.#header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
+    const header = { bootId: this.#bootId, generation, settings: (before ?? next).settings };
+    this.#header = header;
     const changes = podListChanges(before?.pods ?? [], next.pods);
-    const taken = podsAfter(changes);
-    const left = podsBefore(changes);
-    const changed = uuidsOf(taken);
-    const gone = uuidsOf(left).filter((uuid) => podsOfOwner(next.pods, uuid).length === 0);
-    const ended = left.flatMap(({ owner: { kind, uuid } }) =>
-      kind === 'process' && !this.isOwnProcess(uuid) ? [uuid] : [],
-    );
+    const files = this.#others.changed(before?.pods ?? [], next.pods, changes);
     const turn = this.#turn;
     const settle = (isCommitted: boolean) => {
       // The lock may be somebody else's by now; if the next one is ours, it has seen to all of
@@ -177,21 +163,13 @@ export class Owners implements OwnerRegistry {
       // It may claim what came to nothing.
       if (!isCommitted) this.#followed = undefined;
       harmlessly(() => this.#followOwn((isCommitted ? next : before)?.pods ?? []));
-      for (const uuid of isCommitted ? gone : changed) {
-        const pods = isCommitted ? [] : podsOfOwner(before?.pods ?? [], uuid);
-        harmlessly(() => (pods.length > 0 ? this.#write(pods) : this.#folder.remove(uuid)));
-      }
+      this.#others.settle(files, header, isCommitted);
       // So that others see at a glance that their grants were taken back.
-      for (const uuid of isCommitted ? new Set(ended) : []) {
-        const isOnRecord = next.pods.some(({ owner }) => owner.uuid === uuid);
-        if (isOnRecord) continue;
-        harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
-      }
+      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#own?.record.uuid);
     };
     try {
-      this.#claimOwn(before, next, taken);
-      for (const uuid of changed)
-        this.#write(union(podsOfOwner(before?.pods ?? [], uuid), podsOfOwner(next.pods, uuid)));
+      this.#claimOwn(before, next, podsAfter(changes));
+      this.#others.claim(files, header);
     } catch (error) {
       settle(false);
       throw error;
@@ -239,37 +217,6 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.#followed = pods;
-  }
-
-  // The file of an owner that is no process. REQUIRES: a pod, all of one owner.
-  #write(pods: readonly PodAssignment[]): void {
-    const { owner } = pods[0]!;
-    this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, this.#header!, pods)));
-  }
-
-  // Files of dead owners, and of grants that never came to be. Under the lock nobody has made a
-  // file that is not locked yet. What is left there does no harm, so that it can wait.
-  #sweep(pods: readonly PodAssignment[]): void {
-    const now = performance.now();
-    if (now < this.#nextSweep) return;
-    this.#nextSweep = now + SWEEP_PERIOD_MS;
-    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    const there = new Set(this.#folder.list());
-    for (const name of there) {
-      const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
-      if (isHalf || (OWNER_NAME.test(name) && !onRecord.has(name) && this.#isLeft(name)))
-        this.#folder.remove(name);
-    }
-    // What somebody has removed is written again.
-    for (const [uuid, own] of byFile(pods)) if (!there.has(uuid)) this.#write(own);
-  }
-
-  #isLeft(uuid: string): boolean {
-    return (
-      this.#own?.record.uuid !== uuid &&
-      !isLocked(this.#folder, uuid, this.#path) &&
-      !isNewerOwner(this.#folder, uuid)
-    );
   }
 
   handOver(uid: string): boolean {

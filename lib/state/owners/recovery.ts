@@ -13,12 +13,12 @@ import { bookingFlaw } from '../../account/memory-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, withoutPods } from '../../account/pod-changes.js';
 import { NumalignError } from '../../base/errors.js';
+import type { FoundOwners, FoundState } from '../files/state-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { clashOf } from '../format/holdings-check.js';
-import type { OwnerFile } from '../format/owner-file.js';
 import { remainsOf } from '../format/journal.js';
+import type { OwnerFile } from '../format/owner-file.js';
 import { podText } from '../format/pod-text.js';
-import type { FoundOwners, FoundState } from '../files/state-files.js';
 
 /** What is left of a state. */
 export interface Clues {

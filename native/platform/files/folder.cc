@@ -296,12 +296,10 @@ Result<Done> Folder::replace(const std::string& name, std::string_view bytes) co
   return error("rename", "cannot replace " + name);
 }
 
-Result<FileVersion> Folder::replace_durably(const std::string& name, const std::string& previous,
-                                            std::string_view bytes, uint32_t stamp,
+Result<FileVersion> Folder::replace_durably(const std::string& name, std::string_view bytes, uint32_t stamp,
                                             const std::function<Result<Done>()>& may_go_on) const {
-  // Fixed names, since writers hold the folder's lock.
+  // A fixed name, since writers hold the folder's lock.
   const std::string beside = name + ".new";
-  const std::string kept = previous + ".new";
   Result<UniqueFd> file = write_new(beside, bytes);
   if (!file.ok()) return file.error();
   int fd = file.value().get();
@@ -313,16 +311,6 @@ Result<FileVersion> Folder::replace_durably(const std::string& name, const std::
   if (fsync(fd) != 0) return error("fsync", "cannot sync " + beside);
   if (may_go_on) {
     if (Result<Done> allowed = may_go_on(); !allowed.ok()) return allowed.error();
-  }
-  if (!previous.empty()) {
-    if (Result<Done> removed = remove(kept); !removed.ok()) return removed.error();
-    if (linkat(fd_.get(), name.c_str(), fd_.get(), kept.c_str(), 0) == 0) {
-      if (renameat(fd_.get(), kept.c_str(), fd_.get(), previous.c_str()) != 0) {
-        return error("rename", "cannot keep " + name + " as " + previous);
-      }
-    } else if (errno != ENOENT) {
-      return error("link", "cannot keep " + name + " as " + previous);
-    }
   }
   if (renameat(fd_.get(), beside.c_str(), fd_.get(), name.c_str()) != 0)
     return error("rename", "cannot replace " + name);
@@ -340,6 +328,12 @@ Result<Done> write_at(int fd, uint64_t offset, std::string_view bytes) {
     done += static_cast<size_t>(n);
   }
   return Done{};
+}
+
+Result<uint64_t> size_of(int fd) {
+  struct stat s;
+  if (fstat(fd, &s) != 0) return syscall_error("fstat", "cannot look at the file");
+  return static_cast<uint64_t>(s.st_size);
 }
 
 Result<Done> cut(int fd, uint64_t size) {

@@ -86,4 +86,11 @@ Result<Done> JournalFile::cut(const Folder& folder, uint64_t size) const {
   return error("ftruncate", "cut");
 }
 
+void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes) {
+  struct stat s;
+  Result<UniqueFd> copy = folder.open_to_change(name);
+  if (!copy.ok() || fstat(copy.value().get(), &s) != 0 || static_cast<uint64_t>(s.st_size) != offset) return;
+  if (!write_at(copy.value().get(), offset, bytes).ok()) (void)cut(copy.value().get(), offset);
+}
+
 }  // namespace numalign

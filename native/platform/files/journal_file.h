@@ -47,4 +47,8 @@ class JournalFile {
   std::string path_;
 };
 
+// Writes the same at the end of another file of the folder, where that ends at `offset` too: a copy that is in
+// step stays so.
+void append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
+
 }  // namespace numalign

@@ -1,0 +1,96 @@
+// OwnerFiles: the files of owners that are no processes, and those that dead processes have left.
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
+import { NumalignError } from '../../base/errors.js';
+import type { NativeFolder } from '../../base/native-files.js';
+import { isLocked, isNewerOwner, OWNER_NAME } from '../files/state-files.js';
+import { encodeOwnerFile } from '../format/owner-file.js';
+import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
+import { fileOf, type Header } from './owner-record.js';
+
+type Pods = readonly PodAssignment[];
+
+/** An owner of which the pods on record change. */
+interface ChangedOwner {
+  readonly uuid: string;
+  readonly before: Pods;
+  readonly after: Pods;
+}
+
+export function harmlessly(action: () => unknown): void {
+  try {
+    action();
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+  }
+}
+
+/** Everything here REQUIRES the state's lock. */
+export class OwnerFiles {
+  readonly #folder: NativeFolder;
+  readonly #path: string;
+
+  /** `folder`: owners/ of the state folder at `path`. */
+  constructor(folder: NativeFolder, path: string) {
+    this.#folder = folder;
+    this.#path = path;
+  }
+
+  /** The owners whose files change from one list of pods to another. */
+  changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
+    return uuidsOf([...podsBefore(changes), ...podsAfter(changes)]).map((uuid) => ({
+      uuid,
+      before: podsOfOwner(before, uuid),
+      after: podsOfOwner(after, uuid),
+    }));
+  }
+
+  /** They claim what they will have beside what they have. @throws ERR_SYSCALL */
+  claim(owners: readonly ChangedOwner[], header: Header): void {
+    for (const { before, after } of owners) if (after.length > 0) this.#write(union(before, after), header);
+  }
+
+  /** They claim what they have. */
+  settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
+    for (const { uuid, before, after } of owners) {
+      const pods = isCommitted ? after : before;
+      if (pods.length === 0) harmlessly(() => this.#folder.remove(uuid));
+      // What it has more than it claims was written before.
+      else if (!isCommitted || before.length > 1) harmlessly(() => this.#write(pods, header));
+    }
+  }
+
+  // REQUIRES: a pod, all of one owner.
+  #write(pods: Pods, header: Header): void {
+    const { owner } = pods[0]!;
+    this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, header, pods)));
+  }
+
+  /** Removes the files of processes that have ended, of whose pods none is left. `own`: lives. */
+  removeEnded(left: Pods, onRecord: Pods, own: string | undefined): void {
+    const processes = left.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
+    for (const uuid of new Set(processes)) {
+      if (uuid === own || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
+      harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
+    }
+  }
+
+  /**
+   * Removes files of dead owners, and of grants that never came to be, and writes again what somebody
+   * has removed. Under the lock nobody has made a file that is not locked yet.
+   */
+  sweep(pods: Pods, header: Header, own: string | undefined): void {
+    const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
+    const there = new Set(this.#folder.list());
+    for (const name of there) {
+      const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
+      const isOwner = OWNER_NAME.test(name) && name !== own && !onRecord.has(name);
+      if (isHalf || (isOwner && this.#isLeft(name))) this.#folder.remove(name);
+    }
+    for (const [uuid, its] of byFile(pods)) if (!there.has(uuid)) this.#write(its, header);
+  }
+
+  #isLeft(uuid: string): boolean {
+    return !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid);
+  }
+}
