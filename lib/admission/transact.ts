@@ -148,9 +148,8 @@ export function reclaim(site: Site): Promise<void> {
  */
 export function withoutDead({ ledger, topology }: Site, state: Assignments): Assignments {
   const { owners, registry } = ledger;
-  const pool = sharedPool(state, cpusNow(topology));
   for (const { uid, owner } of owners.orphans(state.pods)) {
-    native.undoPin(uid, pool.words);
+    native.undoPin(uid, sharedPool(state, cpusNow(topology)).words);
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods).map((pod) => pod.uid)));

@@ -72,8 +72,10 @@ export interface NativeConfinement {
    */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
-  /** Of a dry run: a thread is to be moved that this process may not move. */
+  /** Of a dry run: threads are to be moved that this process may not move. */
   isRefused: boolean;
+  /** Of a dry run: the masks of the threads that are to be moved or are stuck, each once. */
+  places: Words[];
 }
 
 /** For whom threads are pinned. An empty `grant` is not remembered. */

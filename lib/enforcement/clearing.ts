@@ -46,7 +46,7 @@ export class Clearing {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as it was
    */
   clear(): Promise<Cleared> | Cleared {
-    const { next, ended, added, isTaken } = this.#transition;
+    const { next, ended, added, isTaken, isGivenBack } = this.#transition;
     // The owners of grants that go with an admission are dead: nobody is on their CPUs any more,
     // and where everything else is taken members have nowhere else to go.
     const before = added.length > 0 ? without(this.#transition.before, ended) : this.#transition.before;
@@ -59,6 +59,10 @@ export class Clearing {
       // Processes that still run there, though the grant ends.
       const left = [...this.#sweep(), ...ended.flatMap((pod) => this.#dissolve(pod, before.settings))];
       const partitioned = this.#inPartition(before);
+      // Where CPUs are only given back it is settled after the commit where members may be: on what
+      // was granted until then they are in nobody's way. What threads have chosen that had to leave
+      // it is written down before.
+      if (!isTaken && isGivenBack && this.#unpinned.length === 0) return this.#givenBack(left, undo);
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
@@ -72,6 +76,11 @@ export class Clearing {
     } catch (error) {
       return orUndo(error);
     }
+  }
+
+  #givenBack(stuck: readonly StuckMember[], undo: () => void): Cleared {
+    const { next } = this.#transition;
+    return { next, shortfalls: stuck.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
   #cleared(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {

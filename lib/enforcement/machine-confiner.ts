@@ -5,7 +5,8 @@ import { cpusNow } from '../account/cpus-now.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
-import { sharedPool } from '../account/pools.js';
+import { podListChanges, podsAfter, podsBefore } from '../account/pod-list-changes.js';
+import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -20,8 +21,8 @@ import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { MemberChoices } from './members/member-masks.js';
-import type { SharedMember } from './members/shared-member.js';
-import type { SharedMembers } from './members/shared-members.js';
+import { memberOf, type SharedMember } from './members/shared-member.js';
+import type { PresentMembers, SharedMembers } from './members/shared-members.js';
 
 /** How members stand to a state. */
 export interface Standing extends Confinement {
@@ -78,7 +79,7 @@ export class MachineConfiner {
     const grants = readGrants(hierarchy, layout.groups);
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
-    this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
+    this.#choices ??= this.#choicesOf(cpusets, this.members.present(), states, unpinned);
     mend(hierarchy, differences);
   }
 
@@ -97,12 +98,13 @@ export class MachineConfiner {
   // Before the kernel resets them.
   #choicesOf(
     cpusets: Cpusets,
+    present: PresentMembers,
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
     const pods = states.flatMap((state) => state.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
-    return this.members.choices({ pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
+    return this.members.choices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }
 
   /** Off what any of these states takes, unless a partition keeps everybody off it. */
@@ -111,13 +113,14 @@ export class MachineConfiner {
     const cpusets = this.cpusetsOf(states[0]!.settings);
     const confinement = this.confinement(states, unpinned);
     const { pool, pods } = confinement;
-    const list = members.list();
+    const present = members.present();
+    const list = present.registered.map(({ entry }) => memberOf(entry));
     const isPartition = cpusets?.isPartition === true;
     // Where the shared pool's cgroups cannot be read or changed, masks must do.
     const differences =
       cpusets && !isPartition ? unlessRefused(() => differentPools(cpusets, pool, list)) : undefined;
     if (cpusets && differences?.length !== 0 && (isPartition || !keepsMasks())) {
-      this.#choices ??= this.#choicesOf(cpusets, states, unpinned);
+      this.#choices ??= this.#choicesOf(cpusets, present, states, unpinned);
     }
     const choices = this.#choices;
     this.#choices = undefined;
@@ -127,23 +130,24 @@ export class MachineConfiner {
     };
     const isSet = differences !== undefined && unlessRefused(setPools, false);
     const isConfined = (member: SharedMember) => isSet && cpusets!.confines(member, list, pods, pool);
-    const { stuck, refused, byMask } = members.confine(confinement, isConfined, choices);
+    const { stuck, refused, byMask } = members.confine(present, confinement, isConfined, choices);
     return { stuck, refused, byMask, members: list.length, ...confinement };
   }
 
   /** Where members may be while all of these states hold. */
   confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
-    const pods = states.flatMap((state) => state.pods);
-    const now = cpusNow(this.topology(), pods);
-    // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
     const [first, last] = [states[0]!, states.at(-1)!];
+    const changes = podListChanges(first.pods, last.pods);
+    const [former, changed] = [podsBefore(changes), new Set(podsAfter(changes))];
+    const now = cpusNow(this.topology(), former.length === 0 ? last.pods : [...former, ...last.pods]);
+    // Who was on a grant that ends must leave it, and on a new one nobody can be by right yet.
     const added = podsNotIn(last, first);
-    const staying = last.pods.filter((pod) => !added.includes(pod));
-    const before = new Map(first.pods.map((pod) => [pod.uid, cpusOf(pod)]));
+    const staying = added.length === 0 ? last.pods : last.pods.filter((pod) => !added.includes(pod));
+    const before = new Map(former.map((pod) => [pod.uid, cpusOf(pod)]));
     const rightfulCpus = (pod: PodAssignment) =>
-      cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY);
+      changed.has(pod) ? cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY) : cpusOf(pod);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
-    const taken = cpusOfSome(pods.filter((pod) => !isPartitioned(pod)));
+    const taken = states.map(openCpus).reduce((a, b) => a.union(b));
     const { possible, cpus } = this.topology();
     const cpusets = this.cpusetsOf(last.settings);
     const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);
@@ -152,6 +156,7 @@ export class MachineConfiner {
       pool,
       all: possible.union(cpus),
       pods: staying,
+      granted: exclusiveCpus(last),
       rightfulCpus,
       held: last.pods,
       unpinned,
@@ -169,6 +174,11 @@ export class MachineConfiner {
     const limit = cpusOutsideGrants(cpusets, process.pid);
     return limit ? native.settleChoices(limit.words, dryRun) : 0;
   }
+}
+
+// The exclusive CPUs that no partition keeps others off.
+function openCpus(state: Assignments): CpuSet {
+  return exclusiveCpus(state).difference(cpusOfSome(state.pods.filter(isPartitioned)));
 }
 
 // From Linux 6.2 on the kernel remembers what a thread has asked for when its cpuset changes.

@@ -1,4 +1,7 @@
 // Shared members: processes that are kept off CPUs by their masks.
+#include <utility>
+#include <vector>
+
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/threads/member_choices.h"
@@ -27,19 +30,37 @@ MemberThread to_thread(const Napi::Value& value) {
           place.IsUndefined() ? CpuSet{} : to_id_set<CpuTag>(place)};
 }
 
-Napi::Object from_thread(Napi::Env env, const MemberThread& from) {
-  Napi::Object thread = Napi::Object::New(env);
-  thread["tid"] = Napi::Number::New(env, from.tid);
-  thread["chosen"] = from_id_set(env, from.chosen);
-  thread["applied"] = from_id_set(env, from.applied);
-  thread["asked"] = from_id_set(env, from.asked);
-  return thread;
-}
+// The sets of one answer, each made once: most threads have the same, and an array costs more than a look.
+class SharedSets {
+ public:
+  explicit SharedSets(Napi::Env env) : env_(env) {}
+
+  Napi::Value of(const CpuSet& set) {
+    for (const auto& [known, value] : made_) {
+      if (known == set) return value;
+    }
+    return made_.emplace_back(set, from_id_set(env_, set)).second;
+  }
+
+  Napi::Object thread(const MemberThread& from) {
+    Napi::Object thread = Napi::Object::New(env_);
+    thread["tid"] = Napi::Number::New(env_, from.tid);
+    thread["chosen"] = of(from.chosen);
+    thread["applied"] = of(from.applied);
+    thread["asked"] = of(from.asked);
+    return thread;
+  }
+
+ private:
+  Napi::Env env_;
+  std::vector<std::pair<CpuSet, Napi::Value>> made_;
+};
 
 Napi::Array from_threads(Napi::Env env, const std::vector<MemberThread>& list) {
+  SharedSets sets(env);
   auto threads = Napi::Array::New(env, list.size());
   for (uint32_t i = 0; i < threads.Length(); i++) {
-    threads[i] = from_thread(env, list[i]);
+    threads[i] = sets.thread(list[i]);
   }
   return threads;
 }
@@ -68,7 +89,8 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
   };
 }
 
-// (ConfineMemberCall) -> { threads, stuck, moved }, undefined where there is no such process
+// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }, undefined where there is no such
+// process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Result<Confinement> result = confine_member(to_confinement(info[0]));
@@ -88,6 +110,9 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   answer["stuck"] = stuck;
   answer["moved"] = Napi::Number::New(env, confinement.moved);
   answer["isRefused"] = Napi::Boolean::New(env, confinement.is_refused);
+  auto places = Napi::Array::New(env, confinement.places.size());
+  for (uint32_t i = 0; i < places.Length(); i++) places[i] = from_id_set(env, confinement.places[i]);
+  answer["places"] = places;
   return answer;
 }
 
@@ -105,10 +130,11 @@ Napi::Value member_choices_binding(const Napi::CallbackInfo& info) {
   });
   if (!result.ok() && result.error().errno_value == ESRCH) return Napi::Array::New(env);
   const std::vector<MemberChoice> choices = unwrap(env, std::move(result));
+  SharedSets sets(env);
   auto threads = Napi::Array::New(env, choices.size());
   for (uint32_t i = 0; i < threads.Length(); i++) {
-    Napi::Object thread = from_thread(env, choices[i].thread);
-    thread["place"] = from_id_set(env, choices[i].thread.place);
+    Napi::Object thread = sets.thread(choices[i].thread);
+    thread["place"] = sets.of(choices[i].thread.place);
     thread["isFree"] = Napi::Boolean::New(env, choices[i].is_free);
     threads[i] = thread;
   }

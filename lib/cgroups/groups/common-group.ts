@@ -136,10 +136,12 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
    */
   protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
     const groups = wanted.isEmpty ? [] : this.children();
-    const former = this.read(ids);
-    // What moves must be here before cgroups below can move to it, and stay until they have left
-    // it.
-    if (groups.length > 0 && !former.isEmpty) this.#set(changes, ids, former.union(wanted));
+    if (groups.length > 0) {
+      const former = this.read(ids);
+      // What moves must be here before cgroups below can move to it, and stay until they have left
+      // it.
+      if (!former.isEmpty) this.#set(changes, ids, former.union(wanted));
+    }
     for (const group of groups) {
       const has = group.read(ids);
       if (has.isEmpty) continue;
@@ -153,18 +155,17 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
    * What it has, with what partitions at and below it have; these are looked for only where it has
    * not all that is wanted.
    */
-  cpusFor(wanted: CpuSet): CpuSet {
-    const effective = this.effectiveCpus();
+  cpusFor(wanted: CpuSet, effective = this.effectiveCpus()): CpuSet {
     if (wanted.isSubsetOf(effective)) return effective;
     return this.partitions().reduce((all, group) => all.union(group.effectiveCpus()), effective);
   }
 
   /** Read back: all of these that are online and not in partitions below, and no other. */
   protected checkCpus(cpus: CpuSet): void {
-    this.#checkWithin(CPUS, cpus);
+    const effective = this.#checkWithin(CPUS, cpus);
     // Where they are hidden nothing can be missed.
     const online = cpus.intersection(readOnlineCpus() ?? CpuSet.EMPTY);
-    const has = this.cpusFor(online);
+    const has = this.cpusFor(online, effective);
     const missing = online.difference(has);
     if (missing.isEmpty) return;
     const valid = 'CPUs that the cgroup above has';
@@ -242,9 +243,9 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
   }
 
   // On v2 a cgroup that shares nothing with the one above gets all that this one has.
-  #checkWithin<S extends IdSet<S>>(ids: Ids<S>, wanted: S): void {
+  #checkWithin<S extends IdSet<S>>(ids: Ids<S>, wanted: S): S {
     const effective = this.readEffective(ids);
-    if (wanted.isEmpty || effective.isSubsetOf(wanted)) return;
+    if (wanted.isEmpty || effective.isSubsetOf(wanted)) return effective;
     const valid = `${ids.words} that the cgroup above has`;
     throw cgroupRefusal(
       'outside-parent',

@@ -65,17 +65,18 @@ export class GrantGroups {
    * @throws ERR_CGROUP where something cannot leave
    */
   remove(pod: PodAssignment, home: string): void {
+    const groups = this.#present(pod);
     // Out of all of them before any is removed: one that somebody else has made inside stays.
-    for (const group of this.#present(pod)) group.evacuate(home);
-    for (const group of this.#present(pod)) group.remove(home);
+    for (const group of groups) group.evacuate(home);
+    for (const group of groups) group.remove(home);
   }
 
   /** The groups of grants that are not on record any more. */
   leftovers(pods: readonly PodAssignment[]): CpusetGroup[] {
+    const names = this.#names();
+    if (names.length === 0) return [];
     const known = new Set<string | undefined>(pods.map(({ uid }) => uid));
-    return this.#names()
-      .filter((name) => !known.has(uidOf(name)))
-      .map((name) => this.#hierarchy.group(name));
+    return names.filter((name) => !known.has(uidOf(name))).map((name) => this.#hierarchy.group(name));
   }
 
   /** Whether a cgroup is the group of a grant, or below one. */

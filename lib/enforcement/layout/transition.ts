@@ -2,6 +2,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf, runningCpus } from '../../account/pod-holdings.js';
+import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { exclusiveCpus } from '../../account/pools.js';
 
 /** From one state to the next. */
@@ -10,7 +11,7 @@ export interface Transition {
   readonly next: Assignments;
   /** New grants with exclusive CPUs. */
   readonly added: readonly PodAssignment[];
-  /** Grants that end. */
+  /** Grants with exclusive CPUs or groups that end. */
   readonly ended: readonly PodAssignment[];
   /** CPUs become exclusive. */
   readonly isTaken: boolean;
@@ -23,13 +24,14 @@ export const grantKey = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admitt
 
 /** The grants of a state that another does not have. */
 export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments): readonly PodAssignment[] {
-  if (pods === others) return [];
-  const known = new Set(others.map(grantKey));
-  return pods.filter((pod) => !known.has(grantKey(pod)));
+  const changes = podListChanges(others, pods);
+  const known = new Set(podsBefore(changes).map(grantKey));
+  return podsAfter(changes).filter((pod) => !known.has(grantKey(pod)));
 }
 
 /** A state without these of its grants. */
 export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
+  if (ended.length === 0) return state;
   return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
 }
 
@@ -41,24 +43,27 @@ export interface Refit {
 }
 
 export function refits(before: Assignments, next: Assignments): readonly Refit[] {
-  if (before.pods === next.pods) return [];
-  const old = new Map(before.pods.map((pod) => [pod.uid, pod]));
-  return next.pods.flatMap((pod) => {
-    const known = pod.enforcement.target === null ? undefined : old.get(pod.uid);
+  const changes = podListChanges(before.pods, next.pods);
+  const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
+  return podsAfter(changes).flatMap((pod) => {
+    const known = hasGroups(pod) ? old.get(pod.uid) : undefined;
     return known === undefined || runningCpus(known).equals(runningCpus(pod)) ? [] : [{ pod, known }];
   });
 }
 
 /** Grants that have CPUs in `next` that they have not before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {
-  const old = new Map(before.pods.map((pod) => [pod.uid, cpusOf(pod)]));
-  return next.pods.filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
+  const changes = podListChanges(before.pods, next.pods);
+  const old = new Map(podsBefore(changes).map((pod) => [pod.uid, cpusOf(pod)]));
+  return podsAfter(changes).filter((pod) => old.has(pod.uid) && !cpusOf(pod).isSubsetOf(old.get(pod.uid)!));
 }
+
+const hasGroups = ({ enforcement }: PodAssignment) => enforcement.target !== null;
 
 /** Undefined where no CPU changes hands. */
 export function transitionOf(before: Assignments, next: Assignments): Transition | undefined {
   const added = podsNotIn(next, before).filter((pod) => !cpusOf(pod).isEmpty);
-  const ended = podsNotIn(before, next);
+  const ended = podsNotIn(before, next).filter((pod) => !cpusOf(pod).isEmpty || hasGroups(pod));
   const [old, now] = [exclusiveCpus(before), exclusiveCpus(next)];
   const isSame = added.length === 0 && ended.length === 0 && old.equals(now);
   // What a resize has announced is exclusive before the grant's groups have it.

@@ -31,6 +31,8 @@ export interface Confinement {
   readonly all: CpuSet;
   /** The grants that there will be: their holders' threads stay on them. */
   readonly pods: readonly PodAssignment[];
+  /** All CPUs of these, or more. */
+  readonly granted: CpuSet;
   /**
    * The CPUs of one of them where its holders' threads can be by right: none that it is only about
    * to get.

@@ -1,6 +1,7 @@
 // Descent: whether a process lives on a grant's CPUs because the grant's owner has started it.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { ENVIRONMENT } from '../../base/registry.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**
@@ -43,12 +44,25 @@ function parentsOf(pid: number): number[] {
   return parents;
 }
 
+// Where files were found open the last time. Each link is read again before it counts: a process may
+// have closed the file since.
+const newLinks = () => new Map<string, string>();
+const MOST_LINKS = 1024;
+
 // Undefined where it may not be looked at, or /proc does not show it.
 export function hasOpen(pid: number, file: string): boolean | undefined {
   const folder = `/proc/${pid}/fd`;
   if (!isProcOurs()) return undefined;
+  const links = ENVIRONMENT.of(newLinks);
+  const key = `${pid}${file}`;
+  const last = links.get(key);
+  if (last !== undefined && linkOf(last).endsWith(file)) return true;
   try {
-    return readdirSync(folder).some((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
+    const found = readdirSync(folder).find((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
+    if (links.size === MOST_LINKS) links.clear();
+    if (found === undefined) links.delete(key);
+    else links.set(key, `${folder}/${found}`);
+    return found !== undefined;
   } catch {
     return hasEnded(pid) ? false : undefined;
   }

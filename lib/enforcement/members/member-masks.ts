@@ -1,5 +1,6 @@
 // What the threads of members have chosen, as files next to their registrations keep it.
 import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { Words } from '../../base/words.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { UnpinnedThread } from './confinement.js';
@@ -21,13 +22,25 @@ const isSeen = ({ applied }: NativeMemberThread) => applied.length === 0;
 /** Without those of which nothing is known but that they were there. */
 export const masked = (threads: readonly NativeMemberThread[]) => threads.filter((thread) => !isSeen(thread));
 
+// Most threads of a process have the same sets.
+function once<K, V>(find: (key: K) => V): (key: K) => V {
+  const found = new Map<K, V>();
+  return (key) => {
+    let value = found.get(key);
+    if (value === undefined) {
+      value = find(key);
+      found.set(key, value);
+    }
+    return value;
+  };
+}
+
 // A thread: [tid, chosen, applied, and asked where it is not what was applied]
 export function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
+  const textOf = once((words: Words) => `${new CpuSet(words)}`);
   const seen = threads.filter(isSeen).map(({ tid }) => tid);
   const rows = masked(threads).map(({ tid, ...sets }) => {
-    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(
-      (words) => `${new CpuSet(words)}`,
-    );
+    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(textOf);
     return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
   });
   return JSON.stringify({ process, threads: rows, ...(seen.length > 0 && { seen }) });
@@ -38,7 +51,8 @@ export function decodeMasks(process: string, text: string): NativeMemberThread[]
   try {
     const given = JSON.parse(text) as { process: unknown; threads: unknown[]; seen?: unknown[] };
     if (given.process !== process) return [];
-    return [...given.threads.map(decodeThread), ...(given.seen ?? []).map(seenThread)];
+    const setOf = once((list: string) => CpuSet.parse(list).words);
+    return [...given.threads.map((row) => decodeThread(row, setOf)), ...(given.seen ?? []).map(seenThread)];
   } catch {
     return [];
   }
@@ -50,9 +64,9 @@ function seenThread(tid: unknown): NativeMemberThread {
   return { tid: tid as number, chosen: words, applied: words, asked: words };
 }
 
-function decodeThread(row: unknown): NativeMemberThread {
+function decodeThread(row: unknown, setOf: (list: string) => Words): NativeMemberThread {
   const [tid, ...lists] = row as [unknown, ...unknown[]];
-  const [chosen, applied, asked = applied] = lists.map((list) => CpuSet.parse(list as string).words);
+  const [chosen, applied, asked = applied] = lists.map((list) => setOf(list as string));
   if (!Number.isInteger(tid) || !chosen || !applied || !asked) throw new TypeError('not a thread');
   return { tid: tid as number, chosen, applied, asked };
 }

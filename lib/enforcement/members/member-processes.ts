@@ -13,7 +13,6 @@ import {
   type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
-import { isHolder } from './descent.js';
 import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
 import { mayVouch } from './member-file.js';
 import type { Registered } from './registration.js';
@@ -29,20 +28,12 @@ export type Process = ProcessIdentity & Partial<Pick<ProcessEntry, 'grant' | 'co
 
 export const isDone = ({ moved, stuck }: NativeConfinement) => moved === 0 && stuck.length === 0;
 
-// Its own, or one of nobody's that it has pinned threads for. Where it was attached: see
-// attachedCpus.
-export function mayRunOn({ uid, owner }: PodAssignment, { pid, pinned }: Process): boolean {
-  if (owner.kind === 'process') return isHolder(owner, pid);
-  if (pinned?.includes(uid)) return true;
-  return owner.cgroup !== null && processesIn(owner.cgroup.path).includes(pid);
-}
-
 /** The CPUs that it was attached to; undefined where there are none any more. */
 export function attachedCpus(
   { grant, container }: Process,
   pods: readonly PodAssignment[],
 ): CpuSet | undefined {
-  const pod = pods.find(({ uid }) => uid === grant);
+  const pod = grant ? pods.find(({ uid }) => uid === grant) : undefined;
   if (!pod) return undefined;
   const cpus = container ? pod.containers.find(({ name }) => name === container)?.cpus : runningCpus(pod);
   return cpus?.isEmpty ? undefined : cpus;
@@ -111,8 +102,8 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
   return found;
 }
 
-// In it and below it.
-function processesIn(path: string): number[] {
+/** The processes of a cgroup and of those below it. */
+export function processesIn(path: string): number[] {
   try {
     const own = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
     const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());

@@ -247,6 +247,9 @@ export class MemberRegistry {
 
   // Undefined where it is of nobody whose word counts.
   #read(name: string): Registration | undefined {
+    // What it says of itself it knows, whatever has become of the file.
+    if (this.#self && name === this.ownName)
+      return { entry: this.#self, user: process.geteuid!(), doubt: undefined };
     const file = readMemberFile(this.folder, name);
     if (!file) return undefined;
     const { user, isSure, isNameSure } = file;

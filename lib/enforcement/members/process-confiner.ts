@@ -10,20 +10,23 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { Confinement, Outcome } from './confinement.js';
 import { isStartedBy } from './descent.js';
+import type { Holders } from './holders.js';
 import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
 import { decodeMasks, encodeMasks, type Masks, unpinnedOf, withUnpinned } from './member-masks.js';
-import { attachedCpus, isDone, mayRunOn, type Process } from './member-processes.js';
+import { attachedCpus, isDone, type Process } from './member-processes.js';
 
 const NOTHING_DONE: Outcome = { moved: 0 };
 
 /** What changes something REQUIRES the state's lock, except for this process. */
 export class ProcessConfiner {
   readonly #folder: NativeFolder;
+  readonly #holders: Holders;
 
   /** `folder`: members/ of the state folder. */
-  constructor(folder: NativeFolder) {
+  constructor(folder: NativeFolder, holders: Holders) {
     this.#folder = folder;
+    this.#holders = holders;
   }
 
   /**
@@ -43,7 +46,7 @@ export class ProcessConfiner {
    */
   plan(
     process: Process,
-    { all, pods, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
+    { all, pods, granted, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly NativeMemberChoice[],
@@ -76,14 +79,22 @@ export class ProcessConfiner {
         limit: limit.words,
       });
     };
-    let allowed = pods.filter((pod) => mayRunOn(pod, process));
+    let allowed = this.#holders.grantsOf(pods, process);
     let planned = run(allowed, true);
-    if (planned && !isDone(planned)) {
-      // Only then it is worth a look whose child it is. A process that was attached to a container
-      // without exclusive CPUs is off them all the same.
+    // Only where threads are to be moved off a grant it is worth a look whose child it is.
+    const places = (planned?.places ?? []).map((words) => new CpuSet(words));
+    if (places.some((place) => place.isSubsetOf(granted))) {
+      // A process that was attached to a container without exclusive CPUs is off them all the same.
       const isSent = ({ uid }: PodAssignment) => uid === process.grant && !attached;
-      allowed = pods.filter((pod) => allowed.includes(pod) || (!isSent(pod) && isStartedBy(pod.owner, pid)));
-      planned = run(allowed, true);
+      const isThere = (cpus: CpuSet) => places.some((place) => place.isSubsetOf(cpus));
+      const parents = pods.filter(
+        (pod) =>
+          isThere(rightfulCpus(pod)) && !allowed.includes(pod) && !isSent(pod) && isStartedBy(pod.owner, pid),
+      );
+      if (parents.length > 0) {
+        allowed = [...allowed, ...parents];
+        planned = run(allowed, true);
+      }
     }
     return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
   }
@@ -99,10 +110,10 @@ export class ProcessConfiner {
     const plan = this.plan(process, confinement, names, onlyNarrow, choices);
     if (!plan) return NOTHING_DONE;
     const { file, before, known, planned, move } = plan;
-    const own = confinement.held.filter((pod) => mayRunOn(pod, process)).map(cpusOf);
     const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
       const there = new CpuSet(cpus).intersection(confinement.taken);
-      return !there.isEmpty && !own.some((set) => there.isSubsetOf(set));
+      const isOwn = (pod: PodAssignment) => there.isSubsetOf(cpusOf(pod));
+      return !there.isEmpty && !this.#holders.grantsOf(confinement.held, process).some(isOwn);
     };
     const reasonOf = ({ stuck }: NativeConfinement) => {
       const first = stuck.find(isInTheWay);
@@ -113,15 +124,15 @@ export class ProcessConfiner {
     // Nothing is written: it would replace what others have written down, and they would not
     // believe it.
     if (planned.isRefused) return { moved: 0, isRefused: true, ...reasonOf(planned) };
-    const save = (threads: readonly NativeMemberThread[], old: string | undefined) => {
+    const save = (threads: readonly NativeMemberThread[], old: string | undefined, mayWrite = () => true) => {
       const text = threads.length === 0 ? undefined : encodeMasks(processName(process), threads);
-      if (text === old) return text;
+      if (text === old || !mayWrite()) return text;
       if (text === undefined) this.#folder.remove(file);
       else this.#folder.replace(file, text);
       return text;
     };
     if (isDone(planned)) {
-      if (native.mayMove(process.pid)) save(planned.threads, before);
+      save(planned.threads, before, () => native.mayMove(process.pid));
       return NOTHING_DONE;
     }
     // Written down first, what they have now beside what they are to have: a crash in between must

@@ -1,3 +1,4 @@
+import { cpusOfPods } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { native } from '../../base/native.js';
@@ -7,18 +8,27 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { identifySelf, isProcOurs } from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
+import { Holders } from './holders.js';
 import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
-import { mayRunOn, processesOf, unconfined } from './member-processes.js';
+import { processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 import { ProcessConfiner } from './process-confiner.js';
+import type { Registered } from './registration.js';
 import { memberOf, type SharedMember } from './shared-member.js';
+
+/** The names in members/, and who is registered by them. */
+export interface PresentMembers {
+  readonly names: readonly string[];
+  readonly registered: readonly Registered[];
+}
 
 /** The members of one state folder. What changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {
   readonly registry: MemberRegistry;
   readonly #requests: MemberRequests;
   readonly #folder: NativeFolder;
+  readonly #holders = new Holders();
   readonly #confiner: ProcessConfiner;
 
   /**
@@ -37,7 +47,7 @@ export class SharedMembers implements StatePart {
     this.#folder = folder;
     this.registry = new MemberRegistry(this.#folder);
     this.#requests = new MemberRequests(this.#folder, path);
-    this.#confiner = new ProcessConfiner(this.#folder);
+    this.#confiner = new ProcessConfiner(this.#folder, this.#holders);
   }
 
   /**
@@ -79,6 +89,7 @@ export class SharedMembers implements StatePart {
       pool,
       all: taken.union(pool),
       pods,
+      granted: cpusOfPods(pods),
       rightfulCpus: cpusOf,
       held: pods,
       unpinned: [],
@@ -93,18 +104,28 @@ export class SharedMembers implements StatePart {
   }
 
   /**
+   * Those that live, as they are while the lock is held: only what holds it registers members.
+   * Forgets those that have ended.
+   */
+  present(): PresentMembers {
+    const names = this.#folder.list();
+    return { names, registered: this.registry.all(names) };
+  }
+
+  /**
    * What the threads of every member that can be moved from here have chosen, for {@link confine}
    * after a change of a cpuset: before Linux 6.2 the kernel gives a thread all CPUs of its cpuset
    * when these change. `cpusetOf`: the CPUs that a process may choose from now; threads that may
    * use all of them have chosen `all`, which are those that nobody has isolated.
    */
   choices(
+    { registered: members }: PresentMembers,
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
     cpusetOf: (pid: number) => CpuSet | undefined,
     all: CpuSet,
   ): MemberChoices {
     const found = new Map<number, readonly NativeMemberChoice[]>();
-    for (const registered of this.registry.all()) {
+    for (const registered of members) {
       const processes = processesOf(registered);
       if (typeof processes === 'string') continue;
       for (const process of processes) {
@@ -118,7 +139,7 @@ export class SharedMembers implements StatePart {
           pid: process.pid,
           known,
           unpinned: own.map(({ tid }) => tid),
-          grants: pods.filter((pod) => mayRunOn(pod, process)).map((pod) => cpusOf(pod).words),
+          grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
           limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
           all: all.words,
         });
@@ -134,6 +155,7 @@ export class SharedMembers implements StatePart {
    * `isConfined`: members that a cpuset keeps off already.
    */
   confine(
+    { names, registered: all }: PresentMembers,
     confinement: Confinement,
     isConfined: (member: SharedMember) => boolean,
     choices: MemberChoices = NO_CHOICES,
@@ -141,8 +163,6 @@ export class SharedMembers implements StatePart {
     const stuck: StuckMember[] = [];
     const refused: StuckMember[] = [];
     let byMask = 0;
-    const names = this.#folder.list();
-    const all = this.registry.all(names);
     for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
       byMask++;
       const result: Outcome = process
@@ -151,6 +171,7 @@ export class SharedMembers implements StatePart {
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
       else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
     }
+    if (choices.size === 0) return { stuck, refused, byMask };
     // A cpuset keeps these off, but its change may have reset their masks.
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
       const chosen = process && choices.get(process.pid);

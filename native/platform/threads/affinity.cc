@@ -1,16 +1,14 @@
 #include "platform/threads/affinity.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,24 +23,33 @@ std::string thread_name(pid_t tid) {
   return tid == 0 ? std::string("the calling thread") : "thread " + std::to_string(tid);
 }
 
-Result<std::vector<pid_t>> list_threads(const std::string& path) {
-  constexpr int kReadings = 4;
-  std::unique_ptr<DIR, decltype([](DIR* d) { closedir(d); })> folder(opendir(path.c_str()));
-  if (!folder) {
-    return syscall_error("opendir", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
+// linux/dirent.h; glibc's headers have none for the system call.
+struct FolderEntry {
+  uint64_t inode;
+  int64_t next;
+  unsigned short bytes;
+  unsigned char type;
+  char name[1];  // and more
+};
+
+// Adds the threads that one call of getdents64(2) answers. False at the end of the folder.
+Result<bool> add_entries(int fd, const std::string& path, std::vector<pid_t>& threads) {
+  alignas(FolderEntry) char buffer[16 * 1024];
+  const long size = syscall(SYS_getdents64, fd, buffer, sizeof buffer);
+  if (size < 0) {
+    return syscall_error("getdents64", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
   }
-  std::set<pid_t> threads;
-  for (int reading = 0; reading < kReadings; reading++) {
-    rewinddir(folder.get());
-    while (const dirent* entry = readdir(folder.get())) {
-      if (entry->d_name[0] != '.') threads.insert(std::atoi(entry->d_name));
-    }
-    // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
-    // folder.
-    struct stat folder_now;
-    if (fstat(dirfd(folder.get()), &folder_now) != 0 || threads.size() + 2 >= folder_now.st_nlink) break;
+  for (long at = 0; at < size;) {
+    const auto* entry = reinterpret_cast<const FolderEntry*>(buffer + at);
+    if (entry->name[0] != '.') threads.push_back(std::atoi(entry->name));
+    at += entry->bytes;
   }
-  return std::vector<pid_t>(threads.begin(), threads.end());
+  return size > 0;
+}
+
+void sort_once_each(std::vector<pid_t>& threads) {
+  std::ranges::sort(threads);
+  threads.erase(std::ranges::unique(threads).begin(), threads.end());
 }
 
 }  // namespace
@@ -95,11 +102,41 @@ bool is_own_thread(pid_t tid) {
   return tid == 0 || tid == current_thread_id() || syscall(SYS_tgkill, getpid(), tid, 0) == 0;
 }
 
-Result<std::vector<pid_t>> threads_of(pid_t pid) {
-  return list_threads("/proc/" + std::to_string(pid) + "/task");
+Result<ThreadList> ThreadList::open(pid_t pid) {
+  std::string path = "/proc/" + (pid == 0 ? std::string("self") : std::to_string(pid)) + "/task";
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid()) return ThreadList(std::move(fd), std::move(path));
+  return syscall_error("open", "cannot list the threads in " + path, errno == ENOENT ? ESRCH : errno);
 }
 
-Result<std::vector<pid_t>> process_threads() { return list_threads("/proc/self/task"); }
+Result<std::vector<pid_t>> ThreadList::threads() {
+  constexpr int kReadings = 4;
+  std::vector<pid_t> threads;
+  // The kernel stops early where the thread at which it has arrived ends. It counts them as links of the
+  // folder: with as many there is no need to ask for the end.
+  const auto has_all = [&] {
+    sort_once_each(threads);
+    struct stat folder_now;
+    return fstat(fd_.get(), &folder_now) != 0 || threads.size() + 2 >= folder_now.st_nlink;
+  };
+  for (int reading = 0; reading < kReadings; reading++) {
+    if (std::exchange(was_read_, true)) lseek(fd_.get(), 0, SEEK_SET);
+    for (bool is_end = false; !is_end;) {
+      Result<bool> added = add_entries(fd_.get(), path_, threads);
+      if (!added.ok()) return added.error();
+      is_end = !added.value();
+      if (!is_end && has_all()) return threads;
+    }
+  }
+  return threads;
+}
+
+Result<std::vector<pid_t>> threads_of(pid_t pid) {
+  Result<ThreadList> list = ThreadList::open(pid);
+  return list.ok() ? std::move(list).value().threads() : list.error();
+}
+
+Result<std::vector<pid_t>> process_threads() { return threads_of(0); }
 
 Result<CpuSet> read_cpu_list(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));

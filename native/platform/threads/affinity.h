@@ -5,10 +5,13 @@
 
 #include <sys/types.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/id_set.h"
 #include "core/result.h"
+#include "platform/files/unique_fd.h"
 #include "platform/syscall.h"
 
 namespace numalign {
@@ -30,8 +33,26 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 // threads.
 bool is_own_thread(pid_t tid);
 
-// The threads of a process, ascending, as /proc/PID/task lists them at this moment. While threads are born
-// and end some may be missing, and some have ended. ESRCH: no such process.
+// The threads of a process: /proc/PID/task, opened once and read as often as needed. It stays that of this
+// very process, whichever has the id later. Not thread-safe.
+class ThreadList {
+ public:
+  // 0: of this process. ESRCH: no such process.
+  static Result<ThreadList> open(pid_t pid);
+
+  // The threads, ascending, as the folder lists them at this moment. While threads are born and end some may
+  // be missing, and some have ended. ESRCH: the process has ended.
+  Result<std::vector<pid_t>> threads();
+
+ private:
+  ThreadList(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  UniqueFd fd_;
+  std::string path_;
+  bool was_read_ = false;
+};
+
+// As ThreadList::threads().
 Result<std::vector<pid_t>> threads_of(pid_t pid);
 
 // Those of this process.

@@ -1,7 +1,9 @@
 #include "platform/threads/member_masks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "platform/threads/affinity.h"
@@ -36,12 +38,10 @@ class Confiner {
     CpuSet now = mask.value();
     const bool has_it = to_be == now || (entry && entry->asked == to_be && cut(to_be) == now);
     int refused = 0;
-    if (!has_it && request_.dry_run && !may_move(tid)) {
-      result_.is_refused = true;
-      refused = EPERM;
-    } else if (!has_it && request_.dry_run) {
-      result_.moved++;
-      now = cut(to_be);
+    if (!has_it && request_.dry_run) {
+      refused = refusal(tid);
+      if (refused == 0) result_.moved++;
+      if (refused == 0) now = cut(to_be);
     } else if (!has_it) {
       Result<Done> set = set_affinity(tid, to_be);
       // Its cpuset has none of what it has chosen.
@@ -54,7 +54,9 @@ class Confiner {
       if (read_back.value() != now) result_.moved++;
       now = std::move(read_back).value();
     }
-    if (now.intersects(request_.taken)) result_.stuck.push_back({tid, refused, now});
+    const bool is_stuck = now.intersects(request_.taken);
+    if (is_stuck) result_.stuck.push_back({tid, refused, now});
+    if (request_.dry_run && (is_stuck || !has_it)) add_place(mask.value());
     remember({tid, chosen, now, to_be}, now);
   }
 
@@ -62,6 +64,8 @@ class Confiner {
   void give_up(pid_t pid) {
     if (!request_.taken.empty()) result_.stuck.push_back({pid, EAGAIN, request_.taken});
   }
+
+  bool has_plan() const { return request_.dry_run && (result_.moved > 0 || result_.is_refused); }
 
   Confinement finish() && {
     // A thread that chooses by itself what others were given, now or later, must not be taken for one that
@@ -94,6 +98,18 @@ class Confiner {
 
   CpuSet narrowed(const CpuSet& mask) const { return mask.intersects(request_.taken) ? wanted(mask) : mask; }
 
+  void add_place(const CpuSet& mask) {
+    if (std::ranges::find(result_.places, mask) == result_.places.end()) result_.places.push_back(mask);
+  }
+
+  // Of the first that is to be moved, for all: the threads of a process have its user. Where one has another
+  // all the same, the kernel refuses it when it is moved.
+  int refusal(pid_t tid) {
+    if (!may_move_) may_move_ = may_move(tid);
+    if (!*may_move_) result_.is_refused = true;
+    return *may_move_ ? 0 : EPERM;
+  }
+
   void remember(MemberThread thread, const CpuSet& now) {
     if (thread.chosen != now || thread.applied != thread.chosen)
       remembered_.emplace(thread.tid, thread);
@@ -105,6 +121,7 @@ class Confiner {
   const KnownThreads known_;
   std::map<pid_t, MemberThread> remembered_;
   std::set<pid_t> own_choices_;
+  std::optional<bool> may_move_;
   Confinement result_;
 };
 
@@ -119,8 +136,11 @@ Result<Confinement> confine_member(const ConfinementRequest& request) {
   Confiner confiner(request);
   std::set<pid_t> seen;
   int clean = 0;
+  Result<ThreadList> found = ThreadList::open(request.pid);
+  if (!found.ok()) return found.error();
+  ThreadList list = std::move(found).value();
   for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
-    Result<std::vector<pid_t>> threads = threads_of(request.pid);
+    Result<std::vector<pid_t>> threads = list.threads();
     if (!threads.ok()) return threads.error();
     bool found_new = false;
     for (pid_t tid : threads.value()) {
@@ -129,6 +149,8 @@ Result<Confinement> confine_member(const ConfinementRequest& request) {
       confiner.look_at(tid);
     }
     clean = found_new ? 0 : clean + 1;
+    // Who moves them looks at all of them again.
+    if (confiner.has_plan()) return std::move(confiner).finish();
   }
   if (clean < kCleanPasses) confiner.give_up(request.pid);
   return std::move(confiner).finish();

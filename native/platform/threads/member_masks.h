@@ -25,7 +25,9 @@ struct Confinement {
   std::vector<MemberThread> threads;  // to be remembered for the next time, by tid
   std::vector<StuckThread> stuck;
   int moved = 0;
-  bool is_refused = false;  // of a dry run: a thread is to be moved that the caller may not move
+  bool is_refused = false;  // of a dry run: threads are to be moved that the caller may not move
+  std::vector<CpuSet>
+      places;  // of a dry run: the masks of those that are to be moved or are stuck, each once
 };
 
 struct ConfinementRequest {
@@ -45,8 +47,8 @@ struct ConfinementRequest {
 bool may_move(pid_t tid);
 
 // Every thread gets what it has chosen less `taken`, or `pool` where nothing is left of that. Passes over the
-// threads until two in a row find nothing new, since threads may be born in between. ESRCH where there is no
-// such process.
+// threads until two in a row find nothing new, since threads may be born in between; a dry run ends with the
+// first pass that finds a thread to be moved. ESRCH where there is no such process.
 Result<Confinement> confine_member(const ConfinementRequest& request);
 
 }  // namespace numalign

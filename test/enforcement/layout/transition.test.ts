@@ -1,8 +1,15 @@
 // What a commit changes, without a kernel.
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
 import type { PodAssignment, UpcomingCpus } from '../../../lib/account/pod-assignment.js';
-import { grownPods, refits, transitionOf, without } from '../../../lib/enforcement/layout/transition.js';
+import {
+  grownPods,
+  podsNotIn,
+  refits,
+  transitionOf,
+  without,
+} from '../../../lib/enforcement/layout/transition.js';
 import { CpuSet } from '../../../lib/index.js';
 
 interface GrantParts {
@@ -82,14 +89,44 @@ describe('a transition between states', () => {
     const same = state(a, b);
     expect(summary(same, same)).toBeUndefined();
     expect(summary(state(a), state(a, grant('shared', '')))).toBeUndefined();
+    expect(summary(state(a, grant('shared', '')), state(a))).toBeUndefined();
     // The grant is another object, with a token of a transfer, say.
     expect(summary(state(a), state({ ...a, transfer: 'token' }))).toBeUndefined();
+  });
+
+  it('is one where a grant without CPUs ends that has had groups', () => {
+    const shrunk = grant('shrunk', '', { target: '/groups/shrunk' });
+    expect(summary(state(a, shrunk), state(a))).toEqual(['', 'shrunk', '', 'back']);
   });
 
   it('is one where a resize is carried out that was announced, as the groups have yet to follow', () => {
     const announced = state(grant('a', '1', { upcoming: '4', target: '/groups/a' }));
     const done = state(grant('a', '4', { upcoming: '1', target: '/groups/a' }));
     expect(summary(announced, done)).toEqual(['', '', '', '']);
+  });
+});
+
+describe('a transition between lists that share grants', () => {
+  const pods = Array.from({ length: 6 }, (_, i) => grant(`${i}`, `${i}`, { target: `/groups/${i}` }));
+  const changed = (pod: PodAssignment) => grant(pod.uid, '6-9', { target: pod.enforcement.target });
+  // Some are gone, some are other objects under their uids, some have come.
+  const lists = fc.tuple(fc.subarray(pods), fc.subarray(pods), fc.subarray(pods));
+  const derived = lists.map(([before, kept, other]) => ({
+    before,
+    after: kept.map((pod) => (other.includes(pod) ? changed(pod) : pod)),
+  }));
+
+  it('is the same as between copies of which no object is the same', () => {
+    fc.assert(
+      fc.property(derived, ({ before, after }) => {
+        const [old, now] = [state(...before), state(...after)];
+        const copies = state(...before.map((pod) => ({ ...pod })));
+        expect(summary(old, now)).toEqual(summary(copies, now));
+        expect(podsNotIn(now, old)).toEqual(podsNotIn(now, copies));
+        expect(refits(old, now)).toEqual(refits(copies, now));
+        expect(grownPods(old, now)).toEqual(grownPods(copies, now));
+      }),
+    );
   });
 });
 

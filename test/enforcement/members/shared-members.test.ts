@@ -67,6 +67,22 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     expect(filesOf(stateDir).filter((name) => name.endsWith('.masks'))).toEqual([]);
   });
 
+  it('stays on the CPUs of a grant whose owner has started it there, and nowhere else on exclusive CPUs', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
+    const grant = await manager.acquire({ cpu: 1 });
+    const started = grant.spawn('sleep', ['1000']);
+    const pid = started.pid!;
+    try {
+      await manager.addSharedMember({ pid });
+      expect(masksOf(pid)).toEqual([`${grant.cpus}`]);
+      choose(pid, `${ALL}`);
+      await manager.addSharedMember({ pid });
+      expect(masksOf(pid)).toEqual([`${manager.sharedPool()}`]);
+    } finally {
+      await ended(started);
+    }
+  });
+
   it('is widened with the threads that were born while it was confined', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const { pid, breed } = await breeder();

@@ -233,9 +233,22 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   request.dry_run = true;
   Confinement plan = confine_member(request).value();
   EXPECT_EQ(plan.moved, threads_of_this_process());
+  EXPECT_EQ(plan.places, std::vector<CpuSet>{all_});
   EXPECT_EQ(mask(other.tid()), all_);
   request.dry_run = false;
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
+}
+
+TEST_F(MemberMasksTest, TellsInADryRunWhereThreadsAreThatItWouldMove) {
+  Other other(first_);
+  ConfinementRequest request = off(first_);
+  request.dry_run = true;
+  const std::vector<CpuSet> places = confine_member(request).value().places;
+  EXPECT_EQ(places, (std::vector<CpuSet>{all_, first_}));
+  request.grants = {first_};
+  EXPECT_EQ(confine_member(request).value().places, std::vector<CpuSet>{all_});
+  request.taken = CpuSet();
+  EXPECT_TRUE(confine_member(request).value().places.empty());
 }
 
 TEST_F(MemberMasksTest, TellsInADryRunWhomItMayNotMove) {

@@ -1,0 +1,66 @@
+// Holders: the grants on whose CPUs a process may run. Follows from one list of grants to the next, at
+// the cost of what is different between them.
+import type { PodAssignment } from '../../account/pod-assignment.js';
+import { cpusOf } from '../../account/pod-holdings.js';
+import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
+import { isHolder } from './descent.js';
+import { type Process, processesIn } from './member-processes.js';
+
+export class Holders {
+  #pods: readonly PodAssignment[] = [];
+  // Those of processes, by the pid of their owner.
+  readonly #byPid = new Map<number | null, Set<PodAssignment>>();
+  // Those of nobody and of cgroups, by their uids.
+  readonly #others = new Map<string, PodAssignment>();
+  readonly #ofCgroups = new Set<PodAssignment>();
+
+  /**
+   * The grants of a list that a process holds, or for which it has pinned threads of its own though
+   * they are no process's. Where it was attached: see attachedCpus.
+   */
+  grantsOf(pods: readonly PodAssignment[], { pid, pinned = [] }: Process): readonly PodAssignment[] {
+    this.#follow(pods);
+    const found = new Set<PodAssignment>();
+    const isHeld = new Map<string, boolean>();
+    for (const pod of this.#byPid.get(pid) ?? []) {
+      const { owner } = pod;
+      if (!isHeld.has(owner.uuid)) isHeld.set(owner.uuid, isHolder(owner, pid));
+      if (isHeld.get(owner.uuid)) found.add(pod);
+    }
+    for (const uid of pinned) {
+      const pod = this.#others.get(uid);
+      if (pod) found.add(pod);
+    }
+    for (const pod of this.#ofCgroups) {
+      if (processesIn(pod.owner.cgroup!.path).includes(pid)) found.add(pod);
+    }
+    return [...found];
+  }
+
+  #follow(pods: readonly PodAssignment[]): void {
+    if (pods === this.#pods) return;
+    const changes = podListChanges(this.#pods, pods);
+    this.#pods = pods;
+    for (const pod of podsBefore(changes)) this.#drop(pod);
+    for (const pod of podsAfter(changes)) if (!cpusOf(pod).isEmpty) this.#add(pod);
+  }
+
+  #add(pod: PodAssignment): void {
+    const { uid, owner } = pod;
+    if (owner.kind === 'process') {
+      const own = this.#byPid.get(owner.pid) ?? new Set();
+      this.#byPid.set(owner.pid, own.add(pod));
+      return;
+    }
+    this.#others.set(uid, pod);
+    if (owner.cgroup !== null) this.#ofCgroups.add(pod);
+  }
+
+  #drop(pod: PodAssignment): void {
+    const { uid, owner } = pod;
+    const own = this.#byPid.get(owner.pid);
+    if (own?.delete(pod) && own.size === 0) this.#byPid.delete(owner.pid);
+    if (this.#others.get(uid) === pod) this.#others.delete(uid);
+    this.#ofCgroups.delete(pod);
+  }
+}

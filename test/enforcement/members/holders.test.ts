@@ -1,0 +1,88 @@
+// Which grants a process may run on, without a kernel that keeps it off others.
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { OwnerRecord, PodAssignment } from '../../../lib/account/pod-assignment.js';
+import { Holders } from '../../../lib/enforcement/members/holders.js';
+import { CpuSet } from '../../../lib/index.js';
+import { identifySelf } from '../../../lib/processes/process-identity.js';
+
+const UUID = '7d1f1c60-0000-4000-8000-000000000000';
+
+const owner = (parts: Partial<OwnerRecord> = {}): OwnerRecord => ({
+  kind: 'process',
+  uuid: UUID,
+  pid: process.pid,
+  command: null,
+  cgroup: null,
+  unknown: {},
+  ...parts,
+});
+const nobody = owner({ kind: 'persistent', pid: null });
+
+// Of one container, with what holders look at.
+function grant(uid: string, of: OwnerRecord, cpus = '1'): PodAssignment {
+  const running = CpuSet.parse(cpus);
+  const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
+  return { uid, owner: of, containers: [container], upcoming: null } as unknown as PodAssignment;
+}
+
+/** A file of this process that is named as an owner's is. */
+function ownerFile(): { open: () => number } {
+  const folder = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'owners');
+  mkdirSync(folder);
+  onTestFinished(() => rmSync(join(folder, '..'), { recursive: true }));
+  return { open: () => openSync(join(folder, UUID), 'w') };
+}
+
+const uids = (pods: readonly PodAssignment[]) => pods.map(({ uid }) => uid).sort();
+
+describe('the grants of a process', () => {
+  it('are those whose owner it is, while it has the owner’s file open', () => {
+    const holders = new Holders();
+    const pods = [grant('a', owner()), grant('b', owner()), grant('c', owner({ pid: process.pid + 1 }))];
+    const file = ownerFile();
+    const held = () => uids(holders.grantsOf(pods, identifySelf()));
+    expect(held()).toEqual([]);
+    const first = file.open();
+    const second = file.open();
+    expect(held()).toEqual(['a', 'b']);
+    closeSync(first);
+    expect(held()).toEqual(['a', 'b']);
+    closeSync(second);
+    expect(held()).toEqual([]);
+  });
+
+  it('are those of nobody for which it has pinned threads', () => {
+    const pods = [grant('a', nobody), grant('b', nobody), grant('c', owner())];
+    const process = { ...identifySelf(), pinned: ['b', 'c', 'gone'] };
+    expect(uids(new Holders().grantsOf(pods, process))).toEqual(['b']);
+  });
+
+  it('are none without CPUs', () => {
+    const process = { ...identifySelf(), pinned: ['a'] };
+    expect(new Holders().grantsOf([grant('a', nobody, '')], process)).toEqual([]);
+  });
+
+  it('are the same whatever lists of grants were asked of before', () => {
+    // The same uid may be another grant’s in another list.
+    const pods = Array.from({ length: 8 }, (_, i) =>
+      grant(`${i % 5}`, i % 2 === 0 ? nobody : owner({ pid: 1 + (i % 3) })),
+    );
+    const lists = fc.array(
+      fc.subarray(pods).map((list) => [...new Map(list.map((pod) => [pod.uid, pod])).values()]),
+    );
+    const pinned = pods.map(({ uid }) => uid);
+    fc.assert(
+      fc.property(lists, (all) => {
+        const holders = new Holders();
+        for (const list of all) {
+          const process = { ...identifySelf(), pinned };
+          expect(uids(holders.grantsOf(list, process))).toEqual(uids(new Holders().grantsOf(list, process)));
+        }
+      }),
+    );
+  });
+});
