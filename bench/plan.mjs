@@ -1,7 +1,7 @@
 // Planning a pod: hints, merge, allocation. Each call is to another manager than the one before,
 // with other grants in its state, which it looks at anew.
 import { discover } from '../dist/entries/topology.js';
-import { kubeletTime, managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
+import { managersOf, ownInput, podOf, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers } from './support/random.mjs';
 
@@ -11,9 +11,9 @@ export const description =
 const GIB = 2 ** 30;
 
 async function recorded(name, input, limit) {
-  const { call, close } = await prepared(ownInput(input));
+  const { call, close, kubelet } = await prepared(ownInput(input));
   try {
-    const row = await measured(name, call, { limit, kubeletNs: kubeletTime(input) });
+    const row = await measured(name, call, { limit, kubelet });
     return call().admitted ? row : Promise.reject(new Error(`${name} is not admitted`));
   } finally {
     close();
