@@ -32,8 +32,8 @@ async function measure({ where, path }) {
   }
 }
 
-export async function run() {
+export async function run({ check }) {
   const rows = [];
-  for (const parent of stateParents()) rows.push(await measure(parent));
+  for (const parent of check ? stateParents().slice(-1) : stateParents()) rows.push(await measure(parent));
   return rows;
 }

@@ -91,7 +91,7 @@ async function measure({ where, path, fileSystem }, limits) {
   }
 }
 
-export async function run({ admits = '600', contend: seconds = '20' }) {
+export async function run({ check, admits = '600', contend: seconds = check ? '8' : '20' }) {
   const limits = { admits: Number(admits), seconds: Number(seconds) };
   if (!(Number.isInteger(limits.admits) && limits.admits > 0))
     throw new Error(`--admits ${admits}: a whole number above 0`);

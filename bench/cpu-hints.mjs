@@ -6,7 +6,7 @@ export const description = 'Topology.cpuHints: 8 nodes, 512 CPUs, half of them f
 
 async function hints(input) {
   const { call, kubelet } = await prepared(ownInput(input));
-  return measured(input, call, { limit: 400, kubelet });
+  return measured(input, call, { kubelet });
 }
 
 export const run = async () => [await hints('cpu-hints-8numa-512-2'), await hints('cpu-hints-8numa-512-64')];

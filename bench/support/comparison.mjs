@@ -1,5 +1,5 @@
 // What several builds of the package have taken for the same, beside each other.
-import { titleOf, memberText } from './tables.mjs';
+import { memberText, titleOf } from './tables.mjs';
 import { TARGETS } from './targets.mjs';
 import { number } from './units.mjs';
 

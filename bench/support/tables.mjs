@@ -43,7 +43,8 @@ function targetText({ target, targetNs, targets }) {
   }
   return Object.entries(targets)
     .map(
-      ([member, most]) => `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}<= ${memberText(member, most)}`,
+      ([member, most]) =>
+        `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}<= ${memberText(member, most)}`,
     )
     .join('; ');
 }

@@ -1,7 +1,7 @@
 // The benchmarks' program: what it is asked, what it answers, and that one damaged input is no harm
 // to others. Not how fast anything is.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -78,6 +78,23 @@ describe('A folder of inputs', () => {
     const { status, stderr } = bench('--inputs', join(folder, 'none'));
     expect(status).toBe(2);
     expect(stderr).toContain('there is no such folder');
+  });
+});
+
+describe('A package', () => {
+  it('that is named is measured, and fails alone where it does', () => {
+    mkdirSync(join(folder, 'dist'));
+    writeFileSync(join(folder, 'dist/index.js'), 'export {};');
+    const file = join(folder, 'rows');
+    const args = ['take', '--check', '--turns', '1', '--package', folder, '--package', ROOT];
+    const { status, stdout, stderr } = bench(...args, '--json', file);
+    expect(status).toBe(1);
+    expect(stderr).toContain('take: ERR_SCENARIO');
+    expect(stdout).toContain('cpu-take-packed-2s128-2');
+    const [{ scenario, rows }] = JSON.parse(readFileSync(file, 'utf8')).all;
+    expect(scenario).toBe('take');
+    expect(rows[folder]).toMatchObject([[{ name: 'take', code: 'ERR_SCENARIO' }]]);
+    expect(rows[ROOT][0].map(({ name }: { name: string }) => name)).toContain('cpu-take-packed-2s128-2');
   });
 });
 
