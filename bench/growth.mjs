@@ -6,7 +6,7 @@ import { growthExponent } from './support/growth-exponent.mjs';
 import { lowerQuartileOf } from './support/measure.mjs';
 import { COMMITTER, exclusivePod, MACHINES, newNode } from './support/nodes.mjs';
 import { startPeer } from './support/peers.mjs';
-import { emptyNow, timeOf } from './support/rounds.mjs';
+import { cpuOf, emptyNow } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
 import { duration } from './support/units.mjs';
 
@@ -75,7 +75,7 @@ async function admissions() {
   const [nodes, peers] = [new Map(), []];
   const admission = async ({ manager }) => {
     let uid;
-    const took = await timeOf(async () => ({ uid } = await manager.admit(exclusivePod())));
+    const took = await cpuOf(async () => ({ uid } = await manager.admit(exclusivePod())));
     await manager.release(uid);
     return took;
   };

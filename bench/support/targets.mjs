@@ -14,7 +14,7 @@ const GRANTS = [1, 64, 512];
 /** By scenario and name of a row: by its member the most. */
 export const TARGETS = {
   acquires: {
-    '1,000 acquires, tmpfs': { costE: ms(300), exponent: 1.1 },
+    '1,000 acquires, tmpfs': { cpuE: ms(300), exponent: 1.1 },
   },
   bystander: each(
     ['simulated', 'this machine'].flatMap((machine) =>
@@ -64,8 +64,8 @@ export const TARGETS = {
     'hint-merge-n2-r2-k1, hint objects': { ratio: 100, hintE: us(0.15) },
   },
   open: {
-    'open, 1,000 grants': { costE: ms(30) },
-    'numalign status, 1,000 grants': { costE: ms(120) },
+    'open, 1,000 grants': { cpuE: ms(30) },
+    'numalign status, 1,000 grants': { cpuE: ms(120) },
   },
   // A set, two gets and 5 E: the yardstick has one of these.
   pin: each(['the same mask', 'another mask'], { moreE: 4 }),
