@@ -10,7 +10,7 @@ import { comparison } from './support/comparison.mjs';
 import { documentPart } from './support/document.mjs';
 import { cpuTime, ownTime } from './support/machine-load.mjs';
 import { measureLess } from './support/measure.mjs';
-import { onPackages, packageAt } from './support/packages.mjs';
+import { onPackages, packagesAt } from './support/packages.mjs';
 import { inMarkdown, inTerminal, tablesOf } from './support/tables.mjs';
 import { judged, TARGETS, unmeasuredRows } from './support/targets.mjs';
 import { percent } from './support/units.mjs';
@@ -81,17 +81,21 @@ for (const name of positionals) {
 }
 const asked = positionals.filter((name) => !scenarios.has(name));
 
-// Nothing asked for: everything; of a folder of inputs, these; of a check, what has targets.
+// Nothing asked for: everything; of a folder of inputs, these; of a check or several builds, what
+// has targets.
 function isAsked(name) {
-  if (values.check && !(name in TARGETS)) return false;
+  if ((values.check || values.package) && !(name in TARGETS)) return false;
   if (positionals.length === 0) return values.inputs === undefined || name === 'inputs';
   return positionals.includes(name) || (name === 'inputs' && asked.length > 0);
 }
 
 const names = [...scenarios.keys()].filter(isAsked);
-if (values.check && asked.length > 0) fail('--check is of scenarios, which have targets');
-if (values.docs !== undefined && positionals.length > 0) fail('--docs is of everything, without NAME');
-if (values.docs !== undefined && values.check) fail('--docs is not of a check');
+if ((values.check || values.package) && asked.length > 0)
+  fail('--check and --package are of scenarios that have targets');
+if (values.docs !== undefined && values.package === undefined) {
+  if (positionals.length > 0) fail('--docs is of everything, without NAME');
+  if (values.check) fail('--docs is not of a check');
+}
 if (values.check) measureLess();
 
 // A scenario that fails does not stop the others.
@@ -133,7 +137,7 @@ function show(name, rows) {
 
 /** Each package in turn, in processes of their own. */
 function compare() {
-  const packages = ordered(() => values.package.map(packageAt));
+  const packages = ordered(() => packagesAt(values.package));
   const turns = Number(values.turns ?? 3);
   if (!(Number.isInteger(turns) && turns > 0)) fail(`--turns ${values.turns}: a whole number above 0`);
   const write = values.docs && ordered(() => documentPart(values.docs, 'comparison'));

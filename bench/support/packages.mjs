@@ -3,19 +3,25 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SHARED = ['node_modules', 'scripts', 'package.json', 'build/bench'];
 
-/** The folder of a package as `{ path, label }`. Throws where it has not been built. */
-export function packageAt(path) {
-  const folder = resolve(path);
-  if (!existsSync(join(folder, 'dist/index.js'))) {
-    throw new Error(`--package ${path}: it has no dist/index.js; build it first`);
-  }
-  return { path: folder, label: path };
+/** Folders of packages as `{ path, label }`. Throws where one has not been built, or two have one name. */
+export function packagesAt(paths) {
+  return paths.map((given, i) => {
+    const path = resolve(given);
+    const label = basename(path);
+    if (!existsSync(join(path, 'dist/index.js'))) {
+      throw new Error(`--package ${given}: it has no dist/index.js; build it first`);
+    }
+    if (paths.slice(0, i).some((other) => basename(resolve(other)) === label)) {
+      throw new Error(`--package ${given}: another one is called ${label} too; rename a folder`);
+    }
+    return { path, label };
+  });
 }
 
 function treeOf({ path }) {

@@ -9,9 +9,6 @@ export async function cpuOf(action) {
   return (user + system) * 1000;
 }
 
-// Compiled before the first is used.
-emptyTimes(4000);
-
 /** How long it takes, in nanoseconds. */
 export async function timeOf(action) {
   const begin = performance.now();
@@ -19,8 +16,8 @@ export async function timeOf(action) {
   return (performance.now() - begin) * 1e6;
 }
 
-/** E as it is now. */
-export const emptyNow = () => lowerQuartileOf(emptyTimes(200));
+/** E as it is now. Of the last times: V8 may have to compile the loop once more. */
+export const emptyNow = () => lowerQuartileOf(emptyTimes(2000).subarray(1500));
 
 /**
  * What an operation took in each round, beside E and perhaps beside another yardstick.

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -20,6 +20,7 @@ const { duration } = await support('units');
 const { judged, TARGETS, unmeasuredRows } = await support('targets');
 const { growthExponent } = await support('growth-exponent');
 const { comparison } = await support('comparison');
+const { documentPart } = await support('document');
 const { callsOf } = await support('strace-text');
 const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
@@ -93,8 +94,10 @@ describe('A package', () => {
     expect(stdout).toContain('cpu-take-packed-2s128-2');
     const [{ scenario, rows }] = JSON.parse(readFileSync(file, 'utf8')).all;
     expect(scenario).toBe('take');
-    expect(rows[folder]).toMatchObject([[{ name: 'take', code: 'ERR_SCENARIO' }]]);
-    expect(rows[ROOT][0].map(({ name }: { name: string }) => name)).toContain('cpu-take-packed-2s128-2');
+    expect(rows[basename(folder)]).toMatchObject([[{ name: 'take', code: 'ERR_SCENARIO' }]]);
+    expect(rows[basename(ROOT)][0].map(({ name }: { name: string }) => name)).toContain(
+      'cpu-take-packed-2s128-2',
+    );
   });
 });
 
@@ -112,10 +115,11 @@ describe('An option', () => {
   it.each([
     ['that is unknown', ['--jsno', 'x'], '--jsno'],
     ['--package without a build', ['take', '--package', '/nonexistent'], '--package /nonexistent'],
+    ['--package of a name twice', ['take', '--package', '.', '--package', '.'], 'another one is called'],
     ['--turns that is no number', ['take', '--package', '.', '--turns', 'some'], '--turns some'],
     ['--docs of some scenarios', ['take', '--docs', 'docs'], '--docs is of everything'],
     ['--docs of a check', ['--check', '--docs', 'docs'], '--docs is not of a check'],
-    ['--check of an input', ['--check', 'hint-merge-n8-r4-k4'], '--check is of scenarios'],
+    ['--check of an input', ['--check', 'hint-merge-n8-r4-k4'], '--check and --package are of scenarios'],
   ])('%s is refused', (_, args, said) => {
     const { status, stderr } = bench(...args);
     expect(status).toBe(2);
@@ -183,6 +187,25 @@ describe('A target', () => {
   it('is of a scenario that there is', () => {
     for (const scenario of Object.keys(TARGETS))
       expect([scenario, existsSync(`${ROOT}bench/${scenario}.mjs`)]).toEqual([scenario, true]);
+  });
+});
+
+describe('A document', () => {
+  it('gets what is between its marks, and keeps the rest', () => {
+    const file = join(folder, 'benchmarks.md');
+    writeFileSync(file, 'a\n\n<!-- tables -->\n\nold\n\n<!-- end of tables -->\n\nb\n');
+    documentPart(folder, 'tables')(['new', 'newer']);
+    const written = 'a\n\n<!-- tables -->\n\nnew\n\nnewer\n\n<!-- end of tables -->\n\nb\n';
+    expect(readFileSync(file, 'utf8')).toBe(written);
+  });
+
+  it.each(['tables', 'comparison'])('of this package has the marks of %s', (name) => {
+    expect(documentPart(join(ROOT, 'docs'), name)).toBeTypeOf('function');
+  });
+
+  it('without marks is refused', () => {
+    writeFileSync(join(folder, 'benchmarks.md'), '<!-- end of tables --> <!-- tables -->');
+    expect(() => documentPart(folder, 'tables')).toThrow('there are no marks');
   });
 });
 
