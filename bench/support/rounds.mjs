@@ -16,8 +16,8 @@ export async function timeOf(action) {
   return (performance.now() - begin) * 1e6;
 }
 
-/** E as it is now. Of the last times: V8 may have to compile the loop once more. */
-export const emptyNow = () => lowerQuartileOf(emptyTimes(2000).subarray(1500));
+/** E as it is now. */
+export const emptyNow = () => lowerQuartileOf(emptyTimes(500));
 
 /**
  * What an operation took in each round, beside E and perhaps beside another yardstick.
@@ -28,11 +28,6 @@ export class Rounds {
   /** `others`: times of the yardstick in this round. */
   add(times, emptyNs, others) {
     this.#rounds.push({ times, emptyNs, others });
-  }
-
-  /** What it costs at the least of the rounds' medians, in nanoseconds. */
-  get leastNs() {
-    return Math.min(...this.#rounds.map(({ times }) => medianOf(times)));
   }
 
   get costE() {
