@@ -34,33 +34,27 @@ export const manyPod = (machine) => podOf({ cpu: machine === null ? '250m' : 1, 
 /** A pod with a CPU of its own, on any machine. */
 export const exclusivePod = () => podOf({ cpu: 1, memory: MIB });
 
+// A process that has grants makes its folder again where somebody removes it: they go when it ends.
+const folders = [];
+process.once('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
 /**
- * A manager in a state folder of its own below `path`, which has so many grants.
+ * A manager in a state folder of its own below `path`, which has so many grants. The folder is
+ * there until this process ends.
  * @param machine as in MACHINES
  */
 export async function newNode(path, machine, grants, options) {
   const stateDir = mkdtempSync(join(path, 'numalign-bench-'));
-  const manager = await openAt(stateDir, machine, options).catch((error) => {
-    rmSync(stateDir, { recursive: true });
-    throw error;
-  });
-  const node = {
-    stateDir,
-    manager,
-    machine,
-    async fill(count) {
-      for (let i = 0; i < count; i++) await manager.admit(manyPod(machine));
-    },
-    close() {
-      manager.close();
-      rmSync(stateDir, { recursive: true });
-    },
-  };
+  folders.push(stateDir);
+  const manager = await openAt(stateDir, machine, options);
+  const close = () => manager.close();
   try {
-    await node.fill(grants);
+    for (let i = 0; i < grants; i++) await manager.admit(manyPod(machine));
   } catch (error) {
-    node.close();
+    close();
     throw error;
   }
-  return node;
+  return { stateDir, manager, close };
 }
