@@ -1,31 +1,28 @@
 // Several processes that admit and release in one state folder, in which many grants live.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { discover } from '../dist/entries/topology.js';
-import { openManager } from '../dist/index.js';
 import { row } from './support/measure.mjs';
+import { MACHINES, newNode } from './support/nodes.mjs';
+import { emptyNow } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
-import { percent } from './support/units.mjs';
+import { number, percent } from './support/units.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
-export const description = 'admit with 512 live grants and 8 processes that contend: how long, and how fair';
+export const description =
+  'admit with 512 live grants and 8 processes that contend: how long beside one append, and how fair';
 export const options = {
   admits: { type: 'string', help: 'contention: how many admissions at least (default 600)' },
-  contend: { type: 'string', help: 'contention: for how many seconds at most (default 45)' },
+  contend: { type: 'string', help: 'contention: for how many seconds at most (default 20)' },
 };
 
 const GRANTS = 512;
 const PROCESSES = 8;
-const LEAST_SHARE = 0.5;
 // Of each process on average, before shares say anything.
 const ENOUGH = 10;
 const CONTENDER = fileURLToPath(new URL('support/contender.mjs', import.meta.url));
-
-/** A simulated machine with room for all of them. */
-const MACHINE = 'package:2 numa:4 core:96 pu:1';
+const MACHINE = MACHINES.simulated;
 
 // All begin together, and end when together they have done enough or the time is over.
 async function contend(stateDir, { admits, seconds }) {
@@ -60,30 +57,41 @@ async function contend(stateDir, { admits, seconds }) {
   }
 }
 
+// An append of what a record has to say of a grant at the least.
+function appends(stateDir, manager) {
+  const times = new Float64Array(100);
+  yardstick.append(times, join(stateDir, 'raw'), Buffer.from(JSON.stringify(manager.grants()[0])));
+  return times;
+}
+
 async function measure({ where, path, fileSystem }, limits) {
-  const stateDir = mkdtempSync(join(path, 'numalign-bench-'));
-  const manager = await openManager({ topology: await discover({ synthetic: MACHINE }), stateDir });
+  const { stateDir, manager, close } = await newNode(path, MACHINE, GRANTS);
   try {
-    for (let i = 0; i < GRANTS; i++) await manager.acquire({ cpu: 1, name: `service-${i}` });
-    const { size } = statSync(join(stateDir, 'state.json'));
-    const others = new Float64Array(50);
-    yardstick.durableWrite(others, stateDir, Buffer.alloc(size, 'x'));
+    const others = [...appends(stateDir, manager)];
+    const emptyBefore = emptyNow();
+    const begin = performance.now();
     const times = await contend(stateDir, limits);
+    const seconds = (performance.now() - begin) / 1000;
+    const emptyNs = (emptyBefore + emptyNow()) / 2;
+    others.push(...appends(stateDir, manager));
     const samples = times.flat();
-    const slowestShare = Math.min(...times.map(({ length }) => length)) / (samples.length / PROCESSES);
+    const share = samples.length / PROCESSES;
+    const slowest = Math.min(...times.map(({ length }) => length));
+    const measured = row(`admit, 8 processes, ${where}`, { samples, others }, { yardstick: 'append' });
     return {
-      ...row(`admit, 8 processes, ${where}`, { samples, others }, { yardstick: 'raw write' }),
-      slowestShare,
-      ...(samples.length >= ENOUGH * PROCESSES && { met: slowestShare >= LEAST_SHARE }),
-      remark: `slowest process ${percent(slowestShare)} of its share; ${size.toLocaleString('en')} bytes on ${fileSystem}`,
+      ...measured,
+      costE: measured.medianNs / emptyNs,
+      admitsASecond: samples.length / seconds,
+      // How many times as many as the slowest process the average has had.
+      unfairness: share < ENOUGH ? 0 : share / slowest,
+      remark: `${number(samples.length / seconds)} admissions a second; slowest process ${percent(slowest / share)} of its share; ${fileSystem}`,
     };
   } finally {
-    manager.close();
-    rmSync(stateDir, { recursive: true });
+    close();
   }
 }
 
-export async function run({ admits = '600', contend: seconds = '45' }) {
+export async function run({ check, admits = '600', contend: seconds = check ? '8' : '20' }) {
   const limits = { admits: Number(admits), seconds: Number(seconds) };
   if (!(Number.isInteger(limits.admits) && limits.admits > 0))
     throw new Error(`--admits ${admits}: a whole number above 0`);

@@ -12,7 +12,7 @@ const LARGE = 'package:8 numa:4 l3:4 core:16 pu:2';
 
 const load = (name, call, xml) =>
   measured(name, call, {
-    ...{ least: 10, rounds: 5, roundNs: 100e6, limit: 1.15, yardstick: 'hwloc' },
+    ...{ least: 10, rounds: 5, roundNs: 100e6, yardstick: 'hwloc' },
     yardstickTimes: () => Array.from({ length: 10 }, () => yardstick.hwlocLoad(xml)),
   });
 

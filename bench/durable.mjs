@@ -1,77 +1,79 @@
-// Admitting and releasing, durably, beside a raw durable write of as many bytes in the same folder,
-// with the link to the generation before.
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+// Admitting and releasing, durably, beside an append of what has changed and an fdatasync in the
+// same folder: on a simulated machine and on this one, alone and after another process has
+// committed.
 import { join } from 'node:path';
-import { discover } from '../dist/entries/topology.js';
-import { openManager } from '../dist/index.js';
-import { podOf } from './support/inputs.mjs';
-import { medianOf, row } from './support/measure.mjs';
+import { COMMITTER, exclusivePod, MACHINES, newNode } from './support/nodes.mjs';
+import { startPeer } from './support/peers.mjs';
+import { emptyNow, Rounds, timeOf } from './support/rounds.mjs';
 import { stateParents } from './support/state-parents.mjs';
+import { counted } from './support/targets.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
-export const description = 'Manager.admit and release, durable: on disk, and on tmpfs';
+export const description =
+  'Manager.admit and release, durable: on disk and tmpfs, with 1, 64 and 512 grants on record, alone and after a foreign commit';
 
-const ROUNDS = 8;
-const CALLS = 40;
-const GIB = 2 ** 30;
-const MACHINE = 'package:2 numa:1(memory=64GB) core:32 pu:2';
+const GRANTS = [1, 64, 512];
+const CALLS = 5;
+const MOST_ROUNDS = 40;
 
-function rawWrites(folder, bytes) {
-  const times = new Float64Array(CALLS);
-  yardstick.durableWrite(times, folder, bytes);
-  return times;
+/** Rounds of an admission and its release, as many as the time is for, three at least. */
+async function measured({ stateDir, manager }, record, seconds, commit) {
+  const kinds = { admit: new Rounds(), release: new Rounds() };
+  async function round() {
+    const times = { admit: [], release: [] };
+    const appends = [];
+    const append = new Float64Array(1);
+    const begin = performance.now();
+    for (let call = 0; call < CALLS && performance.now() - begin < 100; call++) {
+      yardstick.append(append, join(stateDir, 'raw'), record);
+      appends.push(append[0]);
+      await commit?.();
+      let uid;
+      times.admit.push(await timeOf(async () => ({ uid } = await manager.admit(exclusivePod()))));
+      times.release.push(await timeOf(() => manager.release(uid)));
+    }
+    const emptyNs = emptyNow();
+    return () => {
+      for (const [kind, rounds] of Object.entries(kinds)) rounds.add(times[kind], emptyNs, appends);
+    };
+  }
+  const warm = performance.now();
+  for (let i = 0; i < 12 && performance.now() - warm < 500; i++) await round();
+  const begin = performance.now();
+  for (let i = 0; i < 3 || (i < MOST_ROUNDS && performance.now() - begin < seconds * 1000); i++) {
+    (await round())();
+  }
+  return kinds;
 }
 
-const TARGETS = { disk: { limit: 1.3 }, tmpfs: { limitNs: 200e3 } };
-
-// The times of all rounds, and the ratio to the yardstick in each.
-const timesBeside = (rounds, others) => ({
-  samples: rounds.flat(),
-  others: others.flat(),
-  ratios: rounds.map((times, i) => medianOf(times) / medianOf(others[i])),
-});
-
-// Other grants are there, so that the state is of the size of a node in use.
-async function measure({ where, path, fileSystem }) {
-  const stateDir = mkdtempSync(join(path, 'numalign-bench-'));
-  const manager = await openManager({ topology: await discover({ synthetic: MACHINE }), stateDir });
+async function measure([machineName, machine], grants, { where, path, fileSystem }, seconds) {
+  const node = await newNode(path, machine, grants);
   try {
-    for (let i = 0; i < 10; i++) await manager.acquire({ cpu: 2, memory: '1Gi', name: `service-${i}` });
-    const [admits, releases, others] = [[], [], []];
-    let bytes = readFileSync(join(stateDir, 'state.json'));
-    for (let round = -1; round < ROUNDS; round++) {
-      const raw = rawWrites(stateDir, bytes);
-      const [admitted, released] = [[], []];
-      for (let call = 0; call < CALLS; call++) {
-        const pod = podOf({ cpu: 1 + (call % 4), memory: (1 + (call % 3)) * GIB });
-        const begin = performance.now();
-        const { uid } = await manager.admit(pod);
-        admitted.push((performance.now() - begin) * 1e6);
-        bytes = readFileSync(join(stateDir, 'state.json'));
-        const between = performance.now();
-        await manager.release(uid);
-        released.push((performance.now() - between) * 1e6);
-      }
-      // The first is to get warm.
-      if (round < 0) continue;
-      admits.push(admitted);
-      releases.push(released);
-      others.push([...raw]);
-    }
-    const remark = `${statSync(join(stateDir, 'state.json')).size.toLocaleString('en')} bytes on ${fileSystem}`;
-    const about = { yardstick: 'raw write', ...TARGETS[where], remark };
+    // What a record has to say of a grant at the least.
+    const record = Buffer.from(`${JSON.stringify(node.manager.grants()[0])}\n`);
+    const alone = await measured(node, record, seconds);
+    const peer = await startPeer({ stateDir: node.stateDir, machine, options: COMMITTER });
+    const commit = () => peer.call('commit');
+    const { admit: after } = await measured(node, record, seconds, commit).finally(() => peer.close());
+    const remark = `${record.length} bytes on ${fileSystem}`;
+    const rowOf = (what, rounds) =>
+      rounds.row(`${what}, ${machineName}, ${counted(grants)}, ${where}`, { yardstick: 'append', remark });
     return [
-      row(`admit, ${where}`, timesBeside(admits, others), about),
-      row(`release, ${where}`, timesBeside(releases, others), about),
+      rowOf('admit', alone.admit),
+      rowOf('release', alone.release),
+      rowOf('admit after a foreign commit', after),
     ];
   } finally {
-    manager.close();
-    rmSync(stateDir, { recursive: true });
+    node.close();
   }
 }
 
-export async function run() {
+export async function run({ check }) {
   const rows = [];
-  for (const parent of stateParents()) rows.push(...(await measure(parent)));
+  for (const machine of Object.entries(MACHINES)) {
+    for (const parent of stateParents()) {
+      for (const grants of GRANTS) rows.push(...(await measure(machine, grants, parent, check ? 0.8 : 1.5)));
+    }
+  }
   return rows;
 }

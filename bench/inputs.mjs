@@ -1,9 +1,8 @@
 // All inputs of a folder, each by its name.
-import { inputsIn, kubeletTime, prepared } from './support/inputs.mjs';
+import { inputsIn, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 
-export const description =
-  'every input of a folder, beside the kubelet where it was timed on one of the same name';
+export const description = 'every input of a folder, beside the kubelet where it was timed on the same';
 export const options = {
   inputs: { type: 'string', help: 'a folder of inputs instead of bench/inputs; NAME is then one of these' },
 };
@@ -12,9 +11,9 @@ export const options = {
 export const inputNames = ({ inputs }) => [...inputsIn(inputs).keys()];
 
 async function measure(name, read) {
-  const { call, close } = await prepared(read());
+  const { call, close, kubelet } = await prepared(read());
   try {
-    return await measured(name, call, { kubeletNs: kubeletTime(name) });
+    return await measured(name, call, { kubelet });
   } finally {
     close();
   }

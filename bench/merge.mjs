@@ -2,7 +2,7 @@
 
 import { discover, mergeHints } from '../dist/entries/topology.js';
 import { CpuSet } from '../dist/index.js';
-import { kubeletTime, ownInput, prepared } from './support/inputs.mjs';
+import { ownInput, prepared } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers, someOf } from './support/random.mjs';
 
@@ -10,7 +10,6 @@ export const description =
   'mergeHints: four lists of all sets of 8 nodes, two of 2 nodes, and hints packed from objects';
 
 const SETS = 256;
-const NS_A_HINT = 150;
 
 // Lists as Topology.cpuHints makes them, in sets of so many. From each node some CPUs are free,
 // from most of them enough: no two lists are the same.
@@ -28,29 +27,26 @@ async function packedLists(nodes, lists, random) {
   );
 }
 
-async function packed(name, nodes, lists, limit, input) {
+async function packed(name, nodes, lists) {
   const next = inTurn(await packedLists(nodes, lists, randomNumbers(nodes)));
   const options = { policy: 'best-effort', numaNodes: Array.from({ length: nodes }, (_, i) => i) };
-  return measured(name, () => mergeHints(next(), options), { limit, kubeletNs: kubeletTime(input) });
+  return measured(name, () => mergeHints(next(), options));
 }
 
 async function fromObjects(input) {
-  const { call, hints } = await prepared(ownInput(input));
-  const row = await measured(`${input}, hint objects`, call, {
-    limitNs: NS_A_HINT * hints,
-    kubeletNs: kubeletTime(input),
-  });
+  const { call, hints, kubelet } = await prepared(ownInput(input));
+  const row = await measured(`${input}, hint objects`, call, { kubelet });
   return {
     ...row,
     hints,
-    nsAHint: row.medianNs / hints,
+    hintE: row.ratio / hints,
     remark: `${Math.round(row.medianNs / hints)} ns a hint`,
   };
 }
 
 export const run = async () => [
-  await packed('8 nodes x 4 lists', 8, 4, 200, 'hint-merge-n8-r4-k1'),
-  await packed('2 nodes x 2 lists', 2, 2, 50, 'hint-merge-n2-r2-k1'),
+  await packed('8 nodes x 4 lists', 8, 4),
+  await packed('2 nodes x 2 lists', 2, 2),
   await fromObjects('hint-merge-n8-r4-k1'),
   await fromObjects('hint-merge-n8-r4-k4'),
   await fromObjects('hint-merge-n2-r2-k1'),

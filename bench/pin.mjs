@@ -2,33 +2,20 @@
 
 import { affinity } from '../dist/entries/diagnostics.js';
 import { CpuSet, pinThread } from '../dist/index.js';
-import { beside, emptyTimes, medianOf, row } from './support/measure.mjs';
+import { beside, row, shortTimes } from './support/measure.mjs';
 import { inTurn } from './support/random.mjs';
+import { emptyNow } from './support/rounds.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
 export const description = 'pinThread: the same mask again, another one, and one that makes the thread move';
 
-const CALLS = 200;
-
-function times(fill) {
-  const samples = new Float64Array(CALLS);
-  fill(samples);
-  return samples;
-}
-
-// One raw call to set a mask, two to read it before and after, and what 15 calls into the addon
-// cost.
-function raw(masks) {
-  const set = times((samples) => yardstick.setAffinity(samples, masks[0].words, masks[1].words));
-  const gets = medianOf(times(yardstick.getAffinity));
-  const empty = medianOf(emptyTimes());
-  return set.map((ns) => ns + 2 * gets + 15 * empty);
-}
-
 async function pin(name, masks) {
   const next = inTurn(masks);
-  const samples = await beside(() => pinThread(next()), { yardstickTimes: () => raw(masks) });
-  return row(name, samples, { yardstick: 'set + 2 get + 15 E', limit: 1 });
+  yardstick.setMasks(masks[0].words, masks[1].words);
+  const samples = await beside(() => pinThread(next()), { yardstickTimes: () => shortTimes(yardstick.pin) });
+  const found = row(name, samples, { yardstick: 'set + 2 get + 1 E' });
+  const moreE = ((found.ratio - 1) * found.yardstickNs) / emptyNow();
+  return { ...found, moreE, remark: `${Math.round(moreE)} E more` };
 }
 
 export async function run() {

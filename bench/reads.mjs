@@ -30,6 +30,7 @@ async function ofManager() {
       await measured(`manager.grants(), ${GRANTS} grants`, () => manager.grants()),
     ];
   } finally {
+    for (const { uid } of manager.grants()) await manager.release(uid);
     manager.close();
     rmSync(stateDir, { recursive: true });
   }

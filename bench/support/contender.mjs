@@ -1,15 +1,9 @@
 // One of the processes of the scenario contention: from `go` to `stop` it admits and releases; it
 // tells of each admission, and in the end how long each took.
-
-import { discover } from '../../dist/entries/topology.js';
-import { openManager } from '../../dist/index.js';
+import { openAt } from './nodes.mjs';
 
 const { stateDir, machine } = JSON.parse(process.argv[2]);
-const manager = await openManager({
-  topology: await discover({ synthetic: machine }),
-  stateDir,
-  lockTimeoutMs: 120_000,
-});
+const manager = await openAt(stateDir, machine);
 
 async function contend() {
   const times = [];

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { discover, mergeHints } from '../../dist/entries/topology.js';
 import { CpuSet, NodeSet, openManager } from '../../dist/index.js';
@@ -13,9 +14,8 @@ import { inTurn, randomNumbers, someOf } from './random.mjs';
 const VARIANTS = 64;
 const MANAGERS = 8;
 const OWN = fileURLToPath(new URL('../inputs', import.meta.url));
-const kubeletTimes = new Map(
-  Object.entries(JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8')).ns),
-);
+const recorded = JSON.parse(readFileSync(join(OWN, 'kubelet-times.json'), 'utf8'));
+const kubeletTimes = new Map(Object.entries(recorded.ns));
 
 // bench/inputs has all of its own in one file, a line each.
 function ownInputs() {
@@ -47,10 +47,14 @@ function readInput(path) {
 export const ownInput = (name) => ownInputs().get(name)();
 
 /**
- * What the kubelet took for an input of this name, in nanoseconds; undefined where that is not
- * known.
+ * What the kubelet took for this very input, as a multiple of an empty call on the machine where it
+ * was timed; undefined where it was not.
  */
-export const kubeletTime = (name) => kubeletTimes.get(name);
+function kubeletCost(input) {
+  const ns = kubeletTimes.get(input.name);
+  if (ns === undefined || !isDeepStrictEqual(ownInputs().get(input.name)?.(), input)) return undefined;
+  return ns / recorded.emptyCallNs;
+}
 
 // Recorded machines do not list their nodes.
 function described(topology) {
@@ -59,11 +63,13 @@ function described(topology) {
   return { nodes: ids.map((id) => ({ id })), ...topology };
 }
 
+const freeSet = ({ available, reserved = '' }) => CpuSet.parse(available).difference(CpuSet.parse(reserved));
+
 // Other CPUs of the machine are free: as many, some of them exchanged.
-function freeSets({ topology, available, reserved = '' }, random) {
-  const kept = CpuSet.parse(reserved);
-  const all = CpuSet.from(topology.cpus.map(([cpu]) => cpu)).difference(kept);
-  const free = CpuSet.parse(available).difference(kept);
+function freeSets(input, random) {
+  const { topology, reserved = '' } = input;
+  const all = CpuSet.from(topology.cpus.map(([cpu]) => cpu)).difference(CpuSet.parse(reserved));
+  const free = freeSet(input);
   const taken = all.difference(free).toArray();
   return Array.from({ length: VARIANTS }, () => {
     const swapped = Math.min(8, taken.length, free.size - 1);
@@ -77,14 +83,22 @@ async function cpuTake(input, random) {
   const machine = await discover({ json: described(input.topology) });
   const next = inTurn(freeSets(input, random));
   const { count, options } = input;
-  return { call: () => machine.bestFit(next(), count, options) };
+  const recorded = freeSet(input);
+  return {
+    call: () => machine.bestFit(next(), count, options),
+    same: () => machine.bestFit(recorded, count, options),
+  };
 }
 
 async function cpuHints(input, random) {
   const machine = await discover({ json: described(input.topology) });
   const next = inTurn(freeSets(input, random));
   const { count } = input;
-  return { call: () => machine.cpuHints({ request: count, available: next() }) };
+  const recorded = freeSet(input);
+  return {
+    call: () => machine.cpuHints({ request: count, available: next() }),
+    same: () => machine.cpuHints({ request: count, available: recorded }),
+  };
 }
 
 function shuffled(list, random) {
@@ -93,8 +107,8 @@ function shuffled(list, random) {
 
 // Hints as a provider in JavaScript writes them. In other variants the nodes have changed places.
 async function hintMerge({ policy, numaNodes, distances, providers }, random) {
-  const variants = Array.from({ length: VARIANTS }, () => {
-    const other = new Map(shuffled(numaNodes, random).map((node, i) => [numaNodes[i], node]));
+  const listsOn = (nodes) => {
+    const other = new Map(nodes.map((node, i) => [numaNodes[i], node]));
     const hint = ({ nodes, preferred }) => ({
       nodes: nodes === null ? null : NodeSet.from(nodes.map((node) => other.get(node))),
       preferred,
@@ -102,13 +116,15 @@ async function hintMerge({ policy, numaNodes, distances, providers }, random) {
     const lists = (provider) =>
       Object.fromEntries(Object.entries(provider).map(([name, hints]) => [name, hints?.map(hint) ?? null]));
     return providers.map((provider) => provider && lists(provider));
-  });
+  };
+  const variants = Array.from({ length: VARIANTS }, () => listsOn(shuffled(numaNodes, random)));
+  const recorded = listsOn(numaNodes);
   const hints = providers
     .flatMap((provider) => Object.values(provider ?? {}))
     .reduce((sum, list) => sum + (list?.length ?? 0), 0);
   const options = { policy, numaNodes, ...(distances && { distances }) };
   const next = inTurn(variants);
-  return { call: () => mergeHints(next(), options), hints };
+  return { call: () => mergeHints(next(), options), same: () => mergeHints(recorded, options), hints };
 }
 
 function machineOf({ topology, machine }) {
@@ -189,18 +205,29 @@ async function admit(input, random) {
   const cpus = limits.cpu / 1000;
   const others = (random) =>
     Array.from({ length: 1 + random(4) }, (_, i) => podOf({ cpu: 1 + random(3), memory: GIB }, `other-${i}`));
-  const { managers, close } = await managersOf(topology, optionsOf(input), deviceResources, others, random);
+  const of = (pods) => managersOf(topology, optionsOf(input), deviceResources, pods, random);
+  const { managers, close } = await of(others);
+  // As recorded: nothing is granted yet.
+  const { managers: unused, close: closeUnused } = await of(() => []);
   const pods = Array.from({ length: VARIANTS }, (_, i) =>
     podOf({ ...limits, cpu: cpus + (i % 3), memory: limits.memory + (i % 5) * GIB }),
   );
-  const [nextManager, nextPod] = [inTurn(managers), inTurn(pods)];
-  if (!input.checkpoints) return { call: () => nextManager().plan(nextPod()), close };
-  const call = async () => {
-    const manager = nextManager();
-    const { uid } = await manager.admit(nextPod(), { owner: 'persistent' });
-    await manager.release(uid);
+  const [nextManager, nextUnused, nextPod] = [inTurn(managers), inTurn(unused), inTurn(pods)];
+  const pod = podOf({ ...limits, cpu: cpus });
+  const ask = input.checkpoints
+    ? async (manager, what) => {
+        const { uid } = await manager.admit(what, { owner: 'persistent' });
+        await manager.release(uid);
+      }
+    : (manager, what) => manager.plan(what);
+  return {
+    call: () => ask(nextManager(), nextPod()),
+    same: () => ask(nextUnused(), pod),
+    close() {
+      closeUnused();
+      close();
+    },
   };
-  return { call, close };
 }
 
 const KINDS = new Map(
@@ -209,11 +236,13 @@ const KINDS = new Map(
 
 /**
  * What an input asks, ready to be called again and again; `close` where there is something to give
- * back; `hints` where they were packed one by one.
+ * back; `hints` where they were packed one by one; `kubelet` where it was timed on this input: its
+ * `cost`, and the `call` that asks the input as it was recorded.
  */
 export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);
   if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);
-  const { call, close = () => {}, hints } = await kind(input, randomNumbers(seed));
-  return { call, close, hints };
+  const { call, same, close = () => {}, hints } = await kind(input, randomNumbers(seed));
+  const cost = kubeletCost(input);
+  return { call, close, hints, ...(cost !== undefined && { kubelet: { cost, call: same } }) };
 }

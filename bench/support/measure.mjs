@@ -27,6 +27,9 @@ export function quantile(samples, share) {
 
 export const medianOf = (samples) => quantile(samples, 0.5);
 
+/** What other work of the machine has disturbed the least of: the figure that targets judge. */
+export const lowerQuartileOf = (samples) => quantile(samples, 0.25);
+
 /** How samples are spread; nothing where there are none. */
 export function spread(samples) {
   if (samples.length === 0) return { samples: 0 };
@@ -73,11 +76,12 @@ async function round(fn, { isBatch, roundNs, least }) {
 const nothing = () => {};
 const { empty } = yardstick;
 
-/**
- * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever
- * called, in 26 ns from where several functions were.
- */
-export function emptyTimes(count = 2000) {
+// How long E takes where V8 has compiled the loop around it: the least so far.
+let compiledNs = Number.POSITIVE_INFINITY;
+// The two speeds of a CPU are less than this apart, a loop before and after it is compiled more.
+const UNCOMPILED = 2.2;
+
+function emptyLoop(count) {
   const times = new Float64Array(count);
   for (let i = 0; i < count; i++) {
     const begin = performance.now();
@@ -86,6 +90,22 @@ export function emptyTimes(count = 2000) {
   }
   return times;
 }
+
+/**
+ * Times of E. In a loop of its own: V8 calls an addon in 8 ns from where nothing else was ever
+ * called, in 28 ns from a loop that it has yet to compile, perhaps once more; then E is timed again.
+ */
+export function emptyTimes(count = 2000) {
+  for (let tries = 0; ; tries++) {
+    const times = emptyLoop(count);
+    const ns = lowerQuartileOf(times);
+    compiledNs = Math.min(compiledNs, ns);
+    if (ns < UNCOMPILED * compiledNs || tries === 40) return times;
+  }
+}
+
+// Compiled before anything else is called.
+for (let i = 0; i < 5; i++) emptyTimes();
 
 // Bytes that a call allocates, in the JavaScript heap and beside it for typed arrays.
 async function allocated(fn) {
@@ -105,6 +125,18 @@ async function allocated(fn) {
   return Math.max(0, medianOf(found));
 }
 
+/** Times of a function of the addon that is no longer than a few calls of E, as E is timed. */
+export async function shortTimes(fn, roundNs = 5e6) {
+  return round(fn, { isBatch: true, roundNs, least: FEWEST });
+}
+
+/** How many rounds: fewer where only targets are checked. */
+let rounds = ROUNDS;
+export function measureLess() {
+  rounds = 9;
+  WARM_UP.ms = 150;
+}
+
 /**
  * The times of `fn` and of its yardstick, and the ratio of their medians in each round. `fn` is
  * called again and again and has to vary its work itself. `yardstickTimes`: makes some times of
@@ -112,12 +144,12 @@ async function allocated(fn) {
  */
 export async function beside(
   fn,
-  { rounds = ROUNDS, roundNs = ROUND_NS, least = FEWEST, yardstickTimes = emptyTimes } = {},
+  { rounds: wanted = rounds, roundNs = ROUND_NS, least = FEWEST, yardstickTimes = emptyTimes } = {},
 ) {
   const isBatch = (await warmUp(fn, WARM_UP)) <= LONG_NS;
   await yardstickTimes();
   const [samples, singles, others, ratios] = [[], [], [], []];
-  for (let i = 0; i < rounds; i++) {
+  for (let i = 0; i < wanted; i++) {
     const raw = await yardstickTimes();
     const times = await round(fn, { isBatch, roundNs, least });
     ratios.push(medianOf(times) / medianOf(raw));
@@ -144,7 +176,7 @@ export function row(
 ) {
   const medianNs = medianOf(samples);
   const yardstickNs = medianOf(others);
-  const ratio = ratios ? medianOf(ratios) : medianNs / yardstickNs;
+  const ratio = ratios ? lowerQuartileOf(ratios) : medianNs / yardstickNs;
   const isMet =
     limit !== undefined ? ratio <= limit : limitNs !== undefined ? medianNs <= limitNs : undefined;
   return {
@@ -163,8 +195,15 @@ export function row(
   };
 }
 
-/** Measures and answers the row. */
+/**
+ * Measures and answers the row. `kubelet`: what the kubelet took, as prepared() of inputs.mjs gives
+ * it: the row has the part of that which the same input takes here. Both are multiples of an empty
+ * call, each on its machine.
+ */
 export async function measured(name, fn, options = {}) {
-  const { rounds, roundNs, least, yardstickTimes, ...about } = options;
-  return row(name, await beside(fn, { rounds, roundNs, least, yardstickTimes }), about);
+  const { rounds: wanted, roundNs, least, yardstickTimes, kubelet, ...about } = options;
+  const found = row(name, await beside(fn, { rounds: wanted, roundNs, least, yardstickTimes }), about);
+  if (kubelet === undefined) return found;
+  const { ratios } = await beside(kubelet.call, { rounds: 5 });
+  return { ...found, kubeletPart: medianOf(ratios) / kubelet.cost };
 }

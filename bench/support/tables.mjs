@@ -1,9 +1,64 @@
 // Rows as tables: for a terminal, and in Markdown.
-import { table } from '../../dist/cli/terminal/table.js';
-import { duration, number } from './units.mjs';
+import { duration, number, percent } from './units.mjs';
+
+const cell = (value) =>
+  value === null || value === undefined
+    ? '-'
+    : typeof value === 'number'
+      ? number(value)
+      : Array.isArray(value)
+        ? value.join(' ')
+        : String(value);
+
+const whole = (value) => (value === undefined ? '-' : Math.round(value).toLocaleString('en'));
+
+// What the end of a member's name says of its unit.
+const UNITS = [
+  [/Ns$/, duration],
+  [/E$/, (value) => `${number(value)} E`],
+  [/Share$/, percent],
+  [/^(bytes|calls|samples)$/, whole],
+];
+
+const unitOf = (member) => UNITS.find(([end]) => end.test(member));
+
+/** A member of a row, in its unit. */
+export function memberText(member, value) {
+  const unit = typeof value === 'number' ? unitOf(member) : undefined;
+  return unit === undefined ? cell(value) : unit[1](value);
+}
+
+/** A member as the title of a column: `loopShare` is `loop`, `wakeUps` is `wake ups`. */
+export const titleOf = (member) =>
+  member.replace(/(?<=.)(Ns|Share)$/, '').replace(/[A-Z](?=[a-z])/g, (letter) => ` ${letter.toLowerCase()}`);
+
+// What the unit says already is the ratio.
+const NAMELESS = new Set(['ratio', 'costE']);
+
+/** What a row is to meet, as a text. */
+function targetText({ target, targetNs, targets }) {
+  if (targets === undefined) {
+    if (target !== undefined) return `<= ${number(target)}`;
+    return targetNs === undefined ? '-' : `<= ${duration(targetNs)}`;
+  }
+  return Object.entries(targets)
+    .map(
+      ([member, most]) =>
+        `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}<= ${memberText(member, most)}`,
+    )
+    .join('; ');
+}
 
 const part = (value) =>
   value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
+
+// The columns that all rows may have, behind those of their own.
+const JUDGEMENT = {
+  target: targetText,
+  met: ({ met }) => (met === undefined ? '-' : met ? 'yes' : 'NO'),
+  'of kubelet': ({ kubeletPart }) => part(kubeletPart),
+  remark: ({ remark }) => remark ?? '',
+};
 
 // The columns of what is measured, most of it beside a yardstick.
 const MEASURED = {
@@ -12,23 +67,16 @@ const MEASURED = {
   p99: (row) => duration(row.p99Ns),
   'p99.9': (row) => duration(row.p999Ns),
   most: (row) => duration(row.maxNs),
-  samples: (row) => cell(row.samples),
-  bytes: (row) => (row.bytes === undefined ? '-' : Math.round(row.bytes).toLocaleString('en')),
+  samples: (row) => whole(row.samples),
+  bytes: (row) => whole(row.bytes),
   yardstick: (row) => (row.yardstick ? `${row.yardstick} ${duration(row.yardstickNs)}` : '-'),
-  ratio: (row) => (row.ratio === undefined ? '-' : number(row.ratio)),
-  target: ({ target, targetNs }) =>
-    target !== undefined ? `<= ${number(target)}` : targetNs !== undefined ? `<= ${duration(targetNs)}` : '-',
-  met: ({ met }) => (met === undefined ? '-' : met ? 'yes' : 'NO'),
-  'of kubelet': ({ medianNs, kubeletNs }) => part(kubeletNs && medianNs / kubeletNs),
-  remark: ({ remark }) => remark ?? '',
+  ratio: (row) => cell(row.ratio),
+  cost: (row) => (row.costE === undefined ? '-' : memberText('costE', row.costE)),
+  ...JUDGEMENT,
 };
 
-const cell = (value) =>
-  value === null || value === undefined
-    ? '-'
-    : typeof value === 'number'
-      ? value.toLocaleString('en')
-      : String(value);
+// What judges, or is of a column of JUDGEMENT.
+const HIDDEN = new Set(['target', 'targetNs', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);
@@ -46,16 +94,27 @@ function tableOf(rows, columns) {
 export function tablesOf(rows) {
   const isMeasured = (row) => 'medianNs' in row;
   const others = rows.filter((row) => !isMeasured(row));
-  const titles = new Set(others.flatMap((row) => Object.keys(row)));
-  const plain = Object.fromEntries([...titles].map((title) => [title, (row) => cell(row[title])]));
-  return [tableOf(rows.filter(isMeasured), MEASURED), tableOf(others, plain)].filter(
-    ({ cells }) => cells.length > 0,
+  const members = [...new Set(others.flatMap((row) => Object.keys(row)))].filter(
+    (member) => !HIDDEN.has(member),
   );
+  const own = members.map((member) => [titleOf(member), (row) => memberText(member, row[member])]);
+  return [
+    tableOf(rows.filter(isMeasured), MEASURED),
+    tableOf(others, { ...Object.fromEntries(own), ...JUDGEMENT }),
+  ].filter(({ cells }) => cells.length > 0);
 }
 
 export function inTerminal({ titles, cells }) {
-  const columns = titles.map((title) => ({ title }));
-  return table(columns, cells, { width: Number.POSITIVE_INFINITY }).join('\n');
+  const lines = [titles, ...cells];
+  const widths = titles.map((_, i) => Math.max(...lines.map((line) => line[i].length)));
+  return lines
+    .map((line) =>
+      line
+        .map((text, i) => text.padEnd(widths[i]))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 const line = (cells) => `| ${cells.map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`;

@@ -11,7 +11,7 @@ const UNITS = [
 export const number = (value) => Number(value.toPrecision(3)).toLocaleString('en');
 
 export function duration(ns) {
-  if (ns === undefined) return '-';
+  if (!Number.isFinite(ns)) return '-';
   const [unit, name] = UNITS.find(([least]) => Math.abs(ns) >= least);
   return `${number(ns / (unit || 1))} ${name}`;
 }

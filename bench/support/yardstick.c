@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,32 +69,32 @@ static napi_value empty(napi_env env, napi_callback_info info) {
 
 // ---- raw system calls
 
-// (times)
-static napi_value get_affinity(napi_env env, napi_callback_info info) {
+static unsigned char masks[2][kMaskBytes];
+static size_t mask_bytes[2];
+
+// (words of one mask, words of another): those that pin sets in turn.
+static napi_value set_masks(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
-  size_t count = 0;
-  double* times = times_of(env, info, 1, argv, &count);
-  static unsigned char mask[kMaskBytes];
-  for (size_t i = 0; times != NULL && i < count; i++) {
-    double begin = now_ns();
-    if (syscall(SYS_sched_getaffinity, 0, 128, mask) < 0) return fail(env, "sched_getaffinity");
-    times[i] = now_ns() - begin;
+  if (!arguments(env, info, 2, argv)) return NULL;
+  for (size_t i = 0; i < 2; i++) {
+    size_t words = 0;
+    const void* mask = elements(env, argv[i], &words);
+    if (mask == NULL) return NULL;
+    mask_bytes[i] = words * 4 < kMaskBytes ? words * 4 : kMaskBytes;
+    memcpy(masks[i], mask, mask_bytes[i]);
   }
   return NULL;
 }
 
-// (times, words of one mask, words of another): sets the one and the other in turn.
-static napi_value set_affinity(napi_env env, napi_callback_info info) {
-  napi_value argv[kMaxArguments];
-  size_t count = 0;
-  size_t words[2] = {0, 0};
-  double* times = times_of(env, info, 3, argv, &count);
-  const void* masks[2] = {elements(env, argv[1], &words[0]), elements(env, argv[2], &words[1])};
-  if (times == NULL || masks[0] == NULL || masks[1] == NULL) return NULL;
-  for (size_t i = 0; i < count; i++) {
-    double begin = now_ns();
-    if (syscall(SYS_sched_setaffinity, 0, words[i % 2] * 4, masks[i % 2]) < 0) return fail(env, "sched_setaffinity");
-    times[i] = now_ns() - begin;
+// (): reads the calling thread's mask, sets the next, reads it back.
+static napi_value pin(napi_env env, napi_callback_info info) {
+  (void)info;
+  static unsigned char read[kMaskBytes];
+  static size_t next = 0;
+  next = 1 - next;
+  if (syscall(SYS_sched_getaffinity, 0, 128, read) < 0 || syscall(SYS_sched_setaffinity, 0, mask_bytes[next], masks[next]) < 0 ||
+      syscall(SYS_sched_getaffinity, 0, 128, read) < 0) {
+    return fail(env, "an affinity");
   }
   return NULL;
 }
@@ -153,34 +152,10 @@ static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
   return text != NULL ? text : fail(env, "hwloc_topology_export_xmlbuffer");
 }
 
-// ---- a durable write, with the link to the generation before, as Folder::replace_durably
+// ---- an append that is durable
 
-static int write_all(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    ssize_t written = write(fd, bytes, size);
-    if (written <= 0) return -1;
-    bytes += written;
-    size -= (size_t)written;
-  }
-  return 0;
-}
-
-static int replace_durably(int folder, const char* bytes, size_t size) {
-  unlinkat(folder, "raw.json.new", 0);
-  int fd = openat(folder, "raw.json.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return -1;
-  int failed = write_all(fd, bytes, size) != 0 || fsync(fd) != 0;
-  unlinkat(folder, "raw.prev.json.new", 0);
-  if (linkat(folder, "raw.json", folder, "raw.prev.json.new", 0) == 0) {
-    failed = failed || renameat(folder, "raw.prev.json.new", folder, "raw.prev.json") != 0;
-  }
-  failed = failed || renameat(folder, "raw.json.new", folder, "raw.json") != 0 || fsync(folder) != 0;
-  close(fd);
-  return failed ? -1 : 0;
-}
-
-// (times, folder, bytes)
-static napi_value durable_write(napi_env env, napi_callback_info info) {
+// (times, path, bytes)
+static napi_value append(napi_env env, napi_callback_info info) {
   napi_value argv[kMaxArguments];
   size_t count = 0;
   size_t size = 0;
@@ -189,16 +164,16 @@ static napi_value durable_write(napi_env env, napi_callback_info info) {
   const char* bytes = elements(env, argv[2], &size);
   if (times == NULL || bytes == NULL) return NULL;
   napi_get_value_string_utf8(env, argv[1], path, sizeof path, NULL);
-  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return fail(env, path);
+  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0) return fail(env, path);
   int failed = 0;
   for (size_t i = 0; i < count && !failed; i++) {
     double begin = now_ns();
-    failed = replace_durably(folder, bytes, size);
+    failed = write(fd, bytes, size) != (ssize_t)size || fdatasync(fd) != 0;
     times[i] = now_ns() - begin;
   }
-  if (failed) fail(env, "a durable write");
-  close(folder);
+  if (failed) fail(env, "an append");
+  close(fd);
   return NULL;
 }
 
@@ -367,11 +342,11 @@ static napi_value memory_latency(napi_env env, napi_callback_info info) {
 NAPI_MODULE_INIT() {
   const napi_property_descriptor functions[] = {
       {"empty", NULL, empty, NULL, NULL, NULL, napi_enumerable, NULL},
-      {"getAffinity", NULL, get_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
-      {"setAffinity", NULL, set_affinity, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"setMasks", NULL, set_masks, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"pin", NULL, pin, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
-      {"durableWrite", NULL, durable_write, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"append", NULL, append, NULL, NULL, NULL, napi_enumerable, NULL},
       {"runDelay", NULL, run_delay, NULL, NULL, NULL, napi_enumerable, NULL},
       {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
       {"pingPong", NULL, ping_pong, NULL, NULL, NULL, napi_enumerable, NULL},

@@ -1,11 +1,12 @@
 // The benchmarks' program: what it is asked, what it answers, and that one damaged input is no harm
 // to others. Not how fast anything is.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 
@@ -16,6 +17,11 @@ const support = (name: string): Promise<any> => import(`${ROOT}bench/support/${n
 const { medianOf, quantile, spread } = await support('measure');
 const { inMarkdown, tablesOf } = await support('tables');
 const { duration } = await support('units');
+const { judged, TARGETS, unmeasuredRows } = await support('targets');
+const { growthExponent } = await support('growth-exponent');
+const { comparison } = await support('comparison');
+const { documentPart } = await support('document');
+const { callsOf } = await support('strace-text');
 const { memoriesOf, pairsOf } = await import(`${ROOT}bench/locality.mjs`);
 
 let folder: string;
@@ -54,15 +60,44 @@ describe('A folder of inputs', () => {
       ['of-another-kind', 'ERR_INPUT'],
     ]);
     const [, row] = rows;
-    expect(row).toMatchObject({ scenario: 'inputs', yardstick: 'E', kubeletNs: 360_000 });
-    for (const member of ['medianNs', 'p99Ns', 'samples', 'yardstickNs', 'ratio', 'bytes'])
+    expect(row).toMatchObject({ scenario: 'inputs', yardstick: 'E' });
+    for (const member of ['medianNs', 'p99Ns', 'samples', 'yardstickNs', 'ratio', 'bytes', 'kubeletPart'])
       expect(row[member]).toBeGreaterThan(0);
+  });
+
+  it('has no part of the kubelet where the input of a name is another one', () => {
+    const name = 'cpu-take-packed-2s128-2';
+    writeFileSync(join(folder, `${name}.json`), JSON.stringify({ ...(ownInput(name) as object), count: 3 }));
+    const file = join(folder, 'rows');
+    expect(bench('--inputs', folder, '--json', file).status).toBe(0);
+    const [row] = JSON.parse(readFileSync(file, 'utf8')).rows;
+    expect(row.medianNs).toBeGreaterThan(0);
+    expect(row).not.toHaveProperty('kubeletPart');
   });
 
   it('has to be there', () => {
     const { status, stderr } = bench('--inputs', join(folder, 'none'));
     expect(status).toBe(2);
     expect(stderr).toContain('there is no such folder');
+  });
+});
+
+describe('A package', () => {
+  it('that is named is measured, and fails alone where it does', () => {
+    mkdirSync(join(folder, 'dist'));
+    writeFileSync(join(folder, 'dist/index.js'), 'export {};');
+    const file = join(folder, 'rows');
+    const args = ['take', '--check', '--turns', '1', '--package', folder, '--package', ROOT];
+    const { status, stdout, stderr } = bench(...args, '--json', file);
+    expect(status).toBe(1);
+    expect(stderr).toContain('take: ERR_SCENARIO');
+    expect(stdout).toContain('cpu-take-packed-2s128-2');
+    const [{ scenario, rows }] = JSON.parse(readFileSync(file, 'utf8')).all;
+    expect(scenario).toBe('take');
+    expect(rows[basename(folder)]).toMatchObject([[{ name: 'take', code: 'ERR_SCENARIO' }]]);
+    expect(rows[basename(ROOT)][0].map(({ name }: { name: string }) => name)).toContain(
+      'cpu-take-packed-2s128-2',
+    );
   });
 });
 
@@ -77,10 +112,139 @@ describe('A name', () => {
 });
 
 describe('An option', () => {
-  it('that is unknown is refused', () => {
-    const { status, stderr } = bench('--jsno', 'x');
+  it.each([
+    ['that is unknown', ['--jsno', 'x'], '--jsno'],
+    ['--package without a build', ['take', '--package', '/nonexistent'], '--package /nonexistent'],
+    ['--package of a name twice', ['take', '--package', '.', '--package', '.'], 'another one is called'],
+    ['--turns that is no number', ['take', '--package', '.', '--turns', 'some'], '--turns some'],
+    ['--docs of some scenarios', ['take', '--docs', 'docs'], '--docs is of everything'],
+    ['--docs of a check', ['--check', '--docs', 'docs'], '--docs is not of a check'],
+    ['--check of an input', ['--check', 'hint-merge-n8-r4-k4'], '--check and --package are of scenarios'],
+  ])('%s is refused', (_, args, said) => {
+    const { status, stderr } = bench(...args);
     expect(status).toBe(2);
-    expect(stderr).toContain('--jsno');
+    expect(stderr).toContain(said);
+  });
+});
+
+describe('The growth exponent', () => {
+  it('is that of a power law, whatever its factor', () => {
+    const sizes = fc.uniqueArray(fc.integer({ min: 1, max: 5000 }), { minLength: 2, maxLength: 12 });
+    const exponents = fc.double({ min: -3, max: 3, noNaN: true });
+    const factors = fc.double({ min: 1e-3, max: 1e9, noNaN: true });
+    fc.assert(
+      fc.property(sizes, exponents, factors, (all, exponent, factor) => {
+        const points = all.map((n) => [n, factor * n ** exponent]);
+        expect(growthExponent(points)).toBeCloseTo(exponent, 6);
+      }),
+    );
+  });
+
+  it('lies between the exponents of two laws that meet', () => {
+    const points = [1, 10, 100, 1000].map((n) => [n, Math.max(100, n)]);
+    expect(growthExponent(points)).toBeCloseTo(0.3, 9);
+  });
+});
+
+describe('A target', () => {
+  const targets = { scene: { row: { ratio: 2, calls: 90 } } };
+  const judge = (row: object, isTolerant = false) => judged('scene', row, { targets, isTolerant });
+
+  it('is met by what is as large, and missed by what is larger', () => {
+    expect(judge({ name: 'row', ratio: 2, calls: 90 })).toMatchObject({ met: true });
+    expect(judge({ name: 'row', ratio: 2.001, calls: 90 })).toMatchObject({ met: false, missed: ['ratio'] });
+    expect(judge({ name: 'row', ratio: 0.1, calls: 91 })).toMatchObject({ met: false, missed: ['calls'] });
+  });
+
+  it('is missed by what was not measured', () => {
+    expect(judge({ name: 'row', ratio: 1 })).toMatchObject({ met: false, missed: ['calls'] });
+    expect(judge({ name: 'row', ratio: Number.NaN, calls: 1 })).toMatchObject({ missed: ['ratio'] });
+  });
+
+  it('is met by a little more in a check, but for what is counted', () => {
+    expect(judge({ name: 'row', ratio: 2.5, calls: 90 }, true)).toMatchObject({ met: true });
+    expect(judge({ name: 'row', ratio: 2.51, calls: 91 }, true)).toMatchObject({
+      missed: ['ratio', 'calls'],
+    });
+  });
+
+  it('judges no other row, none that failed and none that was skipped', () => {
+    for (const row of [
+      { name: 'other', ratio: 9 },
+      { name: 'row', code: 'ERR_SCENARIO' },
+      { name: 'row', skipped: 'there is no strace' },
+    ]) {
+      expect(judge(row)).toEqual(row);
+    }
+  });
+
+  it('that has no row is told, unless the scenario was skipped', () => {
+    expect(unmeasuredRows('scene', [{ name: 'other' }], targets)).toEqual(['row']);
+    expect(unmeasuredRows('scene', [{ name: 'row' }], targets)).toEqual([]);
+    expect(unmeasuredRows('scene', [{ name: 'all', skipped: 'why' }], targets)).toEqual([]);
+  });
+
+  it('is of a scenario that there is', () => {
+    for (const scenario of Object.keys(TARGETS))
+      expect([scenario, existsSync(`${ROOT}bench/${scenario}.mjs`)]).toEqual([scenario, true]);
+  });
+});
+
+describe('A document', () => {
+  it('gets what is between its marks, and keeps the rest', () => {
+    const file = join(folder, 'benchmarks.md');
+    writeFileSync(file, 'a\n\n<!-- tables -->\n\nold\n\n<!-- end of tables -->\n\nb\n');
+    documentPart(folder, 'tables')(['new', 'newer']);
+    const written = 'a\n\n<!-- tables -->\n\nnew\n\nnewer\n\n<!-- end of tables -->\n\nb\n';
+    expect(readFileSync(file, 'utf8')).toBe(written);
+  });
+
+  it.each(['tables', 'comparison'])('of this package has the marks of %s', (name) => {
+    expect(documentPart(join(ROOT, 'docs'), name)).toBeTypeOf('function');
+  });
+
+  it('without marks is refused', () => {
+    writeFileSync(join(folder, 'benchmarks.md'), '<!-- end of tables --> <!-- tables -->');
+    expect(() => documentPart(folder, 'tables')).toThrow('there are no marks');
+  });
+});
+
+describe('A comparison', () => {
+  it('has the least of all turns for each build, and how much less the last is', () => {
+    const row = (medianNs: number, ratio: number) => [{ name: 'row', medianNs, ratio }];
+    const rows = [
+      [row(900, 9), row(800, 10)],
+      [row(400, 4), row(500, 2)],
+    ];
+    expect(comparison('scene', rows, ['old', 'new'], { scene: { row: { ratio: 3 } } })).toEqual([
+      { name: 'row', figure: 'median', old: '800 ns', new: '400 ns', change: '2 times less' },
+      { name: 'row', figure: 'ratio', old: '9', new: '2', change: '4.5 times less', goal: '<= 3' },
+    ]);
+  });
+});
+
+describe('A trace of system calls', () => {
+  it('is counted between marks, on threads of the process, but for what Node does for itself', () => {
+    const text = [
+      '10 openat(AT_FDCWD, "/before", O_RDONLY) = 3',
+      '10 clone3({flags=CLONE_VM|CLONE_THREAD}, 88) = 11',
+      '10 clone(flags=CLONE_VFORK|SIGCHLD) = 20',
+      '10 write(1000000, "begin admit", 11) = -1 EBADF (Bad file descriptor)',
+      '10 read(3, "x", 1) = 1',
+      '11 fstat(3,  <unfinished ...>',
+      '20 unlink("/of a child") = 0',
+      '10 futex(0x1, FUTEX_WAKE_PRIVATE, 1) = 1',
+      '11 <... fstat resumed>{st_mode=S_IFREG}) = 0',
+      '10 read(3, "", 1) = 0',
+      '10 write(1000000, "end", 3) = -1 EBADF (Bad file descriptor)',
+      '10 close(3) = 0',
+      '10 write(1000000, "begin admit", 11) = -1 EBADF (Bad file descriptor)',
+      '10 write(1000000, "end", 3) = -1 EBADF (Bad file descriptor)',
+    ].join('\n');
+    const counts = callsOf(text) as Map<string, Map<string, number>[]>;
+    expect([...counts].map(([name, all]) => [name, all.map((calls) => Object.fromEntries(calls))])).toEqual([
+      ['admit', [{ read: 2, fstat: 1 }, {}]],
+    ]);
   });
 });
 

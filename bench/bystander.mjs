@@ -1,0 +1,96 @@
+// What a process that only has a manager open feels of others' commits: CPU time, how busy its event
+// loop is, and how late its timers are, beside the same process without commits.
+import { lowerQuartileOf, medianOf } from './support/measure.mjs';
+import { COMMITTER, MACHINES, newNode } from './support/nodes.mjs';
+import { startPeer } from './support/peers.mjs';
+import { emptyNow } from './support/rounds.mjs';
+import { stateParents } from './support/state-parents.mjs';
+import { counted } from './support/targets.mjs';
+
+export const description =
+  'a process with an open manager while another commits 50 times a second: CPU time a commit, and delays of its event loop beside the same without commits';
+
+const GRANTS = [1, 64, 512];
+const PHASE_MS = 400;
+const PACE_MS = 20;
+const SETTLE_MS = 50;
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// What the bystander sees of a phase in which `commit` is called again and again.
+async function phase(bystander, isDelay, commit) {
+  await bystander.call('begin', { isDelay });
+  const begin = performance.now();
+  let commits = 0;
+  while (performance.now() - begin < PHASE_MS) {
+    const next = performance.now() + PACE_MS;
+    if (commit) {
+      await commit();
+      commits++;
+    }
+    const left = next - performance.now();
+    if (left > 0) await sleep(left);
+  }
+  // What it has not come to yet is of these commits too.
+  await sleep(SETTLE_MS);
+  return { ...(await bystander.call('end')), commits };
+}
+
+async function measure(machineName, machine, grants, isListener, { path, rounds }) {
+  // Has the grants, and reacts to nothing.
+  const node = await newNode(path, machine, grants, COMMITTER);
+  const committer = await startPeer({ stateDir: node.stateDir, machine, options: COMMITTER });
+  const bystander = await startPeer({ stateDir: node.stateDir, machine, isListener });
+  const commit = () => committer.call('commit');
+  const found = [];
+  try {
+    await phase(bystander, true, commit);
+    for (let i = 0; i < rounds; i++) {
+      const quiet = await phase(bystander, false);
+      const busy = await phase(bystander, false, commit);
+      const quietDelays = await phase(bystander, true);
+      const busyDelays = await phase(bystander, true, commit);
+      const cpuNs = Math.max(0, busy.cpuNs - quiet.cpuNs) / busy.commits;
+      found.push({
+        cpuNs,
+        cpuE: cpuNs / emptyNow(),
+        loopShare: busy.loopShare,
+        delays: busyDelays.delays,
+        control: quietDelays.delays,
+      });
+    }
+  } finally {
+    await bystander.close();
+    await committer.close();
+    node.close();
+  }
+  const low = (of) => lowerQuartileOf(found.map(of));
+  const median = (of) => medianOf(found.map(of));
+  return {
+    name: `${machineName}, ${counted(grants)}, ${isListener ? 'listener' : 'no listener'}`,
+    cpuNs: low(({ cpuNs }) => cpuNs),
+    cpuE: low(({ cpuE }) => cpuE),
+    loopShare: low(({ loopShare }) => loopShare),
+    ...Object.fromEntries(
+      ['p50', 'p99', 'max'].flatMap((at) => [
+        [`${at}Ns`, median(({ delays }) => delays[at])],
+        [`${at}ControlNs`, median(({ control }) => control[at])],
+      ]),
+    ),
+    p99OverNs: low(({ delays, control }) => delays.p99 - control.p99),
+    maxOverNs: low(({ delays, control }) => delays.max - control.max),
+  };
+}
+
+export async function run({ check }) {
+  const { path } = stateParents().at(-1);
+  const rows = [];
+  for (const [name, machine] of Object.entries(MACHINES)) {
+    for (const grants of check ? [512] : GRANTS) {
+      for (const isListener of [false, true]) {
+        rows.push(await measure(name, machine, grants, isListener, { path, rounds: 3 }));
+      }
+    }
+  }
+  return rows;
+}

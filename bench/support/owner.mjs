@@ -1,0 +1,9 @@
+// A Worker of a peer: an owner of its own, with a manager and one grant, until its input ends.
+import { parentPort, workerData } from 'node:worker_threads';
+import { COMMITTER, manyPod, openAt } from './nodes.mjs';
+
+const { stateDir, machine } = workerData;
+const manager = await openAt(stateDir, machine, COMMITTER);
+await manager.admit(manyPod(null));
+parentPort.postMessage('ready');
+parentPort.once('message', () => manager.close());

@@ -1,0 +1,54 @@
+// Measures asynchronous operations that change something, one by one and in turns.
+import { emptyTimes, lowerQuartileOf, medianOf, row } from './measure.mjs';
+
+/** The CPU time of all threads of this process until it is done, in nanoseconds. */
+export async function cpuOf(action) {
+  const begin = process.cpuUsage();
+  await action();
+  const { user, system } = process.cpuUsage(begin);
+  return (user + system) * 1000;
+}
+
+/** How long it takes, in nanoseconds. */
+export async function timeOf(action) {
+  const begin = performance.now();
+  await action();
+  return (performance.now() - begin) * 1e6;
+}
+
+/** E as it is now. */
+export const emptyNow = () => lowerQuartileOf(emptyTimes(500));
+
+/**
+ * What an operation took in each round, beside E and perhaps beside another yardstick.
+ */
+export class Rounds {
+  #rounds = [];
+
+  /** `others`: times of the yardstick in this round. */
+  add(times, emptyNs, others) {
+    this.#rounds.push({ times, emptyNs, others });
+  }
+
+  get costE() {
+    return lowerQuartileOf(this.#rounds.map(({ times, emptyNs }) => medianOf(times) / emptyNs));
+  }
+
+  /** A row of it, with its cost in E: the lower quartile of the rounds. */
+  row(name, { yardstick = 'E', ...about } = {}) {
+    const rounds = this.#rounds;
+    const others = rounds.map(({ others, emptyNs }) => others ?? [emptyNs]);
+    return {
+      ...row(
+        name,
+        {
+          samples: rounds.flatMap(({ times }) => times),
+          others: others.flatMap((times) => [...times]),
+          ratios: rounds.map(({ times }, i) => medianOf(times) / medianOf(others[i])),
+        },
+        { yardstick, ...about },
+      ),
+      costE: this.costE,
+    };
+  }
+}

@@ -1,0 +1,40 @@
+// What strace -f has written: which system calls a process made between two marks.
+
+// By these threads wait for each other, and V8 gets memory and reads clocks.
+const OWN_OF_NODE =
+  /^(futex|epoll_\w+|poll|eventfd2|madvise|mmap|munmap|mprotect|brk|sched_yield|gettid|getpid|rt_sig\w+|clock_\w+|membarrier|restart_syscall|exit\w*)$/;
+
+const LINE = /^(\d+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()/;
+const MARK = /^(\d+) +write\(\d+, "(begin ([^"]*)|end)"/;
+
+/**
+ * How often each call was made in each operation: by the operation's name a list of maps, one each
+ * time. A mark is a write of `begin NAME` or `end`. It is all of the first process of the log:
+ * threads of it are those that a thread of it has made with CLONE_THREAD.
+ */
+export function callsOf(text) {
+  const operations = new Map();
+  const own = new Set();
+  let current;
+  for (const line of text.split('\n')) {
+    const mark = MARK.exec(line);
+    if (mark) {
+      const [, , what, name] = mark;
+      current = undefined;
+      if (what === 'end') continue;
+      current = new Map();
+      operations.set(name, [...(operations.get(name) ?? []), current]);
+      continue;
+    }
+    const found = LINE.exec(line);
+    if (!found) continue;
+    const [, thread, , call] = found;
+    if (own.size === 0) own.add(thread);
+    const born = /CLONE_THREAD/.test(line) ? / = (\d+)$/.exec(line) : undefined;
+    if (born && own.has(thread)) own.add(born[1]);
+    // One that is resumed was counted where it began.
+    if (call === undefined || current === undefined || !own.has(thread) || OWN_OF_NODE.test(call)) continue;
+    current.set(call, (current.get(call) ?? 0) + 1);
+  }
+  return operations;
+}
