@@ -124,7 +124,8 @@ export class StateReader {
     const isAsked = isFirst && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
-      : isAsked && flawOf(checkpoint, this.#owners.find());
+      : // Other owners than processes are asked where nothing else tells what was committed.
+        isAsked && flawOf(checkpoint, this.#owners.find(highest > 0));
     return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
   }
 

@@ -11,9 +11,16 @@ const LENGTH_DIGITS = 12;
 /** How the uuid of an owner begins, as far as its lock shows it. */
 const prefixOf = (uuid: string) => uuid.replaceAll('-', '').slice(0, START_DIGITS);
 
+let lastLength: { readonly path: string; readonly length: bigint } | undefined;
+
 /** `path`: of the state folder. The same for every process that calls it so. */
-const lengthOf = (path: string) =>
-  1n + BigInt(`0x${createHash('sha256').update(path).digest('hex').slice(0, LENGTH_DIGITS)}`);
+function lengthOf(path: string): bigint {
+  if (lastLength?.path !== path) {
+    const digits = createHash('sha256').update(path).digest('hex').slice(0, LENGTH_DIGITS);
+    lastLength = { path, length: 1n + BigInt(`0x${digits}`) };
+  }
+  return lastLength.length;
+}
 
 /**
  * The bytes of an owner's file that its lock covers, so that /proc/locks tells whose it is, and of
@@ -54,7 +61,7 @@ function readLocks(): string {
  * The locks of owners in the state folder at `path`, on the file system of `folder`, by where they
  * start.
  */
-function startsOf(folder: NativeFolder, path: string): Set<bigint> {
+export function lockStarts(folder: NativeFolder, path: string): ReadonlySet<bigint> {
   const length = lengthOf(path);
   const device = deviceOf(folder);
   const starts = new Set<bigint>();
@@ -69,17 +76,21 @@ function startsOf(folder: NativeFolder, path: string): Set<bigint> {
  * owners/ of it.
  */
 export function holdsLock(owners: NativeFolder, path: string, uuid: string): boolean {
-  return startsOf(owners, path).has(lockRange(uuid, path)[0]);
+  return lockStarts(owners, path).has(lockRange(uuid, path)[0]);
 }
 
 /**
- * How the uuids begin of owners in the state folder at `path` that hold their locks and are not
+ * How the uuids begin of owners in the state folder at `path` that hold these locks and are not
  * among `uuids`: their files were removed.
  */
-export function ownersWithoutFile(owners: NativeFolder, path: string, uuids: readonly string[]): string[] {
-  const starts = startsOf(owners, path);
-  for (const uuid of uuids) starts.delete(lockRange(uuid, path)[0]);
-  return [...starts].map((start) => {
+export function ownersWithoutFile(
+  starts: ReadonlySet<bigint>,
+  path: string,
+  uuids: readonly string[],
+): string[] {
+  const left = new Set(starts);
+  for (const uuid of uuids) left.delete(lockRange(uuid, path)[0]);
+  return [...left].map((start) => {
     const digits = start.toString(16).padStart(START_DIGITS, '0');
     return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12)}`;
   });

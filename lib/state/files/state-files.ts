@@ -8,7 +8,7 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, readJournal } from '../format/journal.js';
 import { decodeOwnerFile, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { isNewer } from '../format/sealed-json.js';
-import { holdsLock, ownersWithoutFile } from './owner-locks.js';
+import { holdsLock, lockRange, lockStarts, ownersWithoutFile } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines, not synced: for the day on which the file is lost. */
@@ -170,22 +170,26 @@ export function isOwnerAlive(
 
 /**
  * Reads all owners' files. `own`: what this process itself knows to be in its file. `path`: of the
- * state folder, to find those too whose files were removed. REQUIRES: the state's lock, else a file
- * may be half written.
+ * state folder, to find those too whose files were removed. `isLockedOnly`: only those of processes
+ * that live. REQUIRES: the state's lock, else a file may be half written.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
   own?: OwnerFile,
   path?: string,
+  isLockedOnly = false,
 ): FoundOwners {
   const living: OwnerFile[] = own ? [own] : [];
   const unknown: UnknownOwner[] = [];
   let latest = own;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
+  const starts = path === undefined ? new Set<bigint>() : lockStarts(owners, path);
+  const isFound = (uuid: string) => path !== undefined && starts.has(lockRange(uuid, path)[0]);
   for (const uuid of uuids) {
     if (uuid === own?.uuid) continue;
-    const locked = isLocked(owners, uuid, path);
+    const locked = isLocked(owners, uuid) || isFound(uuid);
+    if (isLockedOnly && !locked) continue;
     try {
       const file = decodeOwnerFile(readOwner(owners, uuid));
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
@@ -205,7 +209,7 @@ export function findOwners(
     }
   }
   const known = own ? [...uuids, own.uuid] : uuids;
-  for (const uuid of path === undefined ? [] : ownersWithoutFile(owners, path, known)) {
+  for (const uuid of path === undefined ? [] : ownersWithoutFile(starts, path, known)) {
     const cause = new NumalignError(
       'ERR_STATE_CORRUPT',
       'its file was removed, and it has not written it again',

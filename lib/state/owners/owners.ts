@@ -268,8 +268,11 @@ export class Owners implements OwnerRegistry {
     );
   }
 
-  /** What the owners' files say, for a state that is lost. */
-  find(): FoundOwners {
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path);
+  /**
+   * What the owners' files say, for a state that is lost. `isLockedOnly`: those of processes that
+   * live.
+   */
+  find(isLockedOnly = false): FoundOwners {
+    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, isLockedOnly);
   }
 }
