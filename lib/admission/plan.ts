@@ -59,7 +59,10 @@ export function planOfPlaced(pod: PodAssignment): Plan {
  * Decides without doing it; with the state as it would be, if the pod is admitted.
  * @throws ERR_HINT_PROVIDER
  */
-export function plan(question: Question): { readonly plan: Plan; readonly next: Assignments | undefined } {
+export function plan(question: Question): {
+  readonly plan: Plan;
+  readonly next: (() => Assignments) | undefined;
+} {
   const decision = decide(question);
   const hints = decision.offers;
   const exact = hints.every(({ merged }) => merged.exact);

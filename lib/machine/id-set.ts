@@ -20,6 +20,12 @@ function notWords(name: string, value: unknown): NumalignError {
   );
 }
 
+function isWithin(words: Words, others: Words): boolean {
+  if (words.length > others.length) return false;
+  for (let i = 0; i < words.length; i++) if ((words[i]! & ~others[i]!) !== 0) return false;
+  return true;
+}
+
 /** How many bits of a 32-bit word are set. */
 function popcount(word: number): number {
   let n = word - ((word >>> 1) & 0x55555555);
@@ -50,8 +56,9 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** How many ids are in the set. */
   get size(): number {
+    const { words } = this;
     let n = 0;
-    for (const word of this.words) n += popcount(word);
+    for (let i = 0; i < words.length; i++) n += popcount(words[i]!);
     return n;
   }
 
@@ -72,6 +79,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   union(other: Self): Self {
     if (other.words.length === 0) return this.self;
     if (this.words.length === 0 && other.constructor === this.constructor) return other;
+    if (isWithin(other.words, this.words)) return this.self;
     const [long, short] = this.words.length >= other.words.length ? [this, other] : [other, this];
     const words = new Uint32Array(long.words);
     for (let i = 0; i < short.words.length; i++) words[i]! |= short.words[i]!;
@@ -81,7 +89,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   intersection(other: Self): Self {
     const own = this.words;
     const others = other.words;
-    if (own.length === 0) return this.self;
+    if (isWithin(own, others)) return this.self;
     let length = Math.min(own.length, others.length);
     while (length > 0 && (own[length - 1]! & others[length - 1]!) === 0) length--;
     const words = new Uint32Array(length);
@@ -91,7 +99,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
 
   /** The ids of this set that are not in `other`. */
   difference(other: Self): Self {
-    if (this.words.length === 0 || other.words.length === 0) return this.self;
+    if (!this.intersects(other)) return this.self;
     const words = new Uint32Array(this.words);
     const n = Math.min(words.length, other.words.length);
     for (let i = 0; i < n; i++) words[i]! &= ~other.words[i]!;
@@ -99,9 +107,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   isSubsetOf(other: Self): boolean {
-    const { words } = this;
-    for (let i = 0; i < words.length; i++) if ((words[i]! & ~(other.words[i] ?? 0)) !== 0) return false;
-    return true;
+    return isWithin(this.words, other.words);
   }
 
   intersects(other: Self): boolean {

@@ -47,7 +47,7 @@ function deviceHints(nodes: number, request: number, devices: readonly Device[])
     ...wordsOf(near),
     (available ? 1 : 0) | (reusable ? 2 : 0),
   ]);
-  return new HintFamily(native.deviceHints(nodes, request, rows), idsOf(nodes));
+  return new HintFamily(native.deviceHints({ nodes, request, devices: rows }), idsOf(nodes));
 }
 
 /** All sets of `nodes` in the order of hints. */
@@ -255,14 +255,15 @@ describe('the hints of devices', () => {
     );
   });
 
-  it.each<[string, unknown[], typeof TypeError | typeof RangeError]>([
-    ['a request for none', [2, 0, []], RangeError],
-    ['half a device', [2, 1, [1, 0]], RangeError],
-    ['an unknown flag', [2, 1, [1, 0, 4]], RangeError],
-    ['a node beyond', [2, 1, [4, 0, 1]], RangeError],
-    ['devices in a typed array', [2, 1, Uint32Array.of(1, 0, 1)], TypeError],
-  ])('refuse %s', (_, given, error) => {
-    expect(() => native.deviceHints(...(given as Parameters<typeof native.deviceHints>))).toThrow(error);
+  it.each<[string, number, unknown, typeof TypeError | typeof RangeError]>([
+    ['a request for none', 0, [], RangeError],
+    ['half a device', 1, [1, 0], RangeError],
+    ['an unknown flag', 1, [1, 0, 4], RangeError],
+    ['a node beyond', 1, [4, 0, 1], RangeError],
+    ['devices in a typed array', 1, Uint32Array.of(1, 0, 1), TypeError],
+  ])('refuse %s', (_, request, devices, error) => {
+    const call = { nodes: 2, request, devices: devices as number[] };
+    expect(() => native.deviceHints(call)).toThrow(error);
   });
 });
 

@@ -4,7 +4,8 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { Words } from '../../base/words.js';
+import type { HintQuestion } from '../../base/native-surface.js';
+import { copied, type Words } from '../../base/words.js';
 import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
 import {
   TOPOLOGY_MANAGER_POLICIES,
@@ -47,6 +48,8 @@ export interface MergeResult {
   readonly exact: boolean;
 }
 
+// Words of the merge's answer before the families.
+const MERGED = 3;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
 /** The machine as the merge sees it. */
@@ -58,29 +61,50 @@ export interface MergeSite {
   readonly distances: Words | undefined;
 }
 
-/** Merges packed hints. REQUIRES: families of these NUMA nodes, 1 to 64 of them. */
-export function mergeFamilies(
-  families: readonly HintFamily[],
+/** Hints that are packed, or what the core is asked by for them. */
+export type Hints = HintFamily | HintQuestion;
+
+/**
+ * Merges hints. What the core is asked by becomes a family in the same step: `families` are all of
+ * them, in the order of `hints`. REQUIRES: hints of these NUMA nodes, 1 to 64 of them.
+ */
+export function mergeOffered(
+  hints: readonly Hints[],
   { numaNodes, policy, distances }: MergeSite,
-): MergeResult {
-  const words: Words[] = [];
-  // What has no preference plays no part.
-  for (const family of families) if (!family.isAny) words.push(family.words);
-  const merged = native.mergeHints({
-    families: words,
+): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
+  const given: (Words | HintQuestion)[] = [];
+  for (const each of hints) {
+    if (!(each instanceof HintFamily)) given.push(each);
+    // What has no preference plays no part.
+    else if (!each.isAny) given.push(each.words);
+  }
+  const answer = native.mergeHints({
+    hints: given,
     nodes: numaNodes.length,
     policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
     distances,
   });
-  const flags = merged[2]!;
-  return {
+  const flags = answer[2]!;
+  const merged = {
     hint: Object.freeze({
-      nodes: flags & 1 ? null : nodesAt(merged, numaNodes),
+      nodes: flags & 1 ? null : nodesAt(answer, numaNodes),
       preferred: (flags & 2) !== 0,
     }),
     admitted: (flags & 4) !== 0,
     exact: (flags & 8) !== 0,
   };
+  const families: HintFamily[] = [];
+  let at = MERGED;
+  for (const each of hints) {
+    if (each instanceof HintFamily) {
+      families.push(each);
+      continue;
+    }
+    const length = answer[at]!;
+    families.push(new HintFamily(copied(answer, at + 1, length), numaNodes));
+    at += 1 + length;
+  }
+  return { merged, families };
 }
 
 function noFamily(
@@ -182,7 +206,7 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
     for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
   }
   try {
-    return mergeFamilies(families, { numaNodes, policy, distances });
+    return mergeOffered(families, { numaNodes, policy, distances }).merged;
   } catch (error) {
     throw wrongFamily(providers, families, numaNodes) ?? error;
   }
