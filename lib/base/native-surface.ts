@@ -199,9 +199,9 @@ export interface Native {
   confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
   /** Whether this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
-  /** Read anew. */
+  /** As the kernel says at this moment: the same array as long as that is the same. */
   onlineCpus(): Words;
-  /** A list of CPUs that the kernel shows in a file; undefined where there is none. */
+  /** As {@link onlineCpus}, of a list that it shows in a file; undefined where there is none. */
   readCpuList(path: string): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];

@@ -43,20 +43,22 @@ function isManaged({ qosClass }: PodRequest, { memoryPolicy }: Placement, topolo
 
 const typesOf = ({ requests }: ContainerRequest) => Object.keys(requests).filter(isMemoryType);
 
-/**
- * What is asked of the Memory Manager for a container, or for the whole pod: of that, as the
- * kubelet, only types that its app containers ask for.
- */
+// As the kubelet, only types that its app containers ask for.
+const typesOfPod = ({ containers }: PodRequest) => [
+  ...new Set(containers.filter(({ kind }) => kind === 'app').flatMap(typesOf)),
+];
+
+/** What is asked of the Memory Manager for a container, or for the whole pod. */
 export function memoryRequests(
   { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;
-  const types = container
-    ? typesOf(container)
-    : new Set(pod.containers.filter(({ kind }) => kind === 'app').flatMap(typesOf));
+  const types = container ? Object.keys(container.requests) : typesOfPod(pod);
   const requests: MemoryRequest[] = [];
-  for (const type of types) {
+  for (let i = 0; i < types.length; i++) {
+    const type = types[i]!;
+    if (!isMemoryType(type)) continue;
     const bytes = amountFor(pod, container, type);
     if (bytes > 0) requests.push({ type, bytes });
   }

@@ -34,6 +34,12 @@ function popcount(word: number): number {
 }
 
 /**
+ * The word of a set of ids below 32, as a signed number; null of others. Of many sets it is read much
+ * faster than from their words, which lie elsewhere.
+ */
+export let onlyWord: <Self extends IdSet<Self>>(set: IdSet<Self>) => number | null;
+
+/**
  * An immutable set of ids from 0 up to the maximum of its kind. CpuSet and NodeSet extend it and
  * are distinct types: a set of CPUs does not go where a set of NUMA nodes is expected.
  */
@@ -41,10 +47,18 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   /** The 32-bit words of the bitmap, lowest ids first. Do not change them. */
   readonly words: Words;
 
+  // See onlyWord.
+  readonly #only: number | null;
+
   /** Takes ownership of `words`. */
   constructor(words: Words) {
     if (!ArrayBuffer.isView(words)) throw notWords(this.constructor.name, words);
     this.words = trimmed(words);
+    this.#only = this.words.length > 1 ? null : this.words[0]! | 0;
+  }
+
+  static {
+    onlyWord = (set) => set.#only;
   }
 
   protected abstract make(words: Words): Self;

@@ -2,6 +2,7 @@
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { CpuSet } from './cpu-set.js';
+import { listedCpus } from './online-cpus.js';
 
 // isolcpus=; of the newest kernels isolated partitions too.
 const NO_DOMAIN = '/sys/devices/system/cpu/isolated';
@@ -15,7 +16,7 @@ const NO_TICK = '/sys/devices/system/cpu/nohz_full';
 // started without it. Asked for often, so not by way of an error.
 function readList(path: string): CpuSet {
   const words = native.readCpuList(path);
-  return words === undefined ? CpuSet.EMPTY : new CpuSet(words);
+  return words === undefined ? CpuSet.EMPTY : listedCpus(words);
 }
 
 /**

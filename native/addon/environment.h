@@ -5,9 +5,20 @@
 #include <napi.h>
 #include <sys/types.h>
 
+#include <map>
 #include <span>
+#include <string>
+
+#include "platform/files/cpu_list_file.h"
 
 namespace numalign::addon {
+
+// A list that the kernel shows, and its words as JavaScript has them.
+struct CpuList {
+  explicit CpuList(const std::string& path) : file(path) {}
+  CpuListFile file;
+  Napi::ObjectReference words;
+};
 
 struct Environment {
   explicit Environment(Napi::Env env);
@@ -25,6 +36,8 @@ struct Environment {
   Napi::FunctionReference folder_class;
   Napi::FunctionReference lock_class;
   Napi::FunctionReference owner_class;
+  // Lists of CPUs that the kernel shows, by their paths: open until the environment ends.
+  std::map<std::string, CpuList> cpu_lists;
 };
 
 // Each file of bindings adds its functions to the export table.

@@ -286,6 +286,9 @@ class OfferReader {
   std::span<const double> amounts_;
 };
 
+// What most machines need: words for which memory is fetched once.
+constexpr size_t kMostAnswered = 128;
+
 enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
 
 // (topology, or undefined where nothing is asked for CPUs). On the wire: how many families and questions,
@@ -312,7 +315,6 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
   std::vector<HintFamily> families;
   families.reserve(std::min(wire.size(), count) + 1);
   std::vector<uint32_t> answer(3);
-  answer.reserve(64);
   for (size_t i = 0; i < count; i++) {
     const uint32_t kind = reader.word();
     if (kind == kFamily) {
@@ -324,6 +326,7 @@ Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
     families.push_back(kind == kCpus     ? reader.cpus()
                        : kind == kMemory ? reader.memory(times)
                                          : reader.devices());
+    answer.reserve(kMostAnswered);
     const size_t at = answer.size();
     answer.push_back(0);
     families.back().append_words(answer);

@@ -312,14 +312,25 @@ Napi::Value settle_choices(const Napi::CallbackInfo& info) {
                                                               to_id_set<CpuTag>(info[0]), dry_run)));
 }
 
+// The words of a list of CPUs: the same array as long as the file says the same.
+Result<Napi::Value> listed_cpus(Napi::Env env, const std::string& path) {
+  auto& lists = Environment::of(env).cpu_lists;
+  auto [found, is_new] = lists.try_emplace(path, path);
+  CpuList& list = found->second;
+  Result<bool> changed = list.file.has_changed();
+  if (!changed.ok()) return changed.error();
+  if (changed.value()) list.words = Napi::Persistent(from_id_set(env, list.file.cpus()).As<Napi::Object>());
+  return Napi::Value(list.words.Value());
+}
+
 // (path): words; undefined where there is no such file, or no list in it
 Napi::Value read_cpu_list_binding(const Napi::CallbackInfo& info) {
-  Result<CpuSet> cpus = read_cpu_list(to_string(info[0], "the path"));
-  return cpus.ok() ? Napi::Value(from_id_set(info.Env(), cpus.value())) : info.Env().Undefined();
+  Result<Napi::Value> words = listed_cpus(info.Env(), to_string(info[0], "the path"));
+  return words.ok() ? words.value() : info.Env().Undefined();
 }
 
 Napi::Value online_cpus_binding(const Napi::CallbackInfo& info) {
-  return from_id_set(info.Env(), unwrap(info.Env(), online_cpus()));
+  return unwrap(info.Env(), listed_cpus(info.Env(), kOnlineCpus));
 }
 
 Napi::Value thread_id(const Napi::CallbackInfo& info) {

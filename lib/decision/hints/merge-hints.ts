@@ -14,7 +14,7 @@ import {
 } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES, nodesAt } from '../../machine/hint-masks.js';
-import { HintFamily, type TopologyHint } from '../../machine/hints.js';
+import { HintFamily, type TopologyHint, unorderedHints } from '../../machine/hints.js';
 
 /**
  * What one hint provider answers: for each resource its hints, null for no preference, an empty
@@ -137,8 +137,9 @@ function packed(
   resource: string,
   given: Iterable<TopologyHint> | null,
   numaNodes: readonly number[],
+  pack: typeof HintFamily.from,
 ): HintFamily {
-  if (!(given instanceof HintFamily)) return HintFamily.from(given, numaNodes);
+  if (!(given instanceof HintFamily)) return pack(given, numaNodes);
   if (isSameList(given.numaNodes, numaNodes) && (!given.isAny || isFamily(given))) return given;
   throw noFamily(resource, given, numaNodes);
 }
@@ -160,7 +161,7 @@ function checkHints(hints: ProviderHints): Exclude<ProviderHints, null> {
 export function packHints(hints: ProviderHints, numaNodes: readonly number[]): Record<string, HintFamily> {
   return Object.fromEntries(
     Object.entries(checkHints(hints)).map(([resource, given]) => {
-      const family = packed(resource, given, numaNodes);
+      const family = packed(resource, given, numaNodes, HintFamily.from);
       if (isFamily(family)) return [resource, family];
       throw noFamily(resource, family, numaNodes);
     }),
@@ -203,7 +204,8 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   const families: HintFamily[] = [];
   for (const hints of providers) {
     const lists = checkHints(hints);
-    for (const resource of Object.keys(lists)) families.push(packed(resource, lists[resource]!, numaNodes));
+    for (const resource of Object.keys(lists))
+      families.push(packed(resource, lists[resource]!, numaNodes, unorderedHints));
   }
   try {
     return mergeOffered(families, { numaNodes, policy, distances }).merged;
