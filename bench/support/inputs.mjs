@@ -194,7 +194,9 @@ async function admit(input, random) {
     podOf({ ...limits, cpu: cpus + (i % 3), memory: limits.memory + (i % 5) * GIB }),
   );
   const [nextManager, nextPod] = [inTurn(managers), inTurn(pods)];
-  if (!input.checkpoints) return { call: () => nextManager().plan(nextPod()), close };
+  const prepared = inTurn(managers.map((manager) => inTurn(pods.map((pod) => manager.prepare(pod)))));
+  const again = () => prepared()().plan();
+  if (!input.checkpoints) return { call: () => nextManager().plan(nextPod()), again, close };
   const call = async () => {
     const manager = nextManager();
     const { uid } = await manager.admit(nextPod(), { owner: 'persistent' });
@@ -209,11 +211,12 @@ const KINDS = new Map(
 
 /**
  * What an input asks, ready to be called again and again; `close` where there is something to give
- * back; `hints` where they were packed one by one.
+ * back; `hints` where they were packed one by one; `again` where pods are planned: the same pods,
+ * prepared.
  */
 export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);
   if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);
-  const { call, close = () => {}, hints } = await kind(input, randomNumbers(seed));
-  return { call, close, hints };
+  const { call, close = () => {}, hints, again } = await kind(input, randomNumbers(seed));
+  return { call, close, hints, again };
 }

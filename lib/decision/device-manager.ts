@@ -30,10 +30,10 @@ export function deviceRequests(
 ): readonly DeviceRequest[] {
   if (resources.size === 0) return NO_REQUESTS;
   const requests: DeviceRequest[] = [];
-  for (const resource of resources.values()) {
+  resources.forEach((resource) => {
     const count = amountFor(pod, container, resource.name);
     if (count > 0) requests.push({ resource, count });
-  }
+  });
   return requests;
 }
 
@@ -101,18 +101,42 @@ export function deviceHints(
 // Of one device on its way to the core: its mask, low and high, and its flags.
 const DEVICE_COLUMNS = 3;
 
-// Of lists that never change, on machines that do not either.
-const rowsOfLists = new WeakMap<
-  readonly Device[],
-  { readonly numaNodes: readonly number[]; readonly rows: number[] }
->();
+interface Rows {
+  readonly numaNodes: readonly number[];
+  readonly rows: readonly number[];
+}
 
-// Without the flags.
-function rowsOf({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
+// Of lists that never change, on machines that do not either: without the flags of the devices, and of those
+// that are available with them.
+const rowsOfLists = new WeakMap<readonly Device[], Rows>();
+const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
+
+function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
   const known = rowsOfLists.get(devices);
   if (known?.numaNodes === numaNodes) return known.rows;
   const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
   rowsOfLists.set(devices, { numaNodes, rows });
+  return rows;
+}
+
+function rowsOf(
+  resource: DeviceResource,
+  numaNodes: readonly number[],
+  available: readonly Device[],
+  reusable: ReadonlySet<string>,
+): readonly number[] {
+  const known = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
+  if (known?.numaNodes === numaNodes) return known.rows;
+  const { devices } = resource;
+  const rows = plainRows(resource, numaNodes).slice();
+  let next = 0;
+  for (let i = 0; i < devices.length; i++) {
+    // They are in the same order.
+    const isAvailable = devices[i] === available[next];
+    if (isAvailable) next++;
+    rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
+  }
+  if (reusable.size === 0) rowsOfAvailable.set(available, { numaNodes, rows });
   return rows;
 }
 
@@ -123,14 +147,7 @@ function hintsOf(draft: Draft, resource: DeviceResource, count: number): Hints {
   if (count > devices.length) return HintFamily.from([], topology.numaNodes);
   const available = availableDevices(draft, resource);
   const reusable = reusableIds(draft, resource);
-  const rows = rowsOf(resource, topology.numaNodes).slice();
-  let next = 0;
-  for (let i = 0; i < devices.length; i++) {
-    // They are in the same order.
-    const isAvailable = devices[i] === available[next];
-    if (isAvailable) next++;
-    rows[DEVICE_COLUMNS * i + 2] = (isAvailable ? 1 : 0) | (reusable.has(devices[i]!.id) ? 2 : 0);
-  }
+  const rows = rowsOf(resource, topology.numaNodes, available, reusable);
   const call = { nodes: topology.nodes.length, request: count, devices: rows };
   if (!resource.preferredAllocation) return { kind: 'devices', call };
   const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
