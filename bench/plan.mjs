@@ -16,7 +16,7 @@ async function recorded(name, input, limit, preparedLimit) {
     if (!call().admitted || !again().admitted) throw new Error(`${name} is not admitted`);
     return [
       await measured(name, call, { limit, kubeletNs: kubeletTime(input) }),
-      await measured(`${name}, prepared`, again, { limit: preparedLimit }),
+      await measured(`${name}, prepared, nothing changed`, again, { limit: preparedLimit }),
     ];
   } finally {
     close();

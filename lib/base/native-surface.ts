@@ -201,8 +201,8 @@ export interface Native {
   mayMove(tid: number): boolean;
   /** As the kernel says at this moment: the same array as long as that is the same. */
   onlineCpus(): Words;
-  /** As {@link onlineCpus}, of a list that it shows in a file; undefined where there is none. */
-  readCpuList(path: string): Words | undefined;
+  /** As {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
+  readCpuList(which: number): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 

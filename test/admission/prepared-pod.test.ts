@@ -46,6 +46,64 @@ describe('a prepared pod', () => {
     ]);
   });
 
+  it('is decided once more only where something has changed that it follows from', async () => {
+    const manager = await newManager();
+    const prepared = manager.prepare(pod(1, { 'example.com/nic': 1 }));
+    const containers = () => prepared.plan().containers;
+    manager.registerDevices('example.com/nic', [{ id: 'nic-0', numaNodes: [1] }]);
+    const first = containers();
+    expect(containers()).toBe(first);
+    manager.registerDevices('example.com/nic', [{ id: 'nic-1', numaNodes: [0] }]);
+    expect(containers()[0]!.devices).toEqual({ 'example.com/nic': [{ id: 'nic-1', nodes: [0] }] });
+    const second = containers();
+    const grant = await manager.acquire({ cpu: 1 });
+    expect(containers()[0]!.cpus!.intersects(grant.cpus)).toBe(false);
+    await grant.release();
+    expect(containers()).not.toBe(second);
+    expect(containers()).toEqual(second);
+  });
+
+  it('tells the generation that it is planned for, where it is decided as before too', async () => {
+    const manager = await newManager();
+    const prepared = manager.prepare(pod(1));
+    prepared.plan();
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(prepared.plan().generation).toBe(manager.generation());
+    expect(prepared.plan().generation).toBe(manager.generation());
+  });
+
+  it('asks who chooses devices, and custom providers, each time', async () => {
+    const manager = await newManager();
+    let asked = 0;
+    const preferredAllocation = () => {
+      asked++;
+      return null;
+    };
+    const devices = [0, 1].map((node) => ({ id: `nic-${node}`, numaNodes: [node] }));
+    manager.registerDevices('example.com/nic', devices, { preferredAllocation });
+    const prepared = manager.prepare(pod(1, { 'example.com/nic': 1 }));
+    prepared.plan();
+    const once = asked;
+    prepared.plan();
+    expect(once).toBeGreaterThan(0);
+    expect(asked).toBe(2 * once);
+    const plain = manager.prepare(pod(1));
+    plain.plan();
+    let hinted = 0;
+    manager.addHintProvider({
+      name: 'example.com/custom',
+      hints: () => {
+        hinted++;
+        return {};
+      },
+      allocate: () => {},
+      release: () => {},
+    });
+    plain.plan();
+    plain.plan();
+    expect(hinted).toBe(2);
+  });
+
   it('stays as it was given', async () => {
     const manager = await newManager();
     const given = pod(2);
