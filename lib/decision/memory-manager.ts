@@ -9,7 +9,6 @@ import {
 } from '../account/booked-memory.js';
 import { oncePerPods } from '../account/cpus-of-pods.js';
 import type { HintQuestion } from '../base/native-surface.js';
-import { once } from '../base/once.js';
 import { Refusal } from '../base/refusal.js';
 import { isMemoryType } from '../input/memory-types.js';
 import type { Placement } from '../input/placement.js';
@@ -285,7 +284,11 @@ export function memoryLeft(
   }
   blocks.set(name, given);
   // Of a last container only who keeps the state wants to know.
-  const booked = once(() => more.reduce((sum, block) => bookOn(draft, sum, block), draft.memory.booked()));
+  let known: BookedMemory | undefined;
+  const booked = () => {
+    known ??= more.reduce((sum, block) => bookOn(draft, sum, block), draft.memory.booked());
+    return known;
+  };
   return { booked, blocks, reusable };
 }
 
